@@ -1,0 +1,82 @@
+# One line per target; every target makes `.venv` itself when it is missing or out of date.
+# PYTHON names the interpreter that `.venv` is made with (3.11 or later).
+
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+JOBS ?= 2
+# The part of the package whose branches are all tested.
+COVERED := */callwright/text/*,*/callwright/dialects/*,*/callwright/guard/*,*/callwright/schema*,*/callwright/arguments*,*/callwright/turn*,*/callwright/events*
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test laws check format cover templates bfcl bench bench-core fuzz mutate readme lock clean
+
+help: ## list the targets
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1|\2/' | while IFS='|' read -r name text; do printf '  make %-11s %s\n' "$$name" "$$text"; done
+
+setup: .venv/.stamp ## make .venv with the pinned tools and the package itself
+
+.venv/.stamp: requirements/dev.txt pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(PIP) install --require-hashes -r requirements/dev.txt
+	$(PIP) install --no-deps --no-build-isolation -e .
+	touch $@
+
+.venv/.bench-stamp: requirements/bench.txt .venv/.stamp
+	$(PIP) install --require-hashes -r requirements/bench.txt
+	touch $@
+
+demo: .venv/.stamp ## parse a sample stream on screen
+	$(BIN)/callwright demo
+
+test: .venv/.stamp ## unit tests, vectors, house rules, and the laws with few examples
+	$(BIN)/python -m pytest -n $(JOBS) -q
+
+laws: .venv/.stamp ## the laws with at least 200 examples for each dialect
+	CALLWRIGHT_LAW_EXAMPLES=$${CALLWRIGHT_LAW_EXAMPLES:-200} $(BIN)/python -m pytest -n $(JOBS) -q --timeout 1800 tests/properties
+
+check: .venv/.stamp ## format, lint, types, layers, spelling
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/codespell
+
+format: .venv/.stamp ## format the code and apply the safe fixes
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+cover: .venv/.stamp ## branch coverage; 100 % of the core is required
+	$(BIN)/python -m pytest -n $(JOBS) -q --cov --cov-report=
+	$(BIN)/coverage report --include='$(COVERED)' --fail-under=100
+
+templates: .venv/.stamp ## read back what the chat templates of real models render (downloads test data)
+	$(BIN)/python scripts/templates.py
+
+bfcl: .venv/.stamp ## the calls of a public benchmark through every dialect (downloads test data)
+	$(BIN)/python scripts/bfcl.py
+
+bench: bench-core ## all benchmarks
+
+bench-core: .venv/.bench-stamp ## microseconds per chunk, beside other parsers
+	$(BIN)/python scripts/bench_core.py
+
+fuzz: .venv/.stamp ## fuzz every shape of dialect, see CONTRIBUTING.md
+	$(BIN)/python scripts/fuzz.py
+
+mutate: .venv/.stamp ## mutation testing of callwright.text
+	$(BIN)/mutmut run
+	$(BIN)/mutmut results
+
+readme: .venv/.stamp ## write the generated parts of README.md anew
+	$(BIN)/python scripts/readme.py
+
+lock: ## resolve the requirements anew (the only target that needs uv)
+	uv pip compile $(LOCK) pyproject.toml -o requirements/base.txt
+	uv pip compile $(LOCK) pyproject.toml --group dev -c requirements/base.txt -o requirements/dev.txt
+	uv pip compile $(LOCK) --group bench -c requirements/dev.txt -o requirements/bench.txt
+
+LOCK := --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate
+
+clean: ## remove .venv and every cache
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage mutants build dist
