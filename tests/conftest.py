@@ -1,0 +1,19 @@
+"""Settings for every test: how many examples a law gets, and what hypothesis prints when one fails."""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+# `make laws` asks for 200 and more; a quick run makes do with fewer.
+LAW_EXAMPLES = int(os.environ.get("CALLWRIGHT_LAW_EXAMPLES", "25"))
+
+settings.register_profile(
+    "callwright",
+    max_examples=LAW_EXAMPLES,
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("callwright")
