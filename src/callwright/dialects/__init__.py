@@ -1,0 +1,74 @@
+"""The table of dialects: every id, in one place, and the names by which people and servers know them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from types import MappingProxyType
+
+from callwright.dialects import (
+    arg_pairs,
+    atem,
+    bare,
+    elements,
+    function_tags,
+    gemma,
+    harmony,
+    header_json,
+    inkling,
+    invoke_tags,
+    json_array,
+    python_calls,
+    tagged_json,
+    use_tool,
+    xtml,
+)
+from callwright.dialects.base import Dialect
+from callwright.errors import MisuseError
+
+__all__ = ["REGISTRY", "Dialect", "dialect", "for_model"]
+
+_FAMILIES = (
+    tagged_json,
+    inkling,
+    json_array,
+    header_json,
+    harmony,
+    function_tags,
+    arg_pairs,
+    invoke_tags,
+    xtml,
+    atem,
+    elements,
+    use_tool,
+    python_calls,
+    gemma,
+    bare,
+)
+
+REGISTRY: Mapping[str, Dialect] = MappingProxyType(
+    {dialect.name: dialect for family in _FAMILIES for dialect in family.DIALECTS}
+)
+"""Every dialect by its id."""
+
+_PARSERS = {parser: dialect for dialect in REGISTRY.values() for parser in dialect.parsers}
+
+
+def dialect(name: str) -> Dialect:
+    """The dialect of that id, of that `--tool-call-parser` name of vLLM or SGLang, or of that model name."""
+    found = REGISTRY.get(name) or _PARSERS.get(name) or REGISTRY.get(name.replace("-", "_")) or for_model(name)
+    if found is None:
+        raise MisuseError(f"no dialect is called {name!r}; known are: {', '.join(sorted(REGISTRY))}")
+    return found
+
+
+def for_model(model: str) -> Dialect | None:
+    """The dialect that a model of this name writes, by the longest pattern that matches; None when none does."""
+    lowered = model.lower()
+    matches = [
+        (len(pattern), dialect)
+        for dialect in REGISTRY.values()
+        for pattern in dialect.patterns
+        if fnmatchcase(lowered, pattern)
+    ]
+    return max(matches, key=lambda match: match[0])[1] if matches else None

@@ -1,0 +1,212 @@
+"""Dialect: how one model family writes calls, reasoning and results as text, in both directions.
+
+A dialect is a frozen value. `grammar` reads a turn; the one here serves every family whose calls
+begin with a marker: it copies text, follows reasoning markup, and hands each opening marker to
+`read_calls`, the part that a family writes itself. `render_*` write what the family's own chat
+template would. Reading never raises on model output: what is no call goes back to being text.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+from callwright.arguments import Arguments
+from callwright.model import ToolCall, ToolResult, ToolSpec
+from callwright.text.source import Emit, Marks, Reading, Source, marks
+from callwright.turn import Turn
+
+__all__ = ["THINK", "Dialect", "Think", "open_call", "raw_text", "schema_of"]
+
+FENCE = "```"
+_LINE_FENCE = "\n```"
+_PLACEHOLDER = re.compile(r"\{(id|name|content)\}")
+
+
+@dataclass(frozen=True)
+class Think:
+    """One family's reasoning markup. One newline inside each tag and two after it are framing."""
+
+    open: str
+    close: str
+
+
+THINK = Think("<think>", "</think>")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dialect(ABC):
+    """What the registry, the laws and the gateway know of a dialect. Families subclass it."""
+
+    raw_values: ClassVar[bool] = False
+    """Values stand between tags without escaping, so that a few values cannot be told from markup."""
+
+    streams_strings: ClassVar[bool] = True
+    """String arguments go out while they are written. False only where the notation cannot be read in pieces."""
+
+    name: str
+    shape: str
+    """The grammar shape: J1, J2, J3, X1, X2, X3, X4, P, G, B or auto."""
+    models: str
+    """Who writes it, for people."""
+    source: str
+    """Where the format is defined: the claim's evidence."""
+    thinks: tuple[Think, ...] = (THINK,)
+    framing: tuple[str, ...] = ()
+    """Markers that wrap text and are not part of it: answer tags, end-of-turn tokens."""
+    tokens: frozenset[str] = frozenset()
+    """Markers that are single vocabulary tokens: a server must not strip them, and hints protect them."""
+    text_tags: bool = False
+    """The tags are plain text that people write about: fenced and back-quoted ones are no calls."""
+    result: str = "<tool_response>\n{content}\n</tool_response>"
+    """How a tool's result is shown to the model; {id}, {name} and {content} are filled in."""
+    parsers: tuple[str, ...] = ()
+    """Names that vLLM and SGLang give to their parser of this dialect (`--tool-call-parser`)."""
+    patterns: tuple[str, ...] = ()
+    """Model names written in it: shell patterns, matched case-blind."""
+
+    # ── reading ────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    @abstractmethod
+    def openers(self) -> tuple[str, ...]:
+        """The markers that begin calls."""
+
+    @property
+    def markers(self) -> tuple[str, ...]:
+        """Every marker of the dialect's structure: none of them shows in the text of a well-formed turn."""
+        return self.openers
+
+    @property
+    def starts(self) -> tuple[str, ...]:
+        """What may follow an opener after white space; empty when anything may. Lets `auto` choose."""
+        return ()
+
+    @abstractmethod
+    def read_calls(self, source: Source, turn: Turn, opener: str) -> Reading[str]:
+        """Read the calls after an opener. Returns the empty string, or why this is no call.
+
+        In the second case nothing may have been said; the caller shows what was consumed as text.
+        """
+
+    def grammar(self, source: Source, turn: Turn) -> Reading[None]:
+        """Read a whole turn."""
+        if self.text_tags and (yield from source.accept(marks(FENCE))):
+            yield from self._fenced(source, turn, FENCE)
+        while (marker := (yield from source.copy_until(self._listen, turn.text))) is not None:
+            if marker in self._closers:
+                yield from self._think(source, turn, self._closers[marker])
+            elif marker in self._silent:
+                yield from self._drop(source, turn, marker)
+            elif marker == _LINE_FENCE:
+                yield from self._fenced(source, turn, marker)
+            elif marker[0] == "`":
+                turn.text(marker)
+            else:
+                yield from self.attempt(source, turn, marker, turn.text)
+
+    @cached_property
+    def _closers(self) -> dict[str, str]:
+        return {think.open: think.close for think in self.thinks}
+
+    @cached_property
+    def _silent(self) -> frozenset[str]:
+        return frozenset((*self.framing, *(think.close for think in self.thinks)))
+
+    @cached_property
+    def _listen(self) -> Marks:
+        quoted = (_LINE_FENCE, *(f"`{opener}" for opener in self.openers)) if self.text_tags else ()
+        return marks(*self._closers, *self._silent, *self.openers, *quoted)
+
+    def _drop(self, source: Source, turn: Turn, marker: str) -> Reading[None]:
+        """A marker that is not text; a closing reasoning tag that nothing opened is worth a note."""
+        if marker not in self.framing:
+            turn.note("stray_marker", f"{marker} closed nothing")
+            yield from source.skip_newlines(2)
+
+    def _fenced(self, source: Source, turn: Turn, fence: str) -> Reading[None]:
+        """A fenced block is text, whatever stands in it."""
+        turn.text(fence)
+        if (yield from source.copy_until(marks(_LINE_FENCE), turn.text)):
+            turn.text(_LINE_FENCE)
+
+    def _think(self, source: Source, turn: Turn, close: str) -> Reading[None]:
+        """Reasoning up to its closer. A call inside ends it too; a mention of a call's markup does not."""
+        closers = (f"\n{close}", close)
+        listen = marks(*closers, *self.openers)
+        yield from source.skip_newlines(1)
+        while (marker := (yield from source.copy_until(listen, turn.reasoning))) is not None:
+            if marker in closers:
+                yield from source.skip_newlines(2)
+                return
+            if (yield from self.attempt(source, turn, marker, turn.reasoning)):
+                turn.note("call_in_reasoning", f"a call began before {close}")
+                return
+
+    def attempt(self, source: Source, turn: Turn, opener: str, emit: Emit) -> Reading[bool]:
+        """Read calls after an opener, or show what was consumed as what it stood in."""
+        source.keep()
+        problem = yield from self.read_calls(source, turn, opener)
+        if not problem:
+            return True
+        raw = opener + source.kept()
+        emit(raw)
+        if not self.text_tags:
+            turn.malformed(raw, problem, shown=True)
+        return False
+
+    @property
+    def call_prefill(self) -> str:
+        """What the family's prompt has written before a call that `render_call` rendered; mostly nothing."""
+        return ""
+
+    def make_id(self, name: str, index: int) -> str:
+        """An id of the form that this family's models write, for the call at `index` of a turn."""
+        return f"call_{index + 1}"
+
+    # ── rendering ──────────────────────────────────────────────────────────────────────────────
+
+    @abstractmethod
+    def render_call(self, *calls: ToolCall) -> str:
+        """One turn's calls as the model would write them."""
+
+    def render_text(self, text: str) -> str:
+        """Text before calls as the model would write it; most families write it as it is."""
+        return text
+
+    def sample_call(self, name: str, arguments: dict[str, Any]) -> ToolCall:
+        """A call with an id of this family's form."""
+        return ToolCall(self.make_id(name, 0), name, json.dumps(arguments, ensure_ascii=False))
+
+    def render_result(self, result: ToolResult) -> str:
+        """A tool's result as the model expects to see it."""
+        values = {"id": result.call_id, "name": result.name, "content": result.content}
+        return _PLACEHOLDER.sub(lambda hit: values[hit.group(1)], self.result)
+
+    def render_tools(self, tools: Sequence[ToolSpec]) -> str:
+        """The tools and this dialect's way of calling them, as text for a system prompt."""
+        listed = "\n".join(json.dumps(schema_of(tool), ensure_ascii=False) for tool in tools)
+        example = self.render_call(self.sample_call("TOOL_NAME", {"PARAMETER": "value"}))
+        return f"You can call these tools:\n{listed}\n\nTo call one, write exactly this form:\n{example}"
+
+
+def raw_text(value: Any) -> str:
+    """A value as tag dialects write it: strings as they are, everything else as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def schema_of(tool: ToolSpec) -> dict[str, object]:
+    """A tool as the JSON object that chat templates print."""
+    function = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+    return {"type": "function", "function": function}
+
+
+def open_call(source: Source, turn: Turn, name: str, call_id: str = "") -> Arguments:
+    """It is a call: open it, and stop keeping its text."""
+    source.settle()
+    return Arguments(turn.call(name, call_id))

@@ -1,0 +1,216 @@
+"""Calls written as JSON objects: `{"name": …, "arguments": {…}}` with every spelling seen in the wild.
+
+Read by structure and in any key order. When the name comes first (it nearly always does) the
+arguments stream; otherwise they are held until it is known whose they are. An object that names
+no tool of the request is no call.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from callwright.arguments import read_object
+from callwright.dialects.base import open_call
+from callwright.text.json_stream import copy_value, escape, take_key, take_value
+from callwright.text.repair import parse_json, repair_json
+from callwright.text.source import Reading, Source
+from callwright.turn import Turn
+
+__all__ = ["KEYS", "Keys", "read_call", "read_calls", "read_held"]
+
+
+@dataclass(frozen=True)
+class Keys:
+    """Which keys of a call object mean what."""
+
+    name: frozenset[str] = frozenset({"name", "tool", "function", "tool_name"})
+    arguments: frozenset[str] = frozenset({"arguments", "args", "params", "parameters"})
+    id: frozenset[str] = frozenset({"id", "tool_call_id", "call_id"})
+    ignored: frozenset[str] = frozenset({"type", "index"})
+    calls: frozenset[str] = frozenset({"tool_calls"})
+    name_is_key: bool = False
+    """The object has one member, whose key is the tool's name."""
+
+
+KEYS = Keys()
+
+
+@dataclass
+class _Draft:
+    """What is known of a call while its object is read."""
+
+    name: str = ""
+    id: str = ""
+    arguments: str | None = None
+    members: dict[str, str] = field(default_factory=dict)
+    said: bool = False
+    notes: dict[str, str] = field(default_factory=dict)
+
+    def note(self, kind: str, detail: str) -> None:
+        self.notes.setdefault(kind, detail)
+
+
+def read_calls(source: Source, turn: Turn, keys: Keys = KEYS) -> Reading[str]:
+    """Read a call object or an array of them, whichever stands here. Returns a problem or the empty string."""
+    char = yield from source.skip_space()
+    if char == "[":
+        return (yield from _read_array(source, turn, keys))
+    if char == "{":
+        return (yield from read_call(source, turn, keys))
+    return "no JSON follows"
+
+
+def _read_array(source: Source, turn: Turn, keys: Keys) -> Reading[str]:
+    source.position += 1
+    problem = "the list is empty"
+    while True:
+        char = yield from source.skip_space()
+        if char == ",":
+            source.position += 1
+            continue
+        if char != "{":
+            if char == "]":
+                source.position += 1
+            elif not problem:
+                turn.note("missing_bracket", "']' was missing after a list of calls")
+            return problem
+        refused = yield from read_call(source, turn, keys)
+        if refused:
+            yield from copy_value(source, _ignore, _ignore_note, depth=1)
+            more = (yield from source.skip_space()) == ","
+            if problem and not more:
+                return refused
+            # Its neighbours are calls, or may be: this one alone is set aside.
+            turn.malformed(source.kept(), refused)
+        problem = ""
+        source.keep()
+
+
+def read_call(source: Source, turn: Turn, keys: Keys = KEYS) -> Reading[str]:
+    """Read the call object that begins here. Returns a problem or the empty string."""
+    draft = _Draft()
+    source.position += 1
+    while True:
+        char = yield from source.skip_space()
+        if char == "}":
+            source.position += 1
+            return (yield from _settle(source, turn, draft))
+        if char == ",":
+            source.position += 1
+            continue
+        key = yield from take_key(source, draft.note)
+        if key is None:
+            return _unfinished(turn, draft)
+        problem = yield from _read_member(source, turn, draft, key, keys)
+        if problem is not None:
+            return problem
+
+
+def _unfinished(turn: Turn, draft: _Draft) -> str:
+    """The object breaks off. After its arguments that is a missing brace, before them there is no call."""
+    if draft.said:
+        turn.note("missing_brace", "'}' was missing after a call")
+        return ""
+    return "the JSON breaks off"
+
+
+def _read_member(source: Source, turn: Turn, draft: _Draft, key: str, keys: Keys) -> Reading[str | None]:
+    """Read one member's value into the draft. None: go on; otherwise the object is over, well or not."""
+    char = yield from source.peek()
+    if keys.name_is_key and not draft.said:
+        draft.name = key
+        return (yield from _read_arguments(source, turn, draft)) if turn.accepts(key) else f"unknown tool {key!r}"
+    if key in keys.calls and char == "[":
+        draft.said = True
+        return (yield from _read_array(source, turn, keys)) or None
+    if key in keys.name and char == "{":
+        problem = yield from read_call(source, turn, keys)
+        draft.said = True
+        return problem or None
+    if key in keys.arguments and draft.name and not draft.said:
+        return (yield from _read_arguments(source, turn, draft))
+    raw = yield from take_value(source, draft.note)
+    if raw is None:
+        return _unfinished(turn, draft)
+    if key in keys.name and char in "\"'" and not draft.name:
+        draft.name = _string(raw)
+        return None if turn.accepts(draft.name) else f"unknown tool {draft.name!r}"
+    if key in keys.id:
+        if draft.said:
+            turn.note("late_id", f"the model's own id {raw} came after the arguments")
+        draft.id = _string(raw)
+    elif key in keys.arguments:
+        draft.arguments = raw
+    elif key not in keys.ignored:
+        draft.members[key] = raw
+    return None
+
+
+def _read_arguments(source: Source, turn: Turn, draft: _Draft) -> Reading[str | None]:
+    """Read the arguments value that stands here for the tool that is named already."""
+    if (yield from source.peek()) != "{":
+        raw = yield from take_value(source, draft.note)
+        if raw is None:
+            return "the JSON breaks off"
+        draft.arguments = raw
+        return None
+    arguments = open_call(source, turn, draft.name, draft.id)
+    for kind, detail in draft.notes.items():
+        arguments.call.note(kind, detail)
+    draft.said = True
+    if (yield from read_object(source, arguments)):
+        return None
+    if (yield from source.peek()):
+        source.keep()
+        yield from copy_value(source, _ignore, _ignore_note, depth=2)
+        raw = source.kept()
+        arguments.call.cut()
+        turn.malformed(raw, "the JSON of the arguments is broken")
+    else:
+        arguments.call.cut()
+    return ""
+
+
+def _settle(source: Source, turn: Turn, draft: _Draft) -> Reading[str]:
+    """The object is closed: say the call if its arguments had to wait for it."""
+    if draft.said:
+        return ""
+    if not draft.name:
+        return "the JSON names no tool"
+    if draft.arguments is None:
+        raw = "{" + ", ".join(f'"{escape(name)}": {value}' for name, value in draft.members.items()) + "}"
+    else:
+        raw = draft.arguments
+    return (yield from read_held(source, turn, draft.name, raw, draft.id, draft.notes))
+
+
+def read_held(
+    source: Source, turn: Turn, name: str, raw: str, call_id: str = "", notes: dict[str, str] | None = None
+) -> Reading[str]:
+    """Say a call whose arguments are whole already: an object, JSON text in a string, or nothing."""
+    mended = repair_json(raw)
+    value = parse_json(mended.text) if mended else raw
+    if isinstance(value, str) and value.strip():
+        mended = repair_json(value)
+        value = parse_json(mended.text) if mended else value
+    if value and not isinstance(value, dict):
+        return "the arguments are no object"
+    arguments = open_call(source, turn, name, call_id)
+    mends = {repair.kind: repair.detail for repair in mended.repairs} if mended else {}
+    for kind, detail in {**mends, **(notes or {})}.items():
+        arguments.call.note(kind, detail)
+    yield from read_object(Source.of(mended.text if mended and value else "{}"), arguments)
+    return ""
+
+
+def _string(raw: str) -> str:
+    mended = repair_json(raw)
+    return str(parse_json(mended.text)) if mended else raw
+
+
+def _ignore(text: str) -> None:
+    """What is skipped is kept by the source."""
+
+
+def _ignore_note(kind: str, detail: str) -> None:
+    """What is skipped needs no mending."""

@@ -1,0 +1,61 @@
+"""Whose fault an error is decides its type.
+
+    CallwrightError
+    ├─ MisuseError    our caller's bug: wrong argument, events in an illegal order
+    ├─ RequestError   a client's request cannot be served (field path in the message)
+    ├─ BackendError   the model's side failed: `kind` says how, `retryable` whether to try again
+    ├─ WireError      a peer sent bytes outside its own protocol
+    ├─ ToolError      shown to the model as a failed result
+    └─ PolicyError    a rule file is wrong: path, line, why
+
+Malformed model output is not an error but an event (`events.Malformed`).
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+__all__ = [
+    "BackendError",
+    "CallwrightError",
+    "MisuseError",
+    "PolicyError",
+    "RequestError",
+    "ToolError",
+    "WireError",
+]
+
+BackendFault = Literal["auth", "rate_limit", "overloaded", "unavailable", "timeout", "refused", "protocol"]
+
+
+class CallwrightError(Exception):
+    """The root: catch this to catch everything that Callwright raises on purpose."""
+
+
+class MisuseError(CallwrightError):
+    """The calling program broke a contract of this library."""
+
+
+class RequestError(CallwrightError):
+    """A client's request cannot be served as it stands."""
+
+
+class BackendError(CallwrightError):
+    """The model's side failed, or sent more than we are willing to hold."""
+
+    def __init__(self, message: str, *, kind: BackendFault = "protocol", retryable: bool = False) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.retryable = retryable
+
+
+class WireError(CallwrightError):
+    """A peer sent bytes outside its own protocol."""
+
+
+class ToolError(CallwrightError):
+    """A tool failed in a way that the model should see."""
+
+
+class PolicyError(CallwrightError):
+    """A rule file is wrong."""

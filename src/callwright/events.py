@@ -1,0 +1,205 @@
+"""Events: what a model's turn is made of, and the orders in which they may come.
+
+    turn      := ( text | reasoning | call | malformed | usage )* Finish
+    text      := TextDelta+                      never empty
+    reasoning := ReasoningDelta+                 never empty
+    call      := CallStart CallDelta* CallEnd    one call open at a time, indices 0, 1, 2 …
+    malformed := Malformed                       between calls only
+    usage     := UsageSeen
+
+The fragments of a complete call join to one JSON object. `check` enforces all of this and is used
+by every test that has events in its hands.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Literal
+
+import msgspec
+
+from callwright.errors import MisuseError
+from callwright.model import Repair, Usage
+
+__all__ = [
+    "CallDelta",
+    "CallEnd",
+    "CallStart",
+    "Event",
+    "Finish",
+    "FinishReason",
+    "Malformed",
+    "ReasoningDelta",
+    "TextDelta",
+    "UsageSeen",
+    "check",
+    "merged",
+]
+
+FinishReason = Literal["stop", "tool_calls", "length", "content_filter", "error"]
+
+
+class TextDelta(msgspec.Struct, frozen=True, tag="text", gc=False):
+    """More of the answer."""
+
+    text: str
+
+
+class ReasoningDelta(msgspec.Struct, frozen=True, tag="reasoning", gc=False):
+    """More of the thinking."""
+
+    text: str
+
+
+class CallStart(msgspec.Struct, frozen=True, tag="call_start", gc=False):
+    """A call begins; its name and id are final."""
+
+    index: int
+    id: str
+    name: str
+
+
+class CallDelta(msgspec.Struct, frozen=True, tag="call_delta", gc=False):
+    """More of a call's arguments: a fragment of JSON text, to be appended."""
+
+    index: int
+    text: str
+
+
+class CallEnd(msgspec.Struct, frozen=True, tag="call_end"):
+    """A call is over. When `complete` is false the output was cut inside it: its arguments are a prefix."""
+
+    index: int
+    complete: bool = True
+    repairs: tuple[Repair, ...] = ()
+
+
+class Malformed(msgspec.Struct, frozen=True, tag="malformed", gc=False):
+    """Text that began like a call and was none. `shown` says that the reader got it as text too."""
+
+    raw: str
+    reason: str
+    shown: bool = False
+
+
+class UsageSeen(msgspec.Struct, frozen=True, tag="usage"):
+    """The backend reported its tokens."""
+
+    usage: Usage
+
+
+class Finish(msgspec.Struct, frozen=True, tag="finish"):
+    """The turn is over. `repairs` are those that belong to no call; `dialect` and `why` say what was read as what."""
+
+    reason: FinishReason
+    repairs: tuple[Repair, ...] = ()
+    dialect: str = ""
+    why: str = ""
+
+
+Event = TextDelta | ReasoningDelta | CallStart | CallDelta | CallEnd | Malformed | UsageSeen | Finish
+
+
+def merged(events: Iterable[Event]) -> list[Event]:
+    """The same events with neighbouring deltas of one kind joined: what cutting must not change."""
+    runs: list[list[Event]] = []
+    for event in events:
+        if runs and _joins(runs[-1][-1], event):
+            runs[-1].append(event)
+        else:
+            runs.append([event])
+    return [run[0] if len(run) == 1 else _join(run) for run in runs]
+
+
+def _joins(left: Event, right: Event) -> bool:
+    if isinstance(left, CallDelta) and isinstance(right, CallDelta):
+        return left.index == right.index
+    return type(left) is type(right) and isinstance(left, TextDelta | ReasoningDelta)
+
+
+def _join(run: list[Event]) -> Event:
+    text = "".join(event.text for event in run if isinstance(event, TextDelta | ReasoningDelta | CallDelta))
+    first = run[0]
+    if isinstance(first, CallDelta):
+        return CallDelta(first.index, text)
+    return TextDelta(text) if isinstance(first, TextDelta) else ReasoningDelta(text)
+
+
+def check(events: Iterable[Event], *, finished: bool = True) -> None:
+    """Raise `MisuseError` at the first event that the grammar does not allow there.
+
+    With `finished=False` the stream may still be going on: no `Finish` is asked for.
+    """
+    checker = _Checker()
+    for position, event in enumerate(events):
+        problem = checker.problem(event)
+        if problem:
+            raise MisuseError(f"event {position} ({type(event).__name__}): {problem}")
+    if finished and not checker.finished:
+        raise MisuseError("the stream has no Finish")
+
+
+class _Checker:
+    """The grammar as a machine: where we are, and what was seen of the open call."""
+
+    def __init__(self) -> None:
+        self.finished = False
+        self.calls = 0
+        self.cut = False
+        self.open: list[str] | None = None
+        self.ids: set[str] = set()
+
+    def problem(self, event: Event) -> str:
+        if self.finished:
+            return "nothing may follow Finish"
+        match event:
+            case CallDelta() | CallEnd():
+                return self._inside(event)
+            case UsageSeen():
+                return ""
+            case _ if self.open is not None:
+                return "a call is still open"
+            case TextDelta() | ReasoningDelta():
+                return "" if event.text else "the delta is empty"
+            case CallStart():
+                return self._start(event)
+            case Malformed():
+                return "" if event.reason else "it gives no reason"
+            case Finish():
+                self.finished = True
+                return self._finish(event)
+
+    def _start(self, event: CallStart) -> str:
+        if event.index != self.calls:
+            return f"index {event.index} where {self.calls} is next"
+        if not event.name or not event.id or event.id in self.ids:
+            return "a call needs a name and an id of its own"
+        self.calls += 1
+        self.ids.add(event.id)
+        self.open = []
+        return ""
+
+    def _inside(self, event: CallDelta | CallEnd) -> str:
+        if self.open is None or event.index != self.calls - 1:
+            return "that call is not open"
+        if isinstance(event, CallDelta):
+            self.open.append(event.text)
+            return "" if event.text else "the delta is empty"
+        arguments, self.open = "".join(self.open), None
+        self.cut = self.cut or not event.complete
+        return "" if not event.complete or _is_object(arguments) else f"arguments are not a JSON object: {arguments!r}"
+
+    def _finish(self, event: Finish) -> str:
+        if self.cut and event.reason == "tool_calls":
+            return "a turn with a cut call does not end on tool_calls"
+        if event.reason == "tool_calls" and not self.calls:
+            return "tool_calls without a call"
+        return ""
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False

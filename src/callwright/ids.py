@@ -1,0 +1,23 @@
+"""Ids for calls: the one place where randomness enters, kept out of everything that reads text."""
+
+from __future__ import annotations
+
+import secrets
+import string
+from collections.abc import Callable
+from itertools import count
+
+__all__ = ["counted_ids", "random_id"]
+
+_ALPHABET = string.ascii_letters + string.digits
+
+
+def random_id() -> str:
+    """`call_` and 24 characters, the shape that OpenAI's clients know."""
+    return "call_" + "".join(secrets.choice(_ALPHABET) for _ in range(24))
+
+
+def counted_ids(prefix: str = "call_") -> Callable[[], str]:
+    """Ids that count up from 1: for tests, and wherever the same output must give the same ids."""
+    numbers = count(1)
+    return lambda: f"{prefix}{next(numbers)}"

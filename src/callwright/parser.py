@@ -1,0 +1,81 @@
+"""Parser: drives one dialect's grammar over one model's turn, chunk by chunk.
+
+`feed` and `close` return the events that the chunk settled. Reading is linear in the text, and any
+cutting of it gives the same merged events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from callwright.dialects import Dialect
+from callwright.errors import MisuseError
+from callwright.events import Event, FinishReason
+from callwright.ids import random_id
+from callwright.model import ToolSpec
+from callwright.schema import Toolbox, tool_spec
+from callwright.text.source import DEFAULT_LIMIT, Source
+from callwright.turn import IdSource, Truncated, Turn, UnknownTool
+
+__all__ = ["Parser"]
+
+
+class Parser:
+    """Reads one turn.
+
+    Args:
+        dialect: how the model writes calls; `dialect("auto")` when that is not known.
+        tools: what the request offers, as OpenAI tool objects or `ToolSpec`. Only these count as calls;
+            with none given, a dialect takes every name it reads (`auto` takes none).
+        prefill: what the prompt already wrote of the answer, such as `<think>` or `<|start|>assistant`.
+        ids: makes ids for calls whose dialect carries none.
+        truncated: what becomes of a call that the output was cut in.
+        unknown_tool: whether a call of a tool that was not offered stays text or is passed on.
+        limit: characters that may be held undecided before it is an error.
+    """
+
+    def __init__(
+        self,
+        dialect: Dialect,
+        tools: Iterable[ToolSpec | Mapping[str, Any]] = (),
+        *,
+        prefill: str = "",
+        ids: IdSource = random_id,
+        truncated: Truncated = "partial",
+        unknown_tool: UnknownTool = "text",
+        limit: int = DEFAULT_LIMIT,
+    ) -> None:
+        self.dialect = dialect
+        self._source = Source(limit=limit)
+        self._turn = Turn(Toolbox(map(tool_spec, tools)), ids, truncated=truncated, unknown_tool=unknown_tool)
+        self._turn.dialect = dialect.name
+        self._grammar = dialect.grammar(self._source, self._turn)
+        self._closed = False
+        self._turn.mute()
+        next(self._grammar, None)
+        if prefill:
+            self._source.feed(prefill)
+            next(self._grammar, None)
+        self._turn.unmute()
+
+    def feed(self, text: str, special: Iterable[int] | None = None) -> list[Event]:
+        """Read a chunk. `special`: where in it special tokens begin, if the backend tells; once given, the
+        dialect's special tokens count only where they were announced."""
+        if self._closed:
+            raise MisuseError("the parser is closed")
+        if special is not None and not self._source.tokens_known:
+            self._source.expect_tokens(self.dialect.tokens)
+        self._source.feed(text, special or ())
+        next(self._grammar, None)
+        return self._turn.drain()
+
+    def close(self, reason: FinishReason | None = None) -> list[Event]:
+        """The model is done; `reason` is what the backend said of it. Returns the last events, `Finish` included."""
+        if self._closed:
+            return []
+        self._closed = True
+        self._source.close()
+        next(self._grammar, None)
+        self._turn.finish(reason)
+        return self._turn.drain()

@@ -1,0 +1,312 @@
+"""What a raw value becomes: the one place where a tool's JSON schema decides the type of an argument.
+
+Tag dialects write values as bare text, JSON dialects write them almost right. `from_text` types the
+first kind, `coerce` the second. Rules, in order: what the schema calls a string is never changed;
+then JSON, then a Python literal, then the raw string. Each change of a value that was already typed
+is a named repair.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from difflib import SequenceMatcher
+from functools import cached_property
+from typing import Any
+
+from callwright.errors import RequestError
+from callwright.model import Repair, ToolSpec
+from callwright.text.json_stream import escape
+from callwright.text.repair import parse_json, python_literal, repair_json
+
+__all__ = ["ANYTHING", "Schema", "Tool", "Toolbox", "coerce", "from_text", "near", "tool_spec"]
+
+_TYPE_NAMES = {
+    # Names outside JSON schema that tool authors use all the same; BFCL's tools are full of them.
+    "str": "string",
+    "text": "string",
+    "char": "string",
+    "int": "integer",
+    "long": "integer",
+    "float": "number",
+    "double": "number",
+    "bool": "boolean",
+    "dict": "object",
+    "map": "object",
+    "hashmap": "object",
+    "list": "array",
+    "tuple": "array",
+    "set": "array",
+    "arraylist": "array",
+    "nonetype": "null",
+}
+_KNOWN = frozenset({"string", "integer", "number", "boolean", "object", "array", "null"})
+_REF_LIMIT = 32
+
+
+class Schema:
+    """A JSON schema as far as typing needs it: which types it allows, and what lies below it."""
+
+    def __init__(self, body: Any, root: Any = None, depth: int = 0) -> None:
+        self._root = body if root is None else root
+        self._depth = depth
+        self.body: Mapping[str, Any] = self._resolve(body)
+
+    def _resolve(self, body: Any) -> Mapping[str, Any]:
+        for _ in range(_REF_LIMIT):
+            if not isinstance(body, Mapping):
+                return {}
+            ref = body.get("$ref")
+            if not isinstance(ref, str):
+                return body
+            body = self._target(ref)
+        return {}
+
+    def _target(self, ref: str) -> Any:
+        target: Any = self._root
+        for step in ref.removeprefix("#").split("/")[1:]:
+            name = step.replace("~1", "/").replace("~0", "~")
+            target = target.get(name) if isinstance(target, Mapping) else None
+        return target
+
+    def _below(self, body: Any) -> Schema:
+        return Schema(body, self._root, self._depth + 1) if self._depth < _REF_LIMIT else ANYTHING
+
+    @cached_property
+    def branches(self) -> tuple[Schema, ...]:
+        """The alternatives of anyOf, oneOf and allOf."""
+        found = [self.body.get(word) for word in ("anyOf", "oneOf", "allOf")]
+        return tuple(self._below(body) for group in found if isinstance(group, list) for body in group)
+
+    @cached_property
+    def types(self) -> frozenset[str]:
+        """The types allowed; empty when the schema does not say."""
+        kinds = self.body.get("type")
+        names = [kinds] if isinstance(kinds, str) else kinds if isinstance(kinds, list) else []
+        allowed = {_TYPE_NAMES.get(str(name).lower(), str(name).lower()) for name in names} & _KNOWN
+        if not allowed:
+            allowed = {_type_of(choice) for choice in self.choices}
+        if not allowed and self.branches:
+            parts = [branch.types for branch in self.branches]
+            allowed = set().union(*parts) if all(parts) else set()
+        if not allowed:
+            allowed = {"object"} if self.properties else {"array"} if "items" in self.body else set()
+        if allowed and self.body.get("nullable") is True:
+            allowed.add("null")
+        return frozenset(allowed)
+
+    @cached_property
+    def choices(self) -> tuple[Any, ...]:
+        """The values of enum or const; empty when any value may come."""
+        choices = self.body.get("enum")
+        if isinstance(choices, list):
+            return tuple(choices)
+        return (self.body["const"],) if "const" in self.body else ()
+
+    @cached_property
+    def properties(self) -> dict[str, Schema]:
+        """The declared members of an object, those of its branches included."""
+        declared = self.body.get("properties")
+        own = {str(name): self._below(body) for name, body in declared.items()} if isinstance(declared, Mapping) else {}
+        for branch in self.branches:
+            own = {**branch.properties, **own}
+        return own
+
+    @cached_property
+    def required(self) -> frozenset[str]:
+        names = self.body.get("required")
+        return frozenset(map(str, names)) if isinstance(names, list) else frozenset()
+
+    def member(self, name: str) -> Schema:
+        """The schema of one member of an object."""
+        found = self.properties.get(name)
+        if found is not None:
+            return found
+        extra = self.body.get("additionalProperties")
+        return self._below(extra) if isinstance(extra, Mapping) else ANYTHING
+
+    @cached_property
+    def items(self) -> Schema:
+        """The schema of an array's items."""
+        if "items" in self.body:
+            return self._below(self.body["items"])
+        return next((branch.items for branch in self.branches if "array" in branch.types), ANYTHING)
+
+    @cached_property
+    def is_string(self) -> bool:
+        """Whether a value can only be a string: it may stream while it is written."""
+        return self.types == {"string"}
+
+
+ANYTHING = Schema({})
+
+
+class Tool:
+    """An offered tool with its schema compiled."""
+
+    def __init__(self, spec: ToolSpec) -> None:
+        self.spec = spec
+        self.name = spec.name
+        self.schema = Schema(spec.parameters)
+
+
+class Toolbox:
+    """The tools of one request, by name."""
+
+    def __init__(self, specs: Iterable[ToolSpec] = ()) -> None:
+        self._tools = {spec.name: Tool(spec) for spec in specs}
+
+    def __len__(self) -> int:
+        return len(self._tools)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._tools
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._tools)
+
+    def get(self, name: str) -> Tool | None:
+        """The tool of that name; None when it was not offered."""
+        return self._tools.get(name)
+
+
+def tool_spec(tool: ToolSpec | Mapping[str, Any]) -> ToolSpec:
+    """A tool from any of the shapes that clients send.
+
+    OpenAI's `{"type": "function", "function": {…}}`, the bare function object, the Responses API's flat
+    form, and Anthropic's `input_schema`.
+    """
+    if isinstance(tool, ToolSpec):
+        return tool
+    body = tool.get("function", tool) if isinstance(tool, Mapping) else None
+    if not isinstance(body, Mapping) or not isinstance(body.get("name"), str) or not body["name"]:
+        raise RequestError(f"a tool needs a name: {json.dumps(tool, default=str)[:200]}")
+    parameters: Any = next((body[key] for key in ("parameters", "input_schema", "inputSchema") if body.get(key)), {})
+    if not isinstance(parameters, Mapping):
+        raise RequestError(f"tool {body['name']!r}: parameters must be a JSON schema object")
+    return ToolSpec(body["name"], str(body.get("description") or ""), dict(parameters))
+
+
+def from_text(raw: str, schema: Schema) -> tuple[str, tuple[Repair, ...]]:
+    """The JSON for a value that a tag dialect wrote as bare text."""
+    types = schema.types
+    if schema.is_string:
+        return _quoted(raw), ()
+    text = raw.strip()
+    for choice in schema.choices:
+        if not isinstance(choice, str) and text in (json.dumps(choice), str(choice)):
+            return json.dumps(choice), ()
+    literal = python_literal(text) if text else None
+    if literal is not None and _fits(literal, types):
+        return _settled(literal, schema)
+    if types and types <= {"object", "array"} and (mended := repair_json(text)) and _fits(mended.text, types):
+        value, repairs = _settled(mended.text, schema)
+        return value, mended.repairs + repairs
+    if literal is not None and "string" not in types:
+        value, repairs = _settled(literal, schema)
+        if repairs:
+            return value, repairs
+    lowered = text.lower()
+    if "boolean" in types and lowered in ("true", "false"):
+        return lowered, ()
+    return _quoted(raw), ()
+
+
+def _settled(text: str, schema: Schema) -> tuple[str, tuple[Repair, ...]]:
+    """JSON text with its inside coerced; verbatim when nothing needed mending."""
+    value = parse_json(text)
+    mended, repairs = coerce(value, schema)
+    return (json.dumps(mended, ensure_ascii=False) if repairs else text), repairs
+
+
+def _quoted(text: str) -> str:
+    return f'"{escape(text)}"'
+
+
+def _fits(text: str, types: frozenset[str]) -> bool:
+    return _allows(types, parse_json(text))
+
+
+def _type_of(value: Any) -> str:
+    match value:
+        case bool():
+            return "boolean"
+        case int():
+            return "integer"
+        case float():
+            return "number"
+        case str():
+            return "string"
+        case None:
+            return "null"
+        case list():
+            return "array"
+        case _:
+            return "object"
+
+
+def _allows(types: frozenset[str], value: Any) -> bool:
+    kind = _type_of(value)
+    return not types or kind in types or (kind == "integer" and "number" in types)
+
+
+def coerce(value: Any, schema: Schema, path: str = "") -> tuple[Any, tuple[Repair, ...]]:
+    """A value of the type that the schema wants, where that is plainly what was meant; with the repairs made."""
+    types = schema.types
+    if not _allows(types, value):
+        mended = _retyped(value, types)
+        if mended is None:
+            return value, ()
+        repair = Repair("coerced_type", f"{path or 'value'}: {_type_of(value)} became {_type_of(mended[0])}")
+        inner, repairs = coerce(mended[0], schema, path)
+        return inner, (repair, *repairs)
+    if isinstance(value, dict) and schema.properties:
+        return _coerce_members(value, schema, path)
+    if isinstance(value, list):
+        done = [coerce(item, schema.items, f"{path}[{at}]") for at, item in enumerate(value)]
+        return [item for item, _ in done], tuple(repair for _, repairs in done for repair in repairs)
+    return value, ()
+
+
+def _coerce_members(value: dict[str, Any], schema: Schema, path: str) -> tuple[Any, tuple[Repair, ...]]:
+    members = {
+        name: coerce(item, schema.member(name), f"{path}.{name}" if path else name) for name, item in value.items()
+    }
+    repairs = tuple(repair for _, repairs in members.values() for repair in repairs)
+    return {name: item for name, (item, _) in members.items()}, repairs
+
+
+def _retyped(value: Any, types: frozenset[str]) -> tuple[Any] | None:
+    """The value in one of the types, in a tuple of one; None when no such reading is safe."""
+    if isinstance(value, str):
+        literal = python_literal(value.strip()) or _lenient(value, types)
+        parsed = parse_json(literal) if literal else None
+        if literal and not isinstance(parsed, str):
+            if _allows(types, parsed):
+                return (parsed,)
+            value = parsed
+    if isinstance(value, float) and value.is_integer() and "integer" in types:
+        return (int(value),)
+    if types == {"string"} and isinstance(value, bool | int | float):
+        return (json.dumps(value),)
+    if types == {"string"} and isinstance(value, dict | list):
+        return (json.dumps(value, ensure_ascii=False),)
+    return None
+
+
+def _lenient(text: str, types: frozenset[str]) -> str:
+    """JSON text inside a string, mended where the schema wants structure; true and false in any case."""
+    if types & {"object", "array"} and (mended := repair_json(text.strip())):
+        return mended.text
+    lowered = text.strip().lower()
+    return lowered if "boolean" in types and lowered in ("true", "false") else ""
+
+
+def near(one: str, other: str) -> bool:
+    """Whether two parameter names are so alike that one was probably meant for the other."""
+    left, right = (name.replace("_", "").replace("-", "").lower() for name in (one, other))
+    short, long = sorted((left, right), key=len)
+    if left == right or (len(short) >= 3 and (long.startswith(short) or long.endswith(short))):
+        return True
+    return SequenceMatcher(None, left, right).ratio() >= 0.8

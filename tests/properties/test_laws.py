@@ -1,0 +1,162 @@
+"""The laws of reading, over every registered dialect. `make laws` runs 200 examples of each."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from harness import NASTY, TOOLS, calls, cut, drive, pieces, plain, read, soup, told
+from hypothesis import given
+from hypothesis import strategies as st
+
+from callwright import Dialect, Parser, collect
+from callwright.dialects import REGISTRY
+from callwright.events import CallDelta, CallEnd, CallStart, Finish, Malformed, ReasoningDelta, TextDelta, merged
+
+every_dialect = pytest.mark.parametrize("dialect", list(REGISTRY.values()), ids=list(REGISTRY))
+PLACES = st.lists(st.integers(0, 5000), max_size=12)
+
+
+@every_dialect
+@given(data=st.data())
+def test_cutting_leaves_no_trace(dialect: Dialect, data: st.DataObject) -> None:
+    """Law 1: any cutting of the text gives the same merged events."""
+    text = data.draw(st.one_of(soup(dialect), calls(dialect).map(lambda some: dialect.render_call(*some))))
+    whole = merged(drive(dialect, [text]))
+    assert merged(drive(dialect, cut(text, data.draw(PLACES)))) == whole
+    assert merged(drive(dialect, pieces(text, 1))) == whole
+
+
+@every_dialect
+@given(data=st.data())
+def test_a_rendered_call_comes_back_under_any_cutting(dialect: Dialect, data: st.DataObject) -> None:
+    """Law 2: render, cut anywhere, parse: the calls come back."""
+    some = data.draw(calls(dialect))
+    text = dialect.render_call(*some)
+    turn = collect(drive(dialect, cut(text, data.draw(PLACES)), prefill=dialect.call_prefill))
+    assert told(turn) == [(call.name, json.loads(call.arguments)) for call in some]
+    assert all(call.complete for call in turn.tool_calls)
+    assert turn.finish_reason == "tool_calls"
+    assert turn.text == ""
+
+
+@every_dialect
+@given(data=st.data())
+def test_every_character_ends_somewhere(dialect: Dialect, data: st.DataObject) -> None:
+    """Law 3: what is said, set aside, or a declared marker makes up the whole input, in order for plain text."""
+    text = data.draw(plain())
+    if not any(marker[:1] in text for marker in (*dialect.markers, *dialect.framing, "<", "`", "[", "{", "\n")):
+        assert read(dialect, text, 3).text == text
+    messy = data.draw(soup(dialect))
+    events = drive(dialect, cut(messy, data.draw(PLACES)))
+    said = "".join(
+        event.text if isinstance(event, TextDelta | ReasoningDelta | CallDelta) else event.name
+        for event in events
+        if isinstance(event, TextDelta | ReasoningDelta | CallDelta | CallStart)
+    )
+    said += "".join(event.raw for event in events if isinstance(event, Malformed))
+    markup = "".join((*dialect.markers, *dialect.framing, *(f"{t.open}{t.close}" for t in dialect.thinks)))
+    kept = set(said + markup + str(events))
+    assert {char for char in messy if char.isalpha()} <= kept | set("".join(REPAIRED_WORDS))
+
+
+REPAIRED_WORDS = ("true", "false", "null", "name", "arguments", "functions", "function", "json", "call")
+
+
+@every_dialect
+@given(data=st.data())
+def test_soup_never_raises_at_any_length(dialect: Dialect, data: st.DataObject) -> None:
+    """Laws 4 and 5: marker soup cut off anywhere is a legal stream that ends in Finish."""
+    text = data.draw(soup(dialect))
+    end = data.draw(st.integers(0, len(text)))
+    prefill = data.draw(st.sampled_from(["", dialect.call_prefill, *(think.open for think in dialect.thinks)]))
+    events = drive(dialect, pieces(text[:end], 5), prefill=prefill)
+    assert isinstance(events[-1], Finish)
+
+
+@every_dialect
+@given(data=st.data())
+def test_a_cut_call_is_never_passed_off_as_whole(dialect: Dialect, data: st.DataObject) -> None:
+    """Law 5 again: cut off inside its arguments, a call is marked, whatever the policy."""
+    some = data.draw(calls(dialect, most=1))
+    text = dialect.render_call(*some)
+    end = data.draw(st.integers(0, len(text)))
+    whole = told(read(dialect, text, prefill=dialect.call_prefill))
+    for policy in ("partial", "drop", "repair"):
+        turn = read(dialect, text[:end], truncated=policy, prefill=dialect.call_prefill)
+        for call in turn.tool_calls:
+            if call.complete:
+                assert [(call.name, json.loads(call.arguments))] == whole
+            else:
+                assert turn.finish_reason == "length"
+                assert policy != "drop"
+                assert policy != "repair" or isinstance(json.loads(call.arguments), dict)
+
+
+@every_dialect
+@given(data=st.data())
+def test_markers_do_not_leak_into_text(dialect: Dialect, data: st.DataObject) -> None:
+    """Law 6: around well-formed calls the text is exactly the text, and no marker shows."""
+    some = data.draw(calls(dialect))
+    before = data.draw(st.sampled_from(["", "Sure, one moment.", "Let me look.\nThen act.\n"]))
+    text = dialect.render_text(before) + dialect.render_call(*some)
+    turn = collect(drive(dialect, cut(text, data.draw(PLACES))))
+    assert turn.text.strip() == before.strip()
+    assert len(turn.tool_calls) == len(some)
+    assert not turn.malformed
+
+
+@every_dialect
+def test_text_and_string_arguments_are_out_as_soon_as_they_are_in(dialect: Dialect) -> None:
+    """Law 7: nothing that cannot be markup waits, neither in text nor inside a string argument."""
+    parser = Parser(dialect, TOOLS)
+    for char in "Plain words that hold no markup at all":
+        out = parser.feed(char)
+        assert not char.strip() or out == [TextDelta(char)] or out[0].text.endswith(char), char
+    if not dialect.streams_strings:
+        return
+    content = "plain words " * 20
+    rendered = dialect.render_call(dialect.sample_call("write_file", {"path": "a.txt", "content": content}))
+    start = rendered.index(content)
+    parser = Parser(dialect, TOOLS, prefill=dialect.call_prefill)
+    parser.feed(rendered[: start + 5])
+    waiting = ""
+    for char in rendered[start + 5 : start + len(content) - 5]:
+        waiting += char
+        for event in parser.feed(char):
+            assert isinstance(event, CallDelta | CallStart)
+            waiting = waiting.removeprefix(getattr(event, "text", "").strip("{}")) if len(waiting) < 3 else ""
+        assert len(waiting) < 3, waiting
+
+
+@every_dialect
+@given(data=st.data())
+def test_fragments_of_a_finished_call_join_to_its_arguments(dialect: Dialect, data: st.DataObject) -> None:
+    """Laws 8 and 9: streamed fragments are the arguments; one chunk or many, the turn is the same."""
+    text = dialect.render_call(*data.draw(calls(dialect)))
+    streamed = drive(dialect, pieces(text, data.draw(st.sampled_from([1, 2, 4, 9]))), prefill=dialect.call_prefill)
+    whole = collect(drive(dialect, [text], prefill=dialect.call_prefill))
+    assert collect(streamed) == whole
+    for index, call in enumerate(whole.tool_calls):
+        joined = "".join(event.text for event in streamed if isinstance(event, CallDelta) and event.index == index)
+        assert joined == call.arguments
+        assert isinstance(json.loads(joined), dict)
+    assert sum(isinstance(event, CallEnd) for event in streamed) == len(whole.tool_calls)
+
+
+@every_dialect
+def test_reasoning_is_kept_apart(dialect: Dialect) -> None:
+    """T-12: reasoning goes its own way, also when the prompt opened it."""
+    call = dialect.sample_call("get_weather", {"city": "Oslo", "days": 2})
+    for think in dialect.thinks:
+        text = f"{think.open}\nNeed the weather.\n{think.close}\n\n{dialect.render_call(call)}"
+        for size in (1, 4, 1000):
+            turn = read(dialect, text, size)
+            assert (turn.reasoning, turn.text) == ("Need the weather.", ""), think
+            assert told(turn) == [("get_weather", {"city": "Oslo", "days": 2})]
+            opened = read(dialect, text.removeprefix(think.open), size, prefill=f"assistant\n{think.open}")
+            assert opened == turn
+
+
+def test_nasty_values_are_nasty() -> None:
+    assert len(set(NASTY)) == len(NASTY) >= 20
