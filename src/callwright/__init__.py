@@ -4,16 +4,19 @@ from callwright import events, model
 from callwright.dialects import Dialect, dialect
 from callwright.events import check
 from callwright.parser import Parser
+from callwright.structured import ToolCallAggregator, text_pattern
 from callwright.turn import Collected, collect
 
 __all__ = [
     "Collected",
     "Dialect",
     "Parser",
+    "ToolCallAggregator",
     "check",
     "collect",
     "dialect",
     "events",
     "model",
+    "text_pattern",
 ]
 __version__ = "0.1.0"

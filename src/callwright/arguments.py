@@ -172,20 +172,22 @@ def read_object(source: Source, arguments: Arguments) -> Reading[bool]:
     """
     note = arguments.call.note
     source.position += 1
-    separated = True
+    before = "{"
     while True:
         char = yield from source.skip_space()
         if char == "}":
             source.position += 1
+            if before == ",":
+                note("trailing_comma", "a comma stood before '}'")
             arguments.close()
             return True
         if char == ",":
             source.position += 1
-            separated = True
+            before = ","
             continue
-        if not separated and char:
+        if not before and char:
             note("missing_comma", f"a comma was missing before {char!r}")
         key = yield from take_key(source, note)
         if key is None or not (yield from arguments.read_member(source, key)):
             return False
-        separated = False
+        before = ""

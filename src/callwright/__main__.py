@@ -1,0 +1,10 @@
+"""`python -m callwright` is `callwright`."""
+
+from __future__ import annotations
+
+import sys
+
+from callwright.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

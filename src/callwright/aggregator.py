@@ -1,0 +1,353 @@
+"""Structured upstreams: tool calls put together from deltas, whatever shape they come in.
+
+Reads OpenAI chunks and deltas (`tool_calls`, legacy `function_call`), Responses events and Ollama
+chunks, and mends their habits: missing or repeated indices, missing ids, names sent again, whole
+objects for arguments, several calls at once. Arguments stay the strings they were. Inputs are never
+changed, results are frozen, memory is bounded.
+
+Some upstreams send increments, some send all they have each time. Which it is belongs to the
+stream, so it is decided once for a stream: a fragment that does not begin with all that came before
+proves increments; a sum that can be no JSON proves the other. Until then what differs is held.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from callwright.errors import BackendError
+from callwright.text.source import DEFAULT_LIMIT
+from callwright.turn import IdSource
+
+__all__ = ["Aggregator", "TextPattern", "ToolCallDelta", "ToolCallRecord"]
+
+TextPattern = Callable[[str], Sequence[tuple[str, str]]]
+"""Finds calls in text: pairs of name and arguments."""
+
+MOST_CALLS = 1024
+_LEGACY = "function_call"
+
+
+class ToolCallDelta(msgspec.Struct, frozen=True):
+    """What is new of one call. `id` and `name` are final; `arguments` is to be appended."""
+
+    choice: int
+    index: int
+    id: str
+    name: str
+    arguments: str
+    started: bool = False
+    """Whether this is the first of its call."""
+
+
+class ToolCallRecord(msgspec.Struct, frozen=True):
+    """One call as far as it is known; `arguments` is the upstream's own text."""
+
+    id: str
+    name: str
+    arguments: str
+    type: str = "function"
+
+
+class _Call:
+    """One call being put together: `parts` is the stream read as increments, the last of them as a resent whole."""
+
+    def __init__(self, index: int, call_id: str, name: str) -> None:
+        self.index = index
+        self.id = call_id
+        self.name = name
+        self.keys: set[str] = set()
+        self.parts: list[str] = []
+        self.said_parts = 0
+        self.said = 0
+        self.whole = False
+
+    def text(self, cumulative: bool | None) -> str:
+        """The arguments as they stand. While it is undecided what they are, the reading that is JSON."""
+        joined = "".join(self.parts)
+        if cumulative is None and len(self.parts) > 1:
+            cumulative = not _is_object(joined)
+        return self.parts[-1] if cumulative and self.parts else joined
+
+    def fresh(self, cumulative: bool | None) -> str:
+        """What was not said yet, as far as it is decided; it counts as said from now on."""
+        if cumulative is None and len(self.parts) > 1:
+            return ""
+        text = self.parts[-1][self.said :] if cumulative and self.parts else "".join(self.parts[self.said_parts :])
+        self.said_parts = len(self.parts)
+        self.said += len(text)
+        return text
+
+
+class Aggregator:
+    """Collects the calls of a turn, per choice, in order of their creation."""
+
+    def __init__(self, ids: IdSource, *, patterns: Iterable[TextPattern] = (), limit: int = DEFAULT_LIMIT) -> None:
+        self._ids = ids
+        self._patterns = list(patterns)
+        self._limit = limit
+        self._calls: dict[int, list[_Call]] = {}
+        self._cumulative: bool | None = None
+        self._size = 0
+
+    def register_text_pattern(self, pattern: TextPattern) -> None:
+        """Look for calls in text with this too; see `ingest_message`."""
+        self._patterns.append(pattern)
+
+    def ingest_delta(self, delta: Mapping[str, Any], choice: int = 0) -> list[ToolCallDelta]:
+        """Take one chunk, delta or event. Returns what is new."""
+        out: list[ToolCallDelta] = []
+        for at, body in _choices(delta, choice):
+            kind = body.get("type")
+            if isinstance(kind, str) and kind.startswith("response."):
+                out += self._responses_event(at, body)
+                continue
+            entries = list(_entries(body))
+            for position, (key, entry) in enumerate(entries):
+                out += self._entry(at, key, entry, alone=len(entries) == 1 or position == 0)
+        return out
+
+    def ingest_message(
+        self, message: Mapping[str, Any], choice: int = 0, *, emit_if_missing: bool = False
+    ) -> list[ToolCallDelta]:
+        """Take a final message: calls the deltas did not bring are added, and those begun are completed.
+
+        With `emit_if_missing`, a message without any call is searched with the text patterns.
+        """
+        out: list[ToolCallDelta] = []
+        known = len(self._calls.get(choice, ()))
+        for order, (key, entry) in enumerate(_entries(message)):
+            function = _function(entry)
+            name, arguments = _text(function.get("name")), _arguments(function.get("arguments"))
+            calls = self._calls.get(choice, [])
+            call = self._by_key(choice, _keys(key, entry)) or (calls[order] if order < known else None)
+            started = call is None
+            if call is None:
+                call = self._new(choice, name, _id(entry))
+                call.keys |= _keys(key, entry)
+            out += self._whole(choice, call, arguments, started=started)
+        content = message.get("content")
+        if emit_if_missing and isinstance(content, str) and not self.has_calls(choice):
+            for pattern in self._patterns:
+                for name, arguments in pattern(content):
+                    out += self._whole(choice, self._new(choice, name, ""), arguments, started=True)
+                if out:
+                    break
+        return out
+
+    def finish_turn(self) -> list[ToolCallDelta]:
+        """The stream is over: what was held until it was clear how to read it."""
+        out: list[ToolCallDelta] = []
+        for choice, calls in self._calls.items():
+            for call in calls:
+                out += self._whole(choice, call, call.text(self._cumulative), started=False)
+        return out
+
+    def snapshot(self, choice: int = 0) -> tuple[ToolCallRecord, ...]:
+        """The calls of a choice as they stand, in order of creation."""
+        return tuple(
+            ToolCallRecord(call.id, call.name, call.text(self._cumulative)) for call in self._calls.get(choice, ())
+        )
+
+    def has_calls(self, choice: int | None = None) -> bool:
+        """Whether a choice has calls; without one, whether any has."""
+        return bool(self._calls.get(choice)) if choice is not None else any(self._calls.values())
+
+    def reset_turn(self, choice: int | None = None) -> None:
+        """Forget the calls of one choice, or of all; text patterns stay."""
+        if choice is None:
+            self._calls.clear()
+        else:
+            self._calls.pop(choice, None)
+        if not self._calls:
+            self._cumulative = None
+            self._size = 0
+
+    # ── finding the call that an entry belongs to ──────────────────────────────────────────────────
+
+    def _entry(self, choice: int, key: str, entry: Mapping[str, Any], *, alone: bool) -> list[ToolCallDelta]:
+        function = _function(entry)
+        name, call_id = _text(function.get("name")), _id(entry)
+        arguments = function.get("arguments")
+        call = self._find(choice, key, call_id, name, arguments, alone=alone)
+        started = call is None
+        if call is None:
+            call = self._new(choice, name, call_id)
+        call.keys |= _keys(key, entry)
+        if isinstance(arguments, Mapping | list):
+            return self._whole(choice, call, _arguments(arguments), started=started)
+        return self._append(choice, call, _text(arguments), started=started)
+
+    def _find(self, choice: int, key: str, call_id: str, name: str, arguments: Any, *, alone: bool) -> _Call | None:
+        """The call that a delta continues; None when it begins one."""
+        calls = self._calls.get(choice, [])
+        if call_id:
+            known = self._by_key(choice, {f"id:{call_id}"})
+            if known is not None or not key:
+                return known
+        if isinstance(arguments, Mapping | list):
+            return None
+        if key:
+            call = next((call for call in reversed(calls) if key in call.keys), None)
+            # The same index under another id or another name is the next call of an upstream that does not count.
+            fresh = call is not None and (
+                (call_id and any(one.startswith("id:") for one in call.keys)) or (name and name != call.name)
+            )
+            return None if fresh else call
+        last = calls[-1] if calls and alone else None
+        if last is None or not name:
+            return last
+        return last if name == last.name and not _is_object(last.text(self._cumulative)) else None
+
+    def _by_key(self, choice: int, keys: set[str]) -> _Call | None:
+        found = (call for call in self._calls.get(choice, ()) if call.keys & keys)
+        return next((call for call in found if any(key.startswith("id:") for key in keys & call.keys)), None)
+
+    def _new(self, choice: int, name: str, call_id: str) -> _Call:
+        calls = self._calls.setdefault(choice, [])
+        if len(calls) >= MOST_CALLS:
+            raise BackendError(f"the backend sent more than {MOST_CALLS} tool calls in one turn")
+        call = _Call(len(calls), call_id or self._ids(), name)
+        calls.append(call)
+        return call
+
+    # ── arguments ──────────────────────────────────────────────────────────────────────────────────
+
+    def _append(self, choice: int, call: _Call, fragment: str, *, started: bool = False) -> list[ToolCallDelta]:
+        """Add a fragment, deciding on the way what kind of stream this is."""
+        if fragment and not call.whole:
+            self._grow(len(fragment))
+            if call.parts and self._cumulative is None:
+                self._cumulative = _judge(call, fragment)
+            call.parts.append(fragment)
+        return self._say(choice, call, started=started)
+
+    def _whole(self, choice: int, call: _Call, arguments: str, *, started: bool) -> list[ToolCallDelta]:
+        """Take the arguments in one piece; they complete what was said, or else what was said stands."""
+        said = call.text(self._cumulative)[: call.said]
+        if not call.whole and arguments.startswith(said):
+            self._grow(len(arguments))
+            rest = arguments[call.said :]
+            call.parts, call.said_parts, call.said, call.whole = [arguments], 1, len(arguments), True
+            return self._delta(choice, call, rest, started=started)
+        return self._say(choice, call, started=started)
+
+    def _say(self, choice: int, call: _Call, *, started: bool) -> list[ToolCallDelta]:
+        return self._delta(choice, call, call.fresh(self._cumulative), started=started)
+
+    def _delta(self, choice: int, call: _Call, fresh: str, *, started: bool) -> list[ToolCallDelta]:
+        if not fresh and not started:
+            return []
+        return [ToolCallDelta(choice, call.index, call.id, call.name, fresh, started)]
+
+    def _grow(self, size: int) -> None:
+        self._size += size
+        if self._size > self._limit:
+            raise BackendError(f"the backend sent more than {self._limit} characters of tool arguments in one turn")
+
+    # ── Responses events ───────────────────────────────────────────────────────────────────────────
+
+    def _responses_event(self, choice: int, event: Mapping[str, Any]) -> list[ToolCallDelta]:
+        kind = event["type"]
+        item = event.get("item")
+        if kind in ("response.output_item.added", "response.output_item.done") and isinstance(item, Mapping):
+            if item.get("type") not in ("function_call", "custom_tool_call"):
+                return []
+            keys = {f"id:{item[key]}" for key in ("id", "call_id") if item.get(key)}
+            call = self._by_key(choice, keys)
+            started = call is None
+            if call is None:
+                call = self._new(choice, _text(item.get("name")), _text(item.get("call_id")) or _text(item.get("id")))
+            call.keys |= keys
+            arguments = _text(item.get("arguments") or item.get("input"))
+            if kind.endswith("done"):
+                return self._whole(choice, call, arguments, started=started)
+            return self._append(choice, call, arguments, started=started)
+        call = self._by_key(choice, {f"id:{event.get('item_id')}"})
+        if call is None:
+            return []
+        if kind in ("response.function_call_arguments.delta", "response.custom_tool_call_input.delta"):
+            return self._append(choice, call, _text(event.get("delta")))
+        if kind in ("response.function_call_arguments.done", "response.custom_tool_call_input.done"):
+            return self._whole(choice, call, _text(event.get("arguments") or event.get("input")), started=False)
+        return []
+
+
+def _judge(call: _Call, fragment: str) -> bool | None:
+    """Whether a stream resends the whole: False, True, or None while both are possible."""
+    if not fragment.startswith(call.parts[-1]):
+        return False
+    return None if _may_be_json("".join(call.parts) + fragment) else True
+
+
+def _choices(delta: Mapping[str, Any], choice: int) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """The deltas inside a chunk, each with its choice; a bare delta is its own."""
+    choices = delta.get("choices")
+    if not isinstance(choices, list):
+        inner = delta.get("message", delta)
+        yield choice, inner if isinstance(inner, Mapping) else delta
+        return
+    for at, body in enumerate(choices):
+        inner = body.get("delta", body.get("message")) if isinstance(body, Mapping) else None
+        if isinstance(inner, Mapping):
+            index = body.get("index")
+            yield index if isinstance(index, int) else at, inner
+
+
+def _entries(body: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The call entries of a delta or message, each with the key of its place if it has one."""
+    entries = body.get("tool_calls")
+    for entry in entries if isinstance(entries, list) else []:
+        if isinstance(entry, Mapping):
+            index = entry.get("index", _function(entry).get("index"))
+            yield (f"index:{index}" if isinstance(index, int) else ""), entry
+    legacy = body.get(_LEGACY)
+    if isinstance(legacy, Mapping):
+        yield _LEGACY, {"function": legacy}
+
+
+def _keys(key: str, entry: Mapping[str, Any]) -> set[str]:
+    call_id = _id(entry)
+    return {one for one in (key, f"id:{call_id}" if call_id else "") if one}
+
+
+def _function(entry: Mapping[str, Any]) -> Mapping[str, Any]:
+    function = entry.get("function", entry)
+    return function if isinstance(function, Mapping) else {}
+
+
+def _id(entry: Mapping[str, Any]) -> str:
+    return _text(entry.get("id") or entry.get("call_id") or entry.get("toolCallId"))
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _arguments(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return "" if value is None else json.dumps(value, ensure_ascii=False)
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _may_be_json(text: str) -> bool:
+    """Whether a text is JSON so far: it parses, or breaks off only at its end."""
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as problem:
+        rest = text[problem.pos :].strip()
+        words = ("true", "false", "null", "-")
+        return problem.msg.startswith("Unterminated string") or any(word.startswith(rest) for word in words)
+    except RecursionError:
+        return True
+    return True

@@ -1,0 +1,56 @@
+"""The command line: one file per command, each with `add(commands)` and a `run`.
+
+Errors that a person can mend are sentences on standard error and exit code 2.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from callwright import __version__
+from callwright.cli import demo, dialects, parse
+from callwright.errors import CallwrightError
+
+__all__ = ["main"]
+
+_EXAMPLES = """\
+examples:
+  callwright demo                                      watch a stream being read
+  callwright parse answer.txt                          what calls are in this answer? (any dialect)
+  callwright parse --dialect hermes --tools tools.json answer.txt
+  some-model | callwright parse --chunk 4 --events     each event as it happens
+  callwright parse --jsonl < cases.jsonl               a whole batch, one JSON object per line
+  callwright dialects                                  every dialect, with an example
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command; returns the exit code."""
+    parser = _parser()
+    arguments = parser.parse_args(argv)
+    if not hasattr(arguments, "run"):
+        parser.print_help()
+        return 0
+    try:
+        return int(arguments.run(arguments))
+    except (CallwrightError, OSError, UnicodeDecodeError) as problem:
+        print(f"callwright: {problem}", file=sys.stderr)  # this is the command line's own voice
+        return 2
+    except KeyboardInterrupt:
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="callwright",
+        description="Tool calls that work between any chat client and any model.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"callwright {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+    for command in (parse, dialects, demo):
+        command.add(commands)
+    return parser

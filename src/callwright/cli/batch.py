@@ -1,0 +1,80 @@
+"""The batch form of `parse`: a JSON object per line in, one per line out, in the same order.
+
+A line that cannot be read gives `{"id", "error"}`, and the rest go on.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any, TextIO
+
+from callwright import Collected, Parser, collect, dialect
+from callwright.errors import CallwrightError, RequestError
+from callwright.turn import Truncated
+
+__all__ = ["answer", "run"]
+
+
+def run(lines: Iterable[bytes], out: TextIO, *, default: str = "auto", size: int = 0, truncated: Truncated) -> None:
+    """Answer every line. `default` is the dialect of lines that name none; `size` cuts their texts."""
+    for line in lines:
+        if line.strip():
+            out.write(json.dumps(_answered(line, default, size, truncated)) + "\n")
+            out.flush()
+
+
+def _answered(line: bytes, default: str, size: int, truncated: Truncated) -> dict[str, Any]:
+    case: Any = None
+    try:
+        case = _decoded(line)
+        if not isinstance(case, dict):
+            return {"id": None, "error": "a line must hold a JSON object"}
+        return {"id": case.get("id"), **answer(_parsed(case, default, size, truncated))}
+    except (CallwrightError, ValueError, RecursionError) as problem:
+        return {"id": case.get("id") if isinstance(case, dict) else None, "error": f"{problem}"}
+
+
+def _decoded(line: bytes) -> Any:
+    try:
+        return json.loads(line)
+    except ValueError as problem:
+        raise ValueError(f"the line is not JSON: {problem}") from None
+
+
+def _parsed(case: dict[str, Any], default: str, size: int, truncated: Truncated) -> Collected:
+    text, chunks = case.get("text"), case.get("chunks")
+    if chunks is None and isinstance(text, str):
+        step = size or max(len(text), 1)
+        chunks = [text[start : start + step] for start in range(0, len(text), step)]
+    if not isinstance(chunks, list) or not all(isinstance(chunk, str) for chunk in chunks):
+        raise RequestError('a line needs "text", a string, or "chunks", a list of strings')
+    tools = case.get("tools") or []
+    if not isinstance(tools, list):
+        raise RequestError('"tools" must be a list of tool objects')
+    parser = Parser(
+        dialect(str(case.get("dialect") or default)),
+        tools,
+        prefill=str(case.get("prefill") or ""),
+        truncated=case.get("truncated", truncated),
+    )
+    events = [event for chunk in chunks for event in parser.feed(chunk)]
+    return collect([*events, *parser.close()])
+
+
+def answer(turn: Collected) -> dict[str, Any]:
+    """A turn as the object that programs get."""
+    return {
+        "content": turn.text,
+        "reasoning": turn.reasoning,
+        "tool_calls": [
+            {"id": call.id, "name": call.name, "arguments": call.arguments}
+            | ({} if call.complete else {"incomplete": True})
+            for call in turn.tool_calls
+        ],
+        "finish_reason": turn.finish_reason,
+        "repairs": [{"kind": repair.kind, "detail": repair.detail} for repair in turn.repairs],
+        "malformed": [{"raw": bad.raw, "reason": bad.reason, "shown": bad.shown} for bad in turn.malformed],
+        "dialect": turn.dialect,
+        "why": turn.why,
+    }

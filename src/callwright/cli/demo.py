@@ -1,0 +1,100 @@
+"""`callwright demo`: a model's stream on the left of the road, what comes of it on the right."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from callwright import Parser, collect, dialect
+from callwright.cli import screen
+from callwright.events import CallDelta, CallEnd, CallStart, Event, Finish, Malformed, ReasoningDelta, TextDelta
+
+__all__ = ["add", "run"]
+
+_TOOLS = [
+    {
+        "type": "function",
+        "function": {
+            "name": "write_file",
+            "parameters": {
+                "type": "object",
+                "properties": {
+                    "path": {"type": "string"},
+                    "content": {"type": "string"},
+                    "overwrite": {"type": "boolean"},
+                },
+                "required": ["path", "content"],
+            },
+        },
+    },
+    {
+        "type": "function",
+        "function": {
+            "name": "run_tests",
+            "parameters": {"type": "object", "properties": {"retries": {"type": "integer"}}},
+        },
+    },
+]
+
+_STREAM = """<think>
+The page needs a greeting. Then the tests.
+</think>
+
+I'll write the page and run the tests.
+<tool_call>
+{"name": "write_file", "arguments": {"path": "hi.html", "content": "<b>\\"Hi\\" </tool_call>\\n", "overwrite": "true"}}
+</tool_call>
+<tool_call>
+{"name": "run_tests", "arguments": {"retries": "2",}}
+</tool_call>"""
+
+
+def add(commands: Any) -> None:
+    """Add the command to the command line."""
+    parser = commands.add_parser("demo", help="watch a sample stream being read, chunk by chunk")
+    parser.add_argument("--slow", type=float, default=0.03, metavar="S", help="seconds between chunks (0.03)")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Show the sample as the model streams it, the events as they come, and the turn in the end."""
+    console = Console(highlight=False)
+    console.print(Text("What the model writes, four characters at a time:", style="bold"))
+    console.print(Text(_STREAM, style="cyan"))
+    console.print(Text("\nWhat Callwright says while it comes in:", style="bold"))
+    parser = Parser(dialect("hermes"), _TOOLS)
+    pause = arguments.slow if sys.stdout.isatty() else 0
+    events: list[Event] = []
+    for start in range(0, len(_STREAM), 4):
+        events += _told(console, parser.feed(_STREAM[start : start + 4]))
+        time.sleep(pause)
+    events += _told(console, parser.close())
+    console.print(Text("\nWhat it comes to:", style="bold"))
+    screen.show(collect(events), console)
+    console.print(Text("\nNext: callwright parse --help, callwright dialects", style="dim"))
+    return 0
+
+
+def _told(console: Console, events: list[Event]) -> list[Event]:
+    for event in events:
+        match event:
+            case TextDelta():
+                console.print(Text(event.text), end="")
+            case ReasoningDelta():
+                console.print(Text(event.text, style="dim italic"), end="")
+            case CallStart():
+                console.print(
+                    Text.assemble("\n", (f"call {event.index} ", "green"), (event.name, "bold green"), " "), end=""
+                )
+            case CallDelta():
+                console.print(Text(event.text, style="green"), end="")
+            case CallEnd() | Malformed() | Finish():
+                console.print()
+            case _:
+                pass
+    return events

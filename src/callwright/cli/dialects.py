@@ -1,0 +1,103 @@
+"""`callwright dialects`: every dialect with its family, shape and an example; also the table of the README."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+from callwright import Dialect
+from callwright.dialects import REGISTRY
+
+__all__ = ["add", "example", "markdown_table", "run"]
+
+_SHAPES = {
+    "J1": "tag + one JSON object",
+    "J2": "marker + JSON array",
+    "J3": "header + JSON arguments",
+    "X1": "<function=…>",
+    "X2": "arg_key / arg_value",
+    "X3": "invoke / parameter",
+    "X4": "element per argument",
+    "P": "Python calls",
+    "G": "Gemma",
+    "B": "bare and taught",
+    "auto": "listens for all of them",
+}
+
+
+def add(commands: Any) -> None:
+    """Add the command to the command line."""
+    parser = commands.add_parser("dialects", help="list every dialect with its family, shape and an example")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="as JSON, for programs")
+    form.add_argument("--markdown", action="store_true", help="as the table in the README")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """List them."""
+    if arguments.json:
+        print(json.dumps([_facts(dialect) for dialect in REGISTRY.values()], ensure_ascii=False, indent=2))
+    elif arguments.markdown:
+        print(markdown_table())
+    else:
+        _show()
+    return 0
+
+
+def example(dialect: Dialect) -> str:
+    """The example call of the catalogue, as this dialect writes it."""
+    return dialect.render_call(dialect.sample_call("get_weather", {"city": "Oslo", "days": 2}))
+
+
+def _facts(dialect: Dialect) -> dict[str, Any]:
+    return {
+        "name": dialect.name,
+        "shape": dialect.shape,
+        "summary": _SHAPES[dialect.shape],
+        "models": dialect.models,
+        "source": dialect.source,
+        "parsers": list(dialect.parsers),
+        "patterns": list(dialect.patterns),
+        "reasoning": [[think.open, think.close] for think in dialect.thinks],
+        "example": example(dialect),
+    }
+
+
+def markdown_table() -> str:
+    """The table of the README: one row per dialect."""
+    rows = [
+        f"| `{dialect.name}` | {dialect.shape} | {_cell(dialect.models)} | `{_cell(_one_line(example(dialect), 96))}` |"
+        for dialect in REGISTRY.values()
+    ]
+    return "\n".join(["| id | shape | who writes it | example |", "| --- | --- | --- | --- |", *rows])
+
+
+def _one_line(text: str, most: int) -> str:
+    line = text.replace("\n", "⏎")
+    return line if len(line) <= most else f"{line[: most - 1]}…"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("`", "'")
+
+
+def _show() -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("dialect", style="bold green", no_wrap=True)
+    table.add_column("shape", no_wrap=True)
+    table.add_column("who writes it", ratio=2)
+    table.add_column("example", ratio=3)
+    for dialect in REGISTRY.values():
+        shown = Text(_one_line(example(dialect), 110), style="dim")
+        table.add_row(dialect.name, dialect.shape, Text(dialect.models), shown)
+    console.print(table)
+    console.print(
+        Text("\ncallwright parse -d NAME reads one; model and --tool-call-parser names work too.", style="dim")
+    )

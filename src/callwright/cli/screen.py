@@ -1,0 +1,57 @@
+"""A turn on a person's screen: reasoning dimmed, calls in boxes, repairs listed."""
+
+from __future__ import annotations
+
+import json
+
+from rich.console import Console, Group
+from rich.panel import Panel
+from rich.syntax import Syntax
+from rich.text import Text
+
+from callwright import Collected
+from callwright.model import ToolCall
+
+__all__ = ["call_box", "show"]
+
+
+def show(turn: Collected, console: Console | None = None) -> None:
+    """Print a whole turn."""
+    console = console or Console(highlight=False)
+    if turn.reasoning:
+        console.print(Text(turn.reasoning, style="dim italic"))
+        console.print()
+    if turn.text:
+        console.print(Text(turn.text))
+    for call in turn.tool_calls:
+        console.print(call_box(call))
+    for repair in turn.repairs:
+        console.print(Text.assemble(("repaired ", "yellow"), (repair.kind, "bold yellow"), f"  {repair.detail}"))
+    for bad in turn.malformed:
+        console.print(Text.assemble(("not a call ", "red"), f"{bad.reason}: ", (_short(bad.raw), "dim")))
+    calls = len(turn.tool_calls)
+    noun = "call" if calls == 1 else "calls"
+    ending = f"{calls or 'no'} {noun} · finish: {turn.finish_reason} · read as {turn.dialect}"
+    console.print(Text(f"{ending}{f' ({turn.why})' if turn.why else ''}", style="dim"))
+
+
+def call_box(call: ToolCall) -> Panel:
+    """One call in a box, its arguments readable; red when the output was cut inside it."""
+    try:
+        body = json.dumps(json.loads(call.arguments), ensure_ascii=False, indent=2)
+    except ValueError:
+        body = call.arguments
+    title = Text.assemble((f" {call.name} ", "bold"), (f"{call.id} ", "dim"))
+    note = Text("the output was cut inside this call", style="red") if not call.complete else Text("")
+    lines = Syntax(body, "json", theme="ansi_dark", background_color="default", word_wrap=True)
+    return Panel(
+        lines if call.complete else Group(lines, note),
+        title=title,
+        title_align="left",
+        border_style="green" if call.complete else "red",
+    )
+
+
+def _short(text: str, most: int = 120) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= most else f"{line[: most - 1]}…"

@@ -1,0 +1,79 @@
+"""Native calls under the same guard as those read from text.
+
+A backend's own tool calls are JSON too, and as wrong: strings for numbers, objects sent as text, a
+parameter under a near name. Their arguments go through the reader that dialects use, so they come
+out typed by the tool's schema, mended and named, and still stream. Calls that a backend interleaves
+are said one after the other, as the event grammar wants.
+"""
+
+from __future__ import annotations
+
+from callwright.arguments import Arguments, read_object
+from callwright.text.source import Reading, Source
+from callwright.turn import Turn
+
+__all__ = ["NativeCalls"]
+
+
+class _Native:
+    """One call of the backend: its text, and the reader of it once it is this call's turn."""
+
+    def __init__(self, turn: Turn, name: str, call_id: str) -> None:
+        self.source = Source()
+        self._turn = turn
+        self._name = name
+        self._id = call_id
+        self._grammar: Reading[None] | None = None
+
+    def advance(self) -> bool:
+        """Say what can be said now; true when the call is over."""
+        if self._grammar is None:
+            self._grammar = self._read()
+        for _ in self._grammar:
+            return False
+        return True
+
+    def _read(self) -> Reading[None]:
+        arguments = Arguments(self._turn.call(self._name, self._id))
+        first = yield from self.source.skip_space()
+        if not first:
+            arguments.close()
+        elif first != "{" or not (yield from read_object(self.source, arguments)):
+            broken = self.source.text[self.source.position :]
+            arguments.call.cut()
+            if broken:
+                self._turn.malformed(broken, "the backend's arguments are no JSON object")
+
+
+class NativeCalls:
+    """Writes a backend's tool calls to a turn. `start`, `feed` and `end` may interleave between calls."""
+
+    def __init__(self, turn: Turn) -> None:
+        self._turn = turn
+        self._waiting: dict[int, _Native] = {}
+
+    def start(self, index: int, name: str, call_id: str = "") -> None:
+        """A call begins; `index` is the backend's own."""
+        self._waiting[index] = _Native(self._turn, name, call_id)
+
+    def feed(self, index: int, fragment: str) -> None:
+        """More of a call's arguments. Fragments of a call that is over already are dropped."""
+        call = self._waiting.get(index)
+        if call is not None:
+            call.source.feed(fragment)
+            self._advance()
+
+    def end(self, index: int | None = None) -> None:
+        """A call is over, or all of them are."""
+        for at, call in self._waiting.items():
+            if index is None or at == index:
+                call.source.close()
+        self._advance()
+
+    def _advance(self) -> None:
+        """Go on with the oldest call, and when it is over with the next."""
+        while self._waiting:
+            index, call = next(iter(self._waiting.items()))
+            if not call.advance():
+                return
+            del self._waiting[index]

@@ -1,0 +1,44 @@
+"""The aggregator as programs use it: random ids, and any dialect as a pattern for calls in text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from callwright.aggregator import Aggregator, TextPattern
+from callwright.dialects import Dialect
+from callwright.ids import random_id
+from callwright.model import ToolSpec
+from callwright.parser import Parser
+from callwright.text.source import DEFAULT_LIMIT
+from callwright.turn import IdSource, collect
+
+__all__ = ["ToolCallAggregator", "text_pattern"]
+
+
+class ToolCallAggregator(Aggregator):
+    """Collects the tool calls of a turn from structured deltas, with ids like OpenAI's where none come.
+
+    >>> calls = ToolCallAggregator()
+    >>> _ = calls.ingest_delta({"tool_calls": [{"index": 0, "function": {"name": "ping", "arguments": "{"}}]})
+    >>> _ = calls.ingest_delta({"tool_calls": [{"index": 0, "function": {"arguments": "}"}}]})
+    >>> [(call.name, call.arguments) for call in calls.snapshot()]
+    [('ping', '{}')]
+    """
+
+    def __init__(
+        self, ids: IdSource = random_id, *, patterns: Iterable[TextPattern] = (), limit: int = DEFAULT_LIMIT
+    ) -> None:
+        super().__init__(ids, patterns=patterns, limit=limit)
+
+
+def text_pattern(dialect: Dialect, tools: Iterable[ToolSpec | Mapping[str, Any]] = ()) -> TextPattern:
+    """A pattern that finds the calls which a dialect reads in a text; only whole ones count."""
+    offered = tuple(tools)
+
+    def find(text: str) -> list[tuple[str, str]]:
+        parser = Parser(dialect, offered)
+        turn = collect([*parser.feed(text), *parser.close()])
+        return [(call.name, call.arguments) for call in turn.tool_calls if call.complete]
+
+    return find
