@@ -26,7 +26,6 @@ PYTHON_KINDS = frozenset({"single_quotes", "python_word", "tuple", "trailing_com
 """The repairs after which a text was a plain Python literal rather than damaged JSON."""
 
 _WORDS = {"true": "true", "false": "false", "null": "null", "True": "true", "False": "false", "None": "null"}
-_NON_FINITE = frozenset({"NaN", "Infinity", "-Infinity", "nan", "inf", "-inf"})
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?\Z").match
 _BARE = re.compile(r"[^\s,:\[\]{}()\"']+")
 _SPACE = re.compile(r"(?:\s+|//[^\n]*|/\*.*?\*/|#[^\n]*)*", re.DOTALL)
@@ -193,9 +192,6 @@ class _Reader:
             return _WORDS[word]
         if _NUMBER(word):
             return word
-        if word in _NON_FINITE:
-            self._note("non_finite", f"JSON has no {word}")
-            return "null"
         return self._number(word) or self._cut_word(word)
 
     def _number(self, word: str) -> str:
@@ -204,7 +200,8 @@ class _Reader:
         except ValueError:
             return ""
         if not math.isfinite(number):
-            return ""
+            self._note("non_finite", f"JSON has no {word}")
+            return "null"
         self._note("number_form", f"{word} is not how JSON writes a number")
         whole = word.lstrip("+-")
         return str(int(word)) if whole.replace("_", "").isdecimal() else repr(number)
