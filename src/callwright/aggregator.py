@@ -65,6 +65,11 @@ class _Call:
         self.said = 0
         self.whole = False
 
+    @property
+    def has_own_id(self) -> bool:
+        """Whether the upstream gave it an id."""
+        return any(key.startswith("id:") for key in self.keys)
+
     def text(self, cumulative: bool | None) -> str:
         """The arguments as they stand. While it is undecided what they are, the reading that is JSON."""
         joined = "".join(self.parts)
@@ -123,7 +128,9 @@ class Aggregator:
             function = _function(entry)
             name, arguments = _text(function.get("name")), _arguments(function.get("arguments"))
             calls = self._calls.get(choice, [])
-            call = self._by_key(choice, _keys(key, entry)) or (calls[order] if order < known else None)
+            call = self._by_key(choice, _keys(key, entry))
+            if call is None and order < known and not (_id(entry) and calls[order].has_own_id):
+                call = calls[order]
             started = call is None
             if call is None:
                 call = self._new(choice, name, _id(entry))
@@ -194,7 +201,7 @@ class Aggregator:
             call = next((call for call in reversed(calls) if key in call.keys), None)
             # The same index under another id or another name is the next call of an upstream that does not count.
             fresh = call is not None and (
-                (call_id and any(one.startswith("id:") for one in call.keys)) or (name and name != call.name)
+                (call_id and call.has_own_id) or (name and name != call.name)
             )
             return None if fresh else call
         last = calls[-1] if calls and alone else None
@@ -203,8 +210,8 @@ class Aggregator:
         return last if name == last.name and not _is_object(last.text(self._cumulative)) else None
 
     def _by_key(self, choice: int, keys: set[str]) -> _Call | None:
-        found = (call for call in self._calls.get(choice, ()) if call.keys & keys)
-        return next((call for call in found if any(key.startswith("id:") for key in keys & call.keys)), None)
+        ids = {key for key in keys if key.startswith("id:")}
+        return next((call for call in self._calls.get(choice, ()) if call.keys & ids), None)
 
     def _new(self, choice: int, name: str, call_id: str) -> _Call:
         calls = self._calls.setdefault(choice, [])

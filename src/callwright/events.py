@@ -166,7 +166,7 @@ class _Checker:
                 return self._start(event)
             case Malformed():
                 return "" if event.reason else "it gives no reason"
-            case Finish():
+            case _:
                 self.finished = True
                 return self._finish(event)
 

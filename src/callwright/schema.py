@@ -204,9 +204,7 @@ def from_text(raw: str, schema: Schema) -> tuple[str, tuple[Repair, ...]]:
         value, repairs = _settled(mended.text, schema)
         return value, mended.repairs + repairs
     if literal is not None and "string" not in types:
-        value, repairs = _settled(literal, schema)
-        if repairs:
-            return value, repairs
+        return _settled(literal, schema)
     lowered = text.lower()
     if "boolean" in types and lowered in ("true", "false"):
         return lowered, ()

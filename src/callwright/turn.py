@@ -215,7 +215,7 @@ class Turn:
             self._flush()
         self._muted = False
         self._gap = []
-        self._silent = True
+        self._silent = not self._calls
 
     # ── for Call ─────────────────────────────────────────────────────────────────────────────────
 
@@ -305,7 +305,7 @@ def collect(events: Iterable[Event]) -> Collected:
                 malformed.append(event)
             case UsageSeen():
                 usage = event.usage
-            case Finish():
+            case _:
                 finish = event
                 repairs.extend(event.repairs)
     return Collected(

@@ -1,0 +1,93 @@
+"""Native calls under the same guard as those read from text."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from harness import TOOLS
+
+from callwright import check, collect
+from callwright.events import CallDelta, Event
+from callwright.guard.schema import NativeCalls
+from callwright.ids import counted_ids
+from callwright.schema import Toolbox
+from callwright.turn import Collected, Turn
+
+
+def guarded() -> tuple[Turn, NativeCalls]:
+    turn = Turn(Toolbox(TOOLS), counted_ids())
+    return turn, NativeCalls(turn)
+
+
+def said(turn: Turn, before: list[Event] | None = None) -> Collected:
+    turn.finish()
+    events = [*(before or []), *turn.drain()]
+    check(events)
+    return collect(events)
+
+
+def told(result: Collected) -> list[tuple[str, str, Any]]:
+    return [(call.id, call.name, json.loads(call.arguments)) for call in result.tool_calls]
+
+
+def test_arguments_are_typed_and_stream() -> None:
+    turn, calls = guarded()
+    calls.start(0, "write_file", "a")
+    calls.feed(0, '{"path": "x", "content": "ab')
+    before = turn.drain()
+    assert before[-1] == CallDelta(0, '{"path": "x", "content": "ab')
+    calls.feed(0, 'c"}')
+    calls.feed(0, "late")
+    calls.end()
+    assert told(said(turn, before)) == [("a", "write_file", {"path": "x", "content": "abc"})]
+
+
+def test_almost_right_arguments_are_mended() -> None:
+    turn, calls = guarded()
+    calls.start(0, "get_weather")
+    calls.feed(0, '{"city": "Oslo", "days": "2"}')
+    result = said(turn)
+    assert told(result) == [("call_1", "get_weather", {"city": "Oslo", "days": 2})]
+    assert [repair.kind for repair in result.repairs] == ["coerced_type"]
+
+
+def test_interleaved_calls_are_said_one_after_the_other() -> None:
+    turn, calls = guarded()
+    calls.start(0, "get_weather", "a")
+    calls.start(1, "ping", "b")
+    calls.feed(0, '{"city": ')
+    calls.feed(1, "{}")
+    calls.feed(0, '"Oslo"}')
+    calls.end()
+    assert told(said(turn)) == [("a", "get_weather", {"city": "Oslo"}), ("b", "ping", {})]
+
+
+def test_no_arguments_at_all_are_an_empty_object() -> None:
+    turn, calls = guarded()
+    calls.start(0, "ping", "a")
+    calls.start(1, "ping", "b")
+    calls.end(0)
+    calls.feed(1, "  ")
+    calls.end(1)
+    calls.end()
+    assert told(said(turn)) == [("a", "ping", {}), ("b", "ping", {})]
+
+
+def test_a_cut_call_is_marked() -> None:
+    turn, calls = guarded()
+    calls.start(0, "get_weather")
+    calls.feed(0, '{"city": "Os')
+    calls.end()
+    result = said(turn)
+    assert (result.finish_reason, result.tool_calls[0].complete) == ("length", False)
+    assert not result.malformed
+
+
+def test_what_is_no_object_is_set_aside() -> None:
+    turn, calls = guarded()
+    calls.start(0, "ping")
+    calls.feed(0, "nonsense")
+    result = said(turn)
+    assert not result.tool_calls[0].complete
+    assert [bad.raw for bad in result.malformed] == ["nonsense"]
