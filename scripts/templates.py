@@ -141,7 +141,7 @@ def _refuse(message: str) -> None:
     raise jinja2.TemplateError(message)
 
 
-class Written(Exception):
+class NotRenderedError(Exception):
     """No call could be got out of a template, and why."""
 
 
@@ -177,7 +177,7 @@ def written(path: Path, name: str, scene: tuple[str, list[tuple[str, dict[str, A
         # The generation prompt opens something that the history does not show (thinking, mostly).
         common = _common(prompt, full)
         return full[common:], prompt[len(plain) : common] if common > len(plain) else ""
-    raise Written(errors[-1])
+    raise NotRenderedError(errors[-1])
 
 
 def _quoted(name: str) -> str:
@@ -211,7 +211,7 @@ def judged(path: Path, name: str) -> list[tuple[str, str, str]]:
     for label, scene in SCENES.items():
         try:
             text, prefill = written(path, name, scene)
-        except Written as problem:
+        except NotRenderedError as problem:
             results.append((label, f"not rendered: {problem}", ""))
             continue
         wanted = [(tool, given) for tool, given in scene[1]]
