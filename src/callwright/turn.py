@@ -170,9 +170,9 @@ class Turn:
         self._say(UsageSeen(usage))
 
     def note(self, kind: str, detail: str = "") -> None:
-        """Record a repair that belongs to no call."""
+        """Record a repair that belongs to no call. What the prompt wrote needs none."""
         repair = Repair(kind, detail)
-        if repair not in self._repairs:
+        if not self._muted and repair not in self._repairs:
             self._repairs.append(repair)
 
     def finish(self, reason: FinishReason | None = None) -> None:

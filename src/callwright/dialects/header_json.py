@@ -1,9 +1,286 @@
-"""To be written."""
+"""J3: a header that names the tool (and often carries the call's id), then a JSON object of arguments.
+
+    <|tool_calls_section_begin|><|tool_call_begin|>functions.get_weather:0<|tool_call_argument_begin|>
+    {"city": "Oslo", "days": 2}<|tool_call_end|><|tool_calls_section_end|>
+
+Defined by the families' chat templates. The header is words with separators between them, each of
+which says what the next word is. The arguments are read as JSON, so that nothing inside a string
+can end a call. Here are the class and the families that are nothing but data.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
-from callwright.dialects.base import Dialect
+from callwright.arguments import Arguments, read_object
+from callwright.dialects.base import Dialect, Think, open_call
+from callwright.model import ToolCall
+from callwright.text.json_stream import Note, copy_value
+from callwright.text.source import Marks, Reading, Source, marks
+from callwright.turn import Turn
 
-DIALECTS: Sequence[Dialect] = ()
+__all__ = ["DIALECTS", "Head", "HeaderJson"]
+
+_WORD = re.compile(r"[^\s<>\[\]{}\"'`]*")
+_LONGEST_WORD = 256
+_BRACKETS = ("}", "]")
+
+
+@dataclass(frozen=True)
+class Head:
+    """What a header said. `mended` tells how it was odd, if it was."""
+
+    name: str = ""
+    id: str = ""
+    mended: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeaderJson(Dialect):
+    """A family whose calls are a header and a JSON object, alone or several in a section."""
+
+    call: str
+    """The marker that begins a call."""
+    form: str
+    """How a call is written: a format string of {name}, {id} and {arguments}."""
+    separators: tuple[tuple[str, str], ...] = ()
+    """Separators of the header, and what the word after each is: "name", "id" or "arguments"."""
+    first: str = "name"
+    """What the first word of the header is."""
+    closes: tuple[str, ...] = ()
+    """What closes a call, in this order."""
+    sections: tuple[str, ...] = ()
+    """What opens a section of calls, the one to write first; none when calls stand alone."""
+    ends: tuple[str, ...] = ()
+    """What closes a section, the one to write first."""
+    between: str = ""
+    """What stands between two calls."""
+    fences: tuple[str, ...] = ()
+    """Code fences that may stand around the arguments: what opens one first, what closes it last."""
+    text_form: str = "{text}"
+    """How text before calls is written."""
+    id_form: str = "call_{index}"
+    """What the family's ids look like; {name} is the tool's."""
+
+    # ── reading ────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def openers(self) -> tuple[str, ...]:
+        return (*self.sections, self.call)
+
+    @property
+    def markers(self) -> tuple[str, ...]:
+        return (*self.openers, *(separator for separator, _ in self.separators), *self.closes, *self.ends)
+
+    def read_calls(self, source: Source, turn: Turn, opener: str) -> Reading[str]:
+        if opener in self.sections:
+            yield from source.skip_space()
+            if not (yield from source.accept(marks(self.call))):
+                return f"no {self.call} follows"
+        problem = yield from self._read_call(source, turn)
+        if not problem and opener in self.sections[1:]:
+            turn.note("variant_marker", f"{opener} stood for {self.sections[0]}")
+        if problem or not self.sections:
+            return problem
+        while (mark := (yield from self.skip(source, self._next))) == self.call:
+            source.keep()
+            refused = yield from self._read_call(source, turn)
+            if refused:
+                # Its neighbours are calls: this one alone is set aside.
+                turn.malformed(mark + source.kept(), refused)
+        if not mark and not turn.was_cut:
+            turn.note("missing_close", f"{self.ends[0]} was missing after a call")
+        return ""
+
+    def _read_call(self, source: Source, turn: Turn) -> Reading[str]:
+        """Read what follows a call's opener up to its closers. Returns why it is no call, or the empty string."""
+        words, announced = yield from self._read_head(source)
+        head = self.identify(words.get("name", ""), words.get("id", ""), turn)
+        char = yield from source.peek()
+        problem = ""
+        if words.get("arguments", "null") != "null":
+            problem = "no JSON object follows"
+        elif not turn.accepts(head.name):
+            problem = f"unknown tool {head.name!r}"
+        elif char == "{":
+            yield from self.read_arguments(source, turn, head)
+        else:
+            problem = yield from self._read_nothing(source, turn, head, sure=announced == "arguments")
+        if not problem:
+            yield from self._close(source, _ignore if turn.was_cut else turn.note)
+        elif char == "{" and head.name:
+            # Skipped as JSON: what its strings quote is no call either.
+            yield from copy_value(source, _ignore, _ignore)
+            yield from self._close(source, _ignore)
+        return problem
+
+    def _read_head(self, source: Source) -> Reading[tuple[dict[str, str], str]]:
+        """The words of a header by what they are, and what the last separator announced."""
+        words: dict[str, str] = {}
+        kind, announced = self.first, ""
+        while True:
+            yield from source.skip_space()
+            if self._kinds and (separator := (yield from source.accept(self._separators))):
+                kind = announced = self._kinds[separator]
+                continue
+            word = "" if kind in words else (yield from source.take_while(_WORD, _LONGEST_WORD))
+            if not word:
+                return words, announced
+            # No tool is called null: it is what some write where a call has no arguments.
+            words["arguments" if word == "null" else kind] = word
+
+    def identify(self, name: str, call_id: str, turn: Turn) -> Head:
+        """Which call a header means."""
+        return Head(name, call_id)
+
+    def read_arguments(self, source: Source, turn: Turn, head: Head) -> Reading[None]:
+        """Read the JSON object that stands here as a call. Broken JSON is skipped to the next marker."""
+        arguments = _open(source, turn, head)
+        if (yield from read_object(source, arguments)):
+            return
+        arguments.call.cut()
+        raw, mark = yield from source.take_until(self._structure)
+        source.position -= len(mark or "")
+        if raw:
+            turn.malformed(raw, "the JSON of the arguments is broken")
+
+    def _read_nothing(self, source: Source, turn: Turn, head: Head, *, sure: bool) -> Reading[str]:
+        """A header without an object: a call without arguments if it is closed, a cut one if it is surely a call."""
+        closed = yield from source.looking_at(self._structure)
+        if not closed and (not sure or (yield from source.peek())):
+            return "no JSON object follows"
+        arguments = _open(source, turn, head)
+        if closed:
+            arguments.close()
+        else:
+            arguments.call.cut()
+        return ""
+
+    def _close(self, source: Source, note: Note) -> Reading[None]:
+        """Consume what closes a call."""
+        while mark := (yield from self.skip(source, self._loose)):
+            if mark in _BRACKETS:
+                note("extra_bracket", f"{mark!r} stood after a call")
+        for closer in self.closes:
+            if not (yield from self.skip(source, marks(closer))):
+                note("missing_close", f"{closer} was missing after a call")
+
+    def skip(self, source: Source, some: Marks) -> Reading[str]:
+        """Consume the marker that stands here after white space; consume nothing when none does."""
+        mark = yield from source.looking_at(some)
+        if mark:
+            yield from source.skip_space()
+            source.position += len(mark)
+        return mark
+
+    @cached_property
+    def _kinds(self) -> dict[str, str]:
+        return dict.fromkeys(self.fences, "arguments") | dict(self.separators)
+
+    @cached_property
+    def _separators(self) -> Marks:
+        return marks(*self._kinds)
+
+    @cached_property
+    def _next(self) -> Marks:
+        return marks(self.call, *self.ends)
+
+    @cached_property
+    def _loose(self) -> Marks:
+        return marks(*_BRACKETS, *self.fences[-1:])
+
+    @cached_property
+    def _structure(self) -> Marks:
+        """What can follow a call: also where to go on after broken JSON."""
+        return marks(*self.openers, *self.closes, *self.ends, *self.framing)
+
+    # ── rendering ──────────────────────────────────────────────────────────────────────────────
+
+    def make_id(self, name: str, index: int) -> str:
+        return self.id_form.format(name=name, index=index)
+
+    def render_text(self, text: str) -> str:
+        return self.text_form.format(text=text)
+
+    def render_call(self, *calls: ToolCall) -> str:
+        written = (self.form.format(name=call.name, id=call.id, arguments=call.arguments) for call in calls)
+        return "".join((*self.sections[:1], self.between.join(written), *self.ends[:1]))
+
+
+def _open(source: Source, turn: Turn, head: Head) -> Arguments:
+    arguments = open_call(source, turn, head.name, head.id)
+    if head.mended:
+        arguments.call.note("mended_header", head.mended)
+    return arguments
+
+
+def _ignore(*_: str) -> None:
+    """What is skipped is kept by the source, and needs no mending."""
+
+
+SOLAR = HeaderJson(
+    name="solar",
+    shape="J3",
+    models="Solar-Open",
+    source="chat template of upstage/Solar-Open-100B",
+    sections=("<|tool_calls|>",),
+    call="<|tool_call:begin|>",
+    first="id",
+    separators=(("<|tool_call:name|>", "name"), ("<|tool_call:args|>", "arguments")),
+    closes=("<|tool_call:end|>",),
+    ends=("<|calls|>",),
+    form="<|tool_call:begin|>{id}<|tool_call:name|>{name}<|tool_call:args|>{arguments}<|tool_call:end|>",
+    text_form="<|content|>{text}<|end|><|begin|>assistant",
+    id_form="call{index:06d}",
+    thinks=(Think("<|think|>", "<|end|>"),),
+    framing=("<|begin|>assistant", "<|content|>", "<|end|>"),
+    tokens=frozenset(
+        {
+            "<|tool_calls|>",
+            "<|tool_call:begin|>",
+            "<|tool_call:name|>",
+            "<|tool_call:args|>",
+            "<|tool_call:end|>",
+            "<|calls|>",
+            "<|think|>",
+            "<|content|>",
+            "<|end|>",
+        }
+    ),
+    result="<|tool_response:begin|>{id}<|tool_response:name|>{name}<|tool_response:result|>{content}"
+    "<|tool_response:end|>",
+    parsers=("solar_open",),
+    patterns=("*solar-open*",),
+)
+
+PLAMO3 = HeaderJson(
+    name="plamo3",
+    shape="J3",
+    models="PLaMo 3",
+    source="plamo3 tool parsers of vLLM and SGLang",
+    sections=("<|plamo:begin_tool_requests:plamo|>",),
+    call="<|plamo:begin_tool_request:plamo|>",
+    separators=(
+        ("<|plamo:begin_tool_name:plamo|>", "name"),
+        ("<|plamo:end_tool_name:plamo|>", "arguments"),
+        ("<|plamo:begin_tool_arguments:plamo|>", "arguments"),
+        ("<|plamo:constrain|>json", "arguments"),
+        ("<|plamo:msg|>", "arguments"),
+    ),
+    closes=("<|plamo:end_tool_arguments:plamo|>", "<|plamo:end_tool_request:plamo|>"),
+    ends=("<|plamo:end_tool_requests:plamo|>",),
+    form="<|plamo:begin_tool_request:plamo|><|plamo:begin_tool_name:plamo|>{name}<|plamo:end_tool_name:plamo|>"
+    "<|plamo:begin_tool_arguments:plamo|><|plamo:constrain|>json<|plamo:msg|>{arguments}"
+    "<|plamo:end_tool_arguments:plamo|><|plamo:end_tool_request:plamo|>",
+    thinks=(Think("<|plamo:begin_think:plamo|>", "<|plamo:end_think:plamo|>"),),
+    framing=("<|plamo:tag|>",),
+    # The others take several tokens each.
+    tokens=frozenset({"<|plamo:msg|>", "<|plamo:tag|>"}),
+    parsers=("plamo3",),
+    patterns=("*plamo-3*", "*plamo3*"),
+)
+
+DIALECTS: Sequence[Dialect] = (SOLAR, PLAMO3)

@@ -1,0 +1,60 @@
+"""J3: Mistral's calls since tokenizer v11, a name and JSON after each marker.
+
+    [TOOL_CALLS]get_weather[ARGS]{"city": "Oslo", "days": 2}[TOOL_CALLS]ping[ARGS]{}
+
+Mistral Small 3.2 puts `[CALL_ID]` and nine characters before `[ARGS]`. Defined by the chat templates
+of Mistral-Small-3.2-24B-Instruct-2506, Devstral-Small-2507 and Ministral-3-14B-Reasoning-2512.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from callwright.dialects.base import THINK, Dialect, Think
+from callwright.dialects.call_object import read_calls
+from callwright.dialects.header_json import HeaderJson
+from callwright.text.source import Reading, Source, marks
+from callwright.turn import Turn
+
+__all__ = ["DIALECTS", "Mistral"]
+
+
+class Mistral(HeaderJson):
+    """Also reads the JSON array that Mistral's models wrote after the same marker before v11."""
+
+    def read_calls(self, source: Source, turn: Turn, opener: str) -> Reading[str]:
+        if (yield from source.skip_space()) not in ("[", "{"):
+            return (yield from super().read_calls(source, turn, opener))
+        problem = yield from read_calls(source, turn)
+        if not problem:
+            turn.note("array_form", "the calls stood in JSON, as Mistral's models wrote them before v11")
+            yield from self.skip(source, marks("[/TOOL_CALLS]"))
+        return problem
+
+
+MISTRAL = Mistral(
+    name="mistral",
+    shape="J3",
+    models="Mistral Small 3.2, Devstral, Magistral, Ministral 3, Mistral Large 3",
+    source="chat templates of mistralai/Mistral-Small-3.2-24B-Instruct-2506 and Ministral-3-14B-Reasoning-2512",
+    call="[TOOL_CALLS]",
+    separators=(("[CALL_ID]", "id"), ("[ARGS]", "arguments")),
+    form="[TOOL_CALLS]{name}[ARGS]{arguments}",
+    id_form="call{index:05d}",
+    thinks=(Think("[THINK]", "[/THINK]"), THINK),
+    framing=("</s>",),
+    tokens=frozenset({"[TOOL_CALLS]", "[CALL_ID]", "[ARGS]", "[THINK]", "[/THINK]", "</s>"}),
+    result="[TOOL_RESULTS]{content}[/TOOL_RESULTS]",
+    parsers=("mistral",),
+    patterns=(
+        "*mistral-small-3.2*",
+        "*mistral-small-*-2506*",
+        "*mistral-large-3*",
+        "*mistral-medium-3*",
+        "*ministral-3-*",
+        "*devstral*",
+        "*magistral*",
+    ),
+)
+
+DIALECTS: Sequence[Dialect] = (MISTRAL,)

@@ -1,0 +1,13 @@
+"""What the prompt wrote of the answer is read, and neither shown nor mended."""
+
+from __future__ import annotations
+
+from harness import read
+
+from callwright import dialect
+
+
+def test_a_marker_that_the_prompt_wrote_is_no_stray_one() -> None:
+    hermes = dialect("hermes")
+    assert read(hermes, "Hello.", prefill="</think>").repairs == ()
+    assert [repair.kind for repair in read(hermes, "</think>Hello.").repairs] == ["stray_marker"]
