@@ -172,7 +172,7 @@ class Turn:
     def note(self, kind: str, detail: str = "") -> None:
         """Record a repair that belongs to no call."""
         repair = Repair(kind, detail)
-        if repair not in self._repairs:
+        if repair not in self._repairs and not self._muted:
             self._repairs.append(repair)
 
     def finish(self, reason: FinishReason | None = None) -> None:
@@ -206,7 +206,7 @@ class Turn:
         return events
 
     def mute(self) -> None:
-        """Say no text and no reasoning until `unmute`: what is read next is a prefill that the client knows."""
+        """Say and note nothing until `unmute`: what is read next is a prefill that the client knows."""
         self._muted = True
 
     def unmute(self) -> None:
