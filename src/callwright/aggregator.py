@@ -200,9 +200,7 @@ class Aggregator:
         if key:
             call = next((call for call in reversed(calls) if key in call.keys), None)
             # The same index under another id or another name is the next call of an upstream that does not count.
-            fresh = call is not None and (
-                (call_id and call.has_own_id) or (name and name != call.name)
-            )
+            fresh = call is not None and ((call_id and call.has_own_id) or (name and name != call.name))
             return None if fresh else call
         last = calls[-1] if calls and alone else None
         if last is None or not name:

@@ -206,7 +206,7 @@ class Turn:
         return events
 
     def mute(self) -> None:
-        """Say no text and no reasoning until `unmute`: what is read next is a prefill that the client knows."""
+        """Say and note nothing until `unmute`: what is read next is a prefill that the client knows."""
         self._muted = True
 
     def unmute(self) -> None:

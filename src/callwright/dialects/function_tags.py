@@ -7,6 +7,9 @@ Oslo
 </parameter>
 </function>
 </tool_call>
+
+Defined by the chat templates named in `source` below. Some frame each value with newlines, others do
+not. Now and then a model falls back to the JSON of its elder sister: that is read too.
 """
 
 from __future__ import annotations
@@ -16,10 +19,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from callwright.arguments import Arguments
-from callwright.dialects.base import Dialect, open_call, raw_text
+from callwright.dialects.base import Dialect, Think, open_call, raw_text
+from callwright.dialects.section import Section, break_off, expected, read_json
 from callwright.model import ToolCall
 from callwright.text.source import Reading, Source, marks
 from callwright.text.tags import RawValue
@@ -27,6 +31,7 @@ from callwright.turn import Turn
 
 __all__ = ["DIALECTS", "FunctionTags"]
 
+_BEGIN = "<function="
 _NAME = re.compile(r"[^<>\n]*")
 _LONGEST_NAME = 256
 
@@ -38,33 +43,38 @@ class FunctionTags(Dialect):
     raw_values: ClassVar[bool] = True
     wrapper: tuple[str, str] = ("<tool_call>", "</tool_call>")
     inset: str = "\n"
+    python_values: bool = False
+    """The template prints what is no string as Python does: True, None, single quotes."""
 
     @property
     def openers(self) -> tuple[str, ...]:
-        return (self.wrapper[0], "<function=")
+        return (self.wrapper[0], _BEGIN)
 
     @property
     def starts(self) -> tuple[str, ...]:
-        return ("<function=",)
+        return (_BEGIN,)
+
+    @property
+    def markers(self) -> tuple[str, ...]:
+        return (*self.wrapper, _BEGIN, "</function>", "<parameter=", "</parameter>")
+
+    @cached_property
+    def _section(self) -> Section:
+        return Section(self.wrapper[0], _BEGIN, self.wrapper[1])
+
+    @cached_property
+    def _value(self) -> RawValue:
+        around = ("</function>", self.wrapper[1])
+        return RawValue("</parameter>", around, ("<parameter=",), self.inset, begins=self.openers)
 
     def read_calls(self, source: Source, turn: Turn, opener: str) -> Reading[str]:
-        if opener != "<function=":
-            yield from source.skip_space()
-            if not (yield from source.accept(marks("<function="))):
-                return "no <function=…> follows"
-        while True:
-            problem = yield from self._read_call(source, turn)
-            if problem:
-                return problem
-            if opener == "<function=" or turn.was_cut:
-                return ""
-            yield from source.skip_space()
-            if (yield from source.accept(marks(self.wrapper[1]))):
-                return ""
-            if not (yield from source.accept(marks("<function="))):
-                turn.note("missing_close", f"{self.wrapper[1]} was missing after a call")
-                return ""
-            source.keep()
+        opened = opener != _BEGIN
+        if opened:
+            if (yield from source.skip_space()) in ("{", "["):
+                return (yield from read_json(source, turn, self.wrapper[1]))
+            if not (yield from source.accept(marks(_BEGIN))):
+                return f"no {_BEGIN}…> follows"
+        return (yield from self._section.read(source, turn, lambda: self._read_call(source, turn), opened=opened))
 
     def _read_call(self, source: Source, turn: Turn) -> Reading[str]:
         name = (yield from source.take_while(_NAME, _LONGEST_NAME)).strip()
@@ -80,16 +90,17 @@ class FunctionTags(Dialect):
                 arguments.close()
                 return ""
             if not tag or not (yield from self._read_parameter(source, arguments)):
-                arguments.call.cut()
-                return ""
+                return (yield from break_off(source, turn, arguments))
 
     def _read_parameter(self, source: Source, arguments: Arguments) -> Reading[bool]:
+        source.keep()
         key = (yield from source.take_while(_NAME, _LONGEST_NAME)).strip()
         if not (yield from source.accept(marks(">"))):
             return False
+        source.settle()
         yield from source.skip_newlines(len(self.inset))
         parameter = arguments.parameter(key)
-        closed = yield from self._value.copy(source, parameter.write, arguments.misses)
+        closed = yield from self._value.copy(source, parameter.write, expected(arguments))
         if closed is None:
             return False
         parameter.end()
@@ -97,33 +108,65 @@ class FunctionTags(Dialect):
             arguments.call.note("missing_close", "</parameter> was missing after a value")
         return True
 
-    @cached_property
-    def _value(self) -> RawValue:
-        return RawValue("</parameter>", ("</function>", self.wrapper[1]), ("<parameter=",), self.inset)
-
-    @property
-    def markers(self) -> tuple[str, ...]:
-        return (*self.wrapper, "<function=", "</function>", "<parameter=", "</parameter>")
-
     def render_call(self, *calls: ToolCall) -> str:
         return "\n".join(self._rendered(call) for call in calls)
 
     def _rendered(self, call: ToolCall) -> str:
         members = "".join(
-            f"<parameter={key}>{self.inset}{raw_text(value)}{self.inset}</parameter>\n"
+            f"<parameter={key}>{self.inset}{self._written(value)}{self.inset}</parameter>\n"
             for key, value in json.loads(call.arguments).items()
         )
-        return f"{self.wrapper[0]}\n<function={call.name}>\n{members}</function>\n{self.wrapper[1]}"
+        return f"{self.wrapper[0]}\n{_BEGIN}{call.name}>\n{members}</function>\n{self.wrapper[1]}"
+
+    def _written(self, value: Any) -> str:
+        return str(value) if self.python_values else raw_text(value)
 
 
 QWEN3_CODER = FunctionTags(
     name="qwen3_coder",
     shape="X1",
-    models="Qwen3-Coder, Qwen3.5 to 3.8, Nemotron 3, Step-3.5-Flash, Granite 4.2",
-    source="chat template of Qwen/Qwen3-Coder-30B-A3B-Instruct",
+    models="Qwen3-Coder, Qwen3.5 to 3.8, Nemotron 3, Step-3.5-Flash, Granite 4.2, Nanbeige, K-EXAONE 2",
+    source="chat templates of Qwen/Qwen3-Coder-30B-A3B-Instruct, Qwen/Qwen3.5-4B, stepfun-ai/Step-3.5-Flash",
     tokens=frozenset({"<tool_call>", "</tool_call>"}),
-    parsers=("qwen3_coder", "qwen3_xml", "step3p5"),
-    patterns=("*qwen3-coder*", "*qwen3.[5-8]*", "*nemotron-3*", "*step-3.5*", "*granite-4.2*"),
+    parsers=("qwen3_coder", "qwen3_xml", "step3p5", "nanbeige"),
+    patterns=(
+        "*qwen3-coder*",
+        "*qwen3.[5-8]*",
+        "*nemotron-3*",
+        "*step-3.5*",
+        "*granite-4.2*",
+        "*nanbeige*",
+        "*k-exaone-2*",
+    ),
 )
 
-DIALECTS: Sequence[Dialect] = (QWEN3_CODER,)
+SEED_OSS = FunctionTags(
+    name="seed_oss",
+    shape="X1",
+    models="Seed-OSS",
+    source="chat template of ByteDance-Seed/Seed-OSS-36B-Instruct",
+    wrapper=("<seed:tool_call>", "</seed:tool_call>"),
+    inset="",
+    python_values=True,
+    thinks=(Think("<seed:think>", "</seed:think>"),),
+    framing=("<seed:eos>",),
+    tokens=frozenset(
+        {"<seed:tool_call>", "</seed:tool_call>", "<seed:think>", "</seed:think>", "<seed:eos>"},
+    ),
+    result="{content}",
+    parsers=("seed_oss",),
+    patterns=("*seed-oss*",),
+)
+
+MIMO = FunctionTags(
+    name="mimo",
+    shape="X1",
+    models="MiMo-V2 and 2.5",
+    source="the MiMo parsers of vLLM and SGLang, which cite XiaomiMiMo/MiMo-V2.5",
+    inset="",
+    tokens=frozenset({"<tool_call>", "</tool_call>"}),
+    parsers=("mimo",),
+    patterns=("*mimo-v2*",),
+)
+
+DIALECTS: Sequence[Dialect] = (QWEN3_CODER, SEED_OSS, MIMO)

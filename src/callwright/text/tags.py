@@ -2,7 +2,9 @@
 
 A closing tag counts when the tags after it continue the structure in order: the next value opens,
 or what encloses it closes, outward and never inward again, or the text ends. A tag quoted inside a
-value is followed by other text, or by tags that close what would be closed already.
+value is followed by other text, or by tags that close what would be closed already. A value that
+quotes the beginning of a call, up to the opening of a value in it, may quote all of it: there a next
+value must be one that is expected, and after the outermost tag only another call or the end may come.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from callwright.text.source import Emit, Marks, Reading, Source, marks
 
 __all__ = ["RawValue"]
 
-_KEY = re.compile(r"""\s*["']?([^<>"'=\s]+)["'>\s]""")
+_KEY = re.compile(r"""\s*["']?([^<>"'=\s]+)["'<>\s]""")
 _LONGEST_KEY = 256
 
 
@@ -25,13 +27,17 @@ class RawValue:
     """How a raw value ends.
 
     `close` ends it, framed by `inset` (a newline for some families). `around` are the tags that close
-    what encloses it, from the inside out. `opens` are those that open the next value.
+    what encloses it, from the inside out. `opens` are those that open the next value; in an `inline`
+    family they need no line of their own to end a value whose closing tag is missing. `begins` are
+    those that open a call.
     """
 
     close: str
     around: tuple[str, ...] = ()
     opens: tuple[str, ...] = ()
     inset: str = ""
+    inline: bool = False
+    begins: tuple[str, ...] = ()
 
     def copy(self, source: Source, emit: Emit, expects: Callable[[str], bool] | None = None) -> Reading[str | None]:
         """Emit the value and return the tag that ended it; None when the text ended first.
@@ -39,6 +45,7 @@ class RawValue:
         Its own closing tag is consumed. Where that is missing, an enclosing tag on a line of its own
         ends the value too, or the opening of a next one whose key `expects` accepts; these are left.
         """
+        quoting = nested = False
         while True:
             text, position = source.text, source.position
             start, end = self._ends.find(text, position, source.closed)
@@ -47,8 +54,14 @@ class RawValue:
                 source.position = start
             if end > start:
                 tag = text[start:end]
-                literal = bool(source.tokens_known) and source.is_literal(tag.lstrip("\n"), end - len(tag.lstrip("\n")))
-                if not literal and (yield from self._counts(source, tag, expects)):
+                bare = tag.lstrip("\n")
+                if bare in self.begins:
+                    quoting = True
+                elif bare in self.opens and quoting:
+                    nested = True
+                elif not source.is_literal(bare, end - len(bare)) and (
+                    yield from self._counts(source, tag, expects, nested)
+                ):
                     if tag.endswith(self.close):
                         source.position += len(tag)
                     return tag
@@ -62,7 +75,8 @@ class RawValue:
     @cached_property
     def _ends(self) -> Marks:
         implied = (f"\n{tag}" for tag in (*self.around[:1], *self.opens))
-        return marks(self.close, self.inset + self.close, *implied)
+        opens = self.opens if self.inline or self.begins else ()
+        return marks(self.close, self.inset + self.close, *implied, *opens, *self.begins)
 
     @cached_property
     def _chain(self) -> dict[str, int]:
@@ -70,33 +84,38 @@ class RawValue:
 
     @cached_property
     def _structure(self) -> Marks:
-        return marks(*self._chain, *self.opens)
+        return marks(*self._chain, *self.opens, *self.begins)
 
-    def _counts(self, source: Source, tag: str, expects: Callable[[str], bool] | None) -> Reading[bool]:
+    def _counts(self, source: Source, tag: str, expects: Callable[[str], bool] | None, nested: bool) -> Reading[bool]:
         """Whether the tag at the source's position is structure rather than data."""
         if tag.endswith(self.close):
-            return (yield from self._continues(source, len(tag), 0))
-        if tag[1:] in self.opens:
-            return expects is not None and (yield from self._opens(source, len(tag), expects))
-        return (yield from self._continues(source, len(tag), 1))
+            return (yield from self._continues(source, len(tag), 0, expects if nested else None, nested))
+        if tag.lstrip("\n") in self.opens:
+            apart = self.inline or tag[0] == "\n"
+            return apart and expects is not None and (yield from self._opens(source, len(tag), expects))
+        return (yield from self._continues(source, len(tag), 1, expects if nested else None, nested))
 
-    def _continues(self, source: Source, ahead: int, level: int) -> Reading[bool]:
+    def _continues(
+        self, source: Source, ahead: int, level: int, expects: Callable[[str], bool] | None, nested: bool
+    ) -> Reading[bool]:
         """Whether the tags from `ahead` on continue the structure outward from `level`."""
         outermost = len(self.around)
         first = True
         while True:
             at = yield from self._look(source, ahead)
             end = self._structure.at(source.text, at)
-            if end < 0:
-                # Text, or the end of it: fine after the outermost tag, or where nothing comes at all.
-                return at == len(source.text) or not first or level == outermost
-            tag = source.text[at:end]
+            tag = source.text[at:end] if end >= 0 else ""
+            ahead = end - source.position
             if tag in self.opens:
-                return True
+                return expects is None or (yield from self._opens(source, ahead, expects))
+            if tag not in self._chain:
+                # Another call, text, or the end: fine after the outermost tag, or where nothing comes at all.
+                if at == len(source.text):
+                    return True
+                return (not first or level == outermost) and (bool(tag) or not nested)
             if self._chain[tag] <= level:
                 return False
             level = self._chain[tag]
-            ahead = end - source.position
             first = False
 
     def _look(self, source: Source, ahead: int) -> Reading[int]:

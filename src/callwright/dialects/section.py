@@ -1,0 +1,86 @@
+"""Sections: calls in tags that follow one another inside a wrapper, whose own tags may be missing.
+
+<tool_calls>
+<tool_call>…</tool_call>
+<tool_call>…</tool_call>
+</tool_calls>
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from callwright.arguments import Arguments
+from callwright.dialects import call_object
+from callwright.text.source import Marks, Reading, Source, marks
+from callwright.turn import Turn
+
+__all__ = ["Section", "break_off", "close", "expected", "read_json"]
+
+
+@dataclass(frozen=True)
+class Section:
+    """The wrapper's two tags, and between them the one that begins each call."""
+
+    open: str
+    begin: str
+    close: str
+
+    def read(self, source: Source, turn: Turn, read_call: Callable[[], Reading[str]], *, opened: bool) -> Reading[str]:
+        """Read calls up to the wrapper's end; the tag that begins the first is consumed.
+
+        `opened`: whether the wrapper was. Returns a problem with the first call, or the empty string.
+        """
+        problem = yield from read_call()
+        if problem:
+            return problem
+        if not opened:
+            turn.note("missing_open", f"{self.open} was missing before a call")
+        while (yield from _take(source, marks(self.begin))):
+            source.keep()
+            problem = yield from read_call()
+            if problem:
+                # No call. What is left of the section is text, and further calls in it are found there.
+                raw = self.begin + source.kept()
+                turn.text(raw)
+                turn.malformed(raw, problem, shown=True)
+                return ""
+        yield from close(source, turn, self.close, expected=opened)
+        return ""
+
+
+def read_json(source: Source, turn: Turn, tag: str) -> Reading[str]:
+    """Read calls that are written as JSON inside tags, as the hermes family does, and the closing tag."""
+    problem = yield from call_object.read_calls(source, turn)
+    if not problem:
+        yield from close(source, turn, tag)
+    return problem
+
+
+def close(source: Source, turn: Turn, tag: str, *, expected: bool = True) -> Reading[None]:
+    """Consume a closing tag after white space. Where it is missing, nothing is consumed, and that is noted."""
+    if not (yield from _take(source, marks(tag))) and expected and not turn.was_cut:
+        turn.note("missing_close", f"{tag} was missing after a call")
+
+
+def _take(source: Source, tags: Marks) -> Reading[str]:
+    tag = yield from source.looking_at(tags)
+    if tag:
+        yield from source.skip_space()
+        source.position += len(tag)
+    return tag
+
+
+def break_off(source: Source, turn: Turn, arguments: Arguments) -> Reading[str]:
+    """The call's tags end or break here: it is cut. What was consumed in vain since `keep` is set aside."""
+    raw = source.kept()
+    arguments.call.cut()
+    if raw and (yield from source.peek()):
+        turn.malformed(raw, "the tags of a parameter are broken")
+    return ""
+
+
+def expected(arguments: Arguments) -> Callable[[str], bool] | None:
+    """Which keys the tool still expects; None when it declares none, so that any may come."""
+    return arguments.misses if arguments.call.schema.properties else None
