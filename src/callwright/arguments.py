@@ -168,7 +168,8 @@ class Arguments:
 def read_object(source: Source, arguments: Arguments) -> Reading[bool]:
     """Read the JSON object that begins here as a call's arguments, and close them.
 
-    False: the object could not be read to its end; the call is still open, and its owner decides.
+    False: the object could not be read to its end; the call is still open, and its owner decides. What
+    stood where a key should is then kept by the source.
     """
     note = arguments.call.note
     source.position += 1
@@ -187,7 +188,11 @@ def read_object(source: Source, arguments: Arguments) -> Reading[bool]:
             continue
         if not before and char:
             note("missing_comma", f"a comma was missing before {char!r}")
+        source.keep()
         key = yield from take_key(source, note)
-        if key is None or not (yield from arguments.read_member(source, key)):
+        if key is None:
+            return False
+        source.settle()
+        if not (yield from arguments.read_member(source, key)):
             return False
         before = ""

@@ -1,9 +1,128 @@
-"""To be written."""
+"""B: calls as plain JSON, bare or in a Markdown fence, and ReAct.
+
+    {"name": "get_weather", "parameters": {"city": "Oslo"}}; {"name": "ping", "parameters": {}}
+
+Bare JSON is how Llama 3 was trained to call (its chat template); fences are what models write when
+a prompt teaches them JSON calls.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from callwright.dialects.base import Dialect
+from callwright.dialects.base import FENCE, Dialect
+from callwright.dialects.call_object import read_calls
+from callwright.dialects.lines import TAUGHT, LineCalls, names_tool_first
+from callwright.dialects.react import REACT
+from callwright.dialects.tagged_json import TaggedJson, call_json
+from callwright.model import ToolCall
+from callwright.text.source import Emit, Reading, Source, marks
+from callwright.turn import Turn
 
-DIALECTS: Sequence[Dialect] = ()
+__all__ = ["DIALECTS", "BareJson", "FencedJson"]
+
+_STARTS = marks("{", "[", FENCE)
+_FENCE = marks(FENCE)
+_JOINTS = marks("{", ";", ",", "}", "]")
+_SEPARATORS = marks(";", ",")
+
+
+@dataclass(frozen=True, kw_only=True)
+class BareJson(LineCalls, TaggedJson):
+    """Objects at the start of a line; `opens` are markers that may come before them. Fenced ones are samples."""
+
+    @property
+    def leads(self) -> tuple[str, ...]:
+        return self.opens
+
+    def read_line(self, source: Source, turn: Turn, lead: str, emit: Emit) -> Reading[Emit]:
+        found = yield from source.looking_at(_STARTS)
+        if found in ("{", "[") and (yield from self._is_call(source, lead)):
+            called = yield from self.attempt(source, turn, lead, emit)
+        else:
+            called = False
+            if lead:
+                emit(lead)
+        if lead in self.opens and not called:
+            turn.malformed(lead, "no JSON call follows", shown=True)
+        if found == FENCE:
+            yield from source.copy_until(_FENCE, emit)
+            yield from self._fenced(source, turn, FENCE)
+        return emit
+
+    def _is_call(self, source: Source, lead: str) -> Reading[bool]:
+        # An indented object after a newline is part of something printed over several lines.
+        indented = lead == "\n" and (yield from source.peek()).isspace()
+        return not indented and (yield from names_tool_first(source))
+
+    def read_calls(self, source: Source, turn: Turn, opener: str) -> Reading[str]:
+        problem = yield from read_calls(source, turn, self.keys)
+        if problem:
+            return problem
+        while found := (yield from source.looking_at(_JOINTS)):
+            source.keep()
+            yield from source.skip_space()
+            if found in "}]":
+                source.position += 1
+                turn.note("extra_bracket", f"{found!r} stood after a call")
+                continue
+            yield from source.accept(_SEPARATORS)
+            if (yield from read_calls(source, turn, self.keys)):
+                # It only looked like one more: a sentence goes on, or some other object follows.
+                turn.text(source.kept())
+                return ""
+        return ""
+
+    def render_call(self, *calls: ToolCall) -> str:
+        return "; ".join(call_json(call, self.name_key, self.arguments_key) for call in calls)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FencedJson(LineCalls, TaggedJson):
+    """Calls in Markdown fences, `opens` and `closes`. Any other fence is text to its end."""
+
+    def read_line(self, source: Source, turn: Turn, lead: str, emit: Emit) -> Reading[Emit]:
+        if (yield from source.looking_at(_FENCE)):
+            space, fence = yield from source.take_until(marks(*self.opens))
+            if not (yield from self.attempt(source, turn, f"{lead}{space}{fence}", emit)):
+                yield from self._fenced(source, turn, "")
+        elif lead:
+            emit(lead)
+        return emit
+
+    def read_calls(self, source: Source, turn: Turn, opener: str) -> Reading[str]:
+        if not (yield from names_tool_first(source)):
+            return "no call follows"
+        problem = yield from read_calls(source, turn, self.keys)
+        return problem or (yield from self.read_rest(source, turn, ""))
+
+
+LLAMA3_JSON = BareJson(
+    name="llama3_json",
+    shape="B",
+    models="Llama 3.1 to 3.3, Llama 4 with JSON calls, and fine-tunes that write FUNCTION_CALL: or TOOL_CALL:",
+    source="chat template of meta-llama/Llama-3.1-8B-Instruct",
+    opens=("<|python_tag|>", "FUNCTION_CALL:", "TOOL_CALL:"),
+    arguments_key="parameters",
+    keys=TAUGHT,
+    text_tags=True,
+    framing=("<|eot_id|>", "<|eom_id|>"),
+    tokens=frozenset({"<|python_tag|>", "<|eot_id|>", "<|eom_id|>"}),
+    result="{content}",
+    parsers=("llama3_json", "llama4_json", "llama3"),
+    patterns=("*llama-3*", "*llama3*"),
+)
+
+FENCED = FencedJson(
+    name="fenced",
+    shape="B",
+    models="any model that is taught to call by JSON in a Markdown fence; Qwen2.5-Coder falls back to it",
+    source="what prompts teach; LangChain's structured chat writes action and action_input",
+    opens=("```json", "```tool_call", "```tool_calls", "```JSON", "```"),
+    closes=("```",),
+    keys=TAUGHT,
+    text_tags=True,
+)
+
+DIALECTS: Sequence[Dialect] = (LLAMA3_JSON, FENCED, REACT)

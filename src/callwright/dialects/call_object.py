@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from callwright.arguments import read_object
+from callwright.arguments import Arguments, read_object
 from callwright.dialects.base import open_call
 from callwright.text.json_stream import copy_value, escape, take_key, take_value
 from callwright.text.repair import parse_json, repair_json
 from callwright.text.source import Reading, Source
 from callwright.turn import Turn
 
-__all__ = ["KEYS", "Keys", "read_call", "read_calls", "read_held"]
+__all__ = ["KEYS", "Keys", "read_arguments", "read_call", "read_calls", "read_held"]
 
 
 @dataclass(frozen=True)
@@ -50,13 +50,13 @@ class _Draft:
         self.notes.setdefault(kind, detail)
 
 
-def read_calls(source: Source, turn: Turn, keys: Keys = KEYS) -> Reading[str]:
+def read_calls(source: Source, turn: Turn, keys: Keys = KEYS, *, whole: bool = False) -> Reading[str]:
     """Read a call object or an array of them, whichever stands here. Returns a problem or the empty string."""
     char = yield from source.skip_space()
     if char == "[":
         return (yield from _read_array(source, turn, keys))
     if char == "{":
-        return (yield from read_call(source, turn, keys))
+        return (yield from read_call(source, turn, keys, whole=whole))
     return "no JSON follows"
 
 
@@ -74,9 +74,8 @@ def _read_array(source: Source, turn: Turn, keys: Keys) -> Reading[str]:
             elif not problem:
                 turn.note("missing_bracket", "']' was missing after a list of calls")
             return problem
-        refused = yield from read_call(source, turn, keys)
+        refused = yield from read_call(source, turn, keys, whole=True)
         if refused:
-            yield from copy_value(source, _ignore, _ignore_note, depth=1)
             more = (yield from source.skip_space()) == ","
             if problem and not more:
                 return refused
@@ -86,9 +85,13 @@ def _read_array(source: Source, turn: Turn, keys: Keys) -> Reading[str]:
         source.keep()
 
 
-def read_call(source: Source, turn: Turn, keys: Keys = KEYS) -> Reading[str]:
-    """Read the call object that begins here. Returns a problem or the empty string."""
-    draft = _Draft()
+def read_call(source: Source, turn: Turn, keys: Keys = KEYS, *, name: str = "", whole: bool = False) -> Reading[str]:
+    """Read the call object that begins here. Returns a problem or the empty string.
+
+    `name`: the tool, where what stands before the object has named it. `whole`: an object that is no
+    call is consumed to its end, so that the next one can be read; otherwise only as far as was needed.
+    """
+    draft = _Draft(name)
     source.position += 1
     while True:
         char = yield from source.skip_space()
@@ -98,17 +101,25 @@ def read_call(source: Source, turn: Turn, keys: Keys = KEYS) -> Reading[str]:
         if char == ",":
             source.position += 1
             continue
+        if draft.said:
+            source.keep()
         key = yield from take_key(source, draft.note)
         if key is None:
-            return _unfinished(turn, draft)
-        problem = yield from _read_member(source, turn, draft, key, keys)
+            problem: str | None = _unfinished(source, turn, draft)
+        else:
+            problem = yield from _read_member(source, turn, draft, key, keys)
         if problem is not None:
+            if problem and whole:
+                yield from copy_value(source, _ignore, _ignore_note, depth=1)
             return problem
 
 
-def _unfinished(turn: Turn, draft: _Draft) -> str:
+def _unfinished(source: Source, turn: Turn, draft: _Draft) -> str:
     """The object breaks off. After its arguments that is a missing brace, before them there is no call."""
     if draft.said:
+        stray = source.kept()
+        if stray.strip():
+            turn.malformed(stray, "no member of a call")
         turn.note("missing_brace", "'}' was missing after a call")
         return ""
     return "the JSON breaks off"
@@ -124,15 +135,15 @@ def _read_member(source: Source, turn: Turn, draft: _Draft, key: str, keys: Keys
         draft.said = True
         return (yield from _read_array(source, turn, keys)) or None
     if key in keys.name and char == "{":
-        problem = yield from read_call(source, turn, keys)
+        problem = yield from read_call(source, turn, keys, whole=True)
         draft.said = True
         return problem or None
     if key in keys.arguments and draft.name and not draft.said:
         return (yield from _read_arguments(source, turn, draft))
     raw = yield from take_value(source, draft.note)
     if raw is None:
-        return _unfinished(turn, draft)
-    if key in keys.name and char in "\"'" and not draft.name:
+        return _unfinished(source, turn, draft)
+    if key in keys.name and char in "\"'" and draft.name in ("", _string(raw)):
         draft.name = _string(raw)
         return None if turn.accepts(draft.name) else f"unknown tool {draft.name!r}"
     if key in keys.id:
@@ -158,22 +169,29 @@ def _read_arguments(source: Source, turn: Turn, draft: _Draft) -> Reading[str | 
     for kind, detail in draft.notes.items():
         arguments.call.note(kind, detail)
     draft.said = True
+    intact = yield from read_arguments(source, turn, arguments, depth=2)
+    return None if intact else ""
+
+
+def read_arguments(source: Source, turn: Turn, arguments: Arguments, *, depth: int = 1) -> Reading[bool]:
+    """Read the JSON object that begins here as a call's arguments, to its end. False: the text ended inside it
+    or it is broken; then the call is cut, and what is left of the `depth` brackets around it is set aside."""
     if (yield from read_object(source, arguments)):
-        return None
+        return True
     if (yield from source.peek()):
-        source.keep()
-        yield from copy_value(source, _ignore, _ignore_note, depth=2)
+        yield from copy_value(source, _ignore, _ignore_note, depth=depth)
         raw = source.kept()
         arguments.call.cut()
         turn.malformed(raw, "the JSON of the arguments is broken")
     else:
         arguments.call.cut()
-    return ""
+    return False
 
 
 def _settle(source: Source, turn: Turn, draft: _Draft) -> Reading[str]:
     """The object is closed: say the call if its arguments had to wait for it."""
     if draft.said:
+        source.settle()
         return ""
     if not draft.name:
         return "the JSON names no tool"

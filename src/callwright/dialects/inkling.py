@@ -1,9 +1,105 @@
-"""To be written."""
+"""Inkling: a turn of typed blocks, each between special tokens; a call is one of them.
+
+    <|message_model|>get_weather<|content_invoke_tool_json|>{"name": "get_weather", "args": {…}}<|end_message|>
+
+What stands between `<|message_model|>` and the token that says the block's kind is its header. The
+prompt has written the first `<|message_model|>` already.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from callwright.dialects.base import Dialect
+from callwright.dialects.base import Dialect, Think
+from callwright.dialects.call_object import read_call
+from callwright.dialects.tagged_json import TaggedJson, call_json
+from callwright.model import ToolCall
+from callwright.text.source import Reading, Source, marks
+from callwright.turn import Turn
 
-DIALECTS: Sequence[Dialect] = ()
+__all__ = ["DIALECTS", "Inkling"]
+
+_MODEL = "<|message_model|>"
+_THINKING = "<|content_thinking|>"
+_TEXT = "<|content_text|>"
+_CALL = "<|content_invoke_tool_json|>"
+# Calls in plain text, and what tools reported: shown as they are, like vLLM does.
+_SHOWN = ("<|content_invoke_tool_text|>", "<|content_tool_error|>")
+_END = "<|end_message|>"
+_SAMPLED = "<|content_model_end_sampling|>"
+
+_KINDS = marks(_THINKING, _TEXT, _CALL, *_SHOWN)
+_IN_TEXT = marks(_MODEL, _THINKING, _TEXT, _CALL, *_SHOWN, _END, _SAMPLED)
+_IN_THOUGHT = marks(*_IN_TEXT.all, f"\n{_END}")
+_HEADER = re.compile(r"[\w.:-]*")
+_LONGEST_HEADER = 256
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inkling(TaggedJson):
+    """The family of typed blocks."""
+
+    def grammar(self, source: Source, turn: Turn) -> Reading[None]:
+        # Nobody may have told what the prompt wrote last: a turn that begins with a tool's name and a call
+        # begins inside a header.
+        headers = [f"{name}{_CALL}" for name in turn.tools.names]
+        if headers and (opener := (yield from source.accept(marks(*headers)))):
+            yield from self.attempt(source, turn, opener, turn.text)
+        thinking = False
+        while True:
+            emit = turn.reasoning if thinking else turn.text
+            marker = yield from source.copy_until(_IN_THOUGHT if thinking else _IN_TEXT, emit)
+            if marker is None:
+                return
+            header = ""
+            if marker == _MODEL:
+                header = yield from source.take_while(_HEADER, _LONGEST_HEADER)
+                marker = yield from source.accept(_KINDS)
+            if marker == _CALL:
+                called = yield from self.attempt(source, turn, header + _CALL, emit)
+                if called and thinking:
+                    turn.note("call_in_reasoning", f"a call began before {_END}")
+                thinking = thinking and not called
+                continue
+            thinking = marker == _THINKING
+            if thinking:
+                yield from source.skip_newlines(1)
+            if header and marker:
+                turn.note("dropped_header", header)
+            elif header:
+                turn.text(header)
+
+    def read_calls(self, source: Source, turn: Turn, opener: str) -> Reading[str]:
+        """Read one call. The header stands before the opener, and mostly names the tool."""
+        header = opener.removesuffix(_CALL)
+        if (yield from source.skip_space()) != "{":
+            return "no JSON follows"
+        name = header if turn.accepts(header) else ""
+        problem = yield from read_call(source, turn, self.keys, name=name, whole=True)
+        return (yield from self.read_rest(source, turn, problem))
+
+    def render_call(self, *calls: ToolCall) -> str:
+        return "".join(f"{_MODEL}{call.name}{_CALL}{call_json(call, 'name', 'args')}{_END}" for call in calls)
+
+    def render_text(self, text: str) -> str:
+        return f"{_MODEL}{_TEXT}{text}{_END}"
+
+
+INKLING = Inkling(
+    name="inkling",
+    shape="J1",
+    models="Inkling, Inkling-Small (Thinking Machines)",
+    source="chat template of thinkingmachines/Inkling; vLLM inkling parser, SGLang inkling_detector",
+    opens=(_CALL,),
+    closes=(_END, _SAMPLED),
+    thinks=(Think(_THINKING, _END),),
+    framing=(_MODEL, _TEXT, *_SHOWN, _END, _SAMPLED),
+    tokens=frozenset(_IN_TEXT.all),
+    result="<|message_tool|>{name}<|content_text|>{content}<|end_message|>",
+    parsers=("inkling",),
+    patterns=("*inkling*",),
+)
+
+DIALECTS: Sequence[Dialect] = (INKLING,)

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
-from callwright.dialects.base import Dialect
+from callwright.dialects.base import THINK, Dialect, Think
 from callwright.dialects.call_object import KEYS, Keys, read_calls
 from callwright.model import ToolCall
 from callwright.text.json_stream import escape
-from callwright.text.source import Reading, Source, marks
+from callwright.text.source import Marks, Reading, Source, marks
 from callwright.turn import Turn
 
 __all__ = ["DIALECTS", "TaggedJson", "call_json"]
@@ -34,7 +35,9 @@ class TaggedJson(Dialect):
     layout: Literal["each", "array", "lines"] = "each"
     """One call per pair of markers, one array, or one object per line."""
     inset: str = "\n"
-    """What stands between a marker and the JSON."""
+    """What stands between the opening marker and the JSON."""
+    outset: str | None = None
+    """What stands between the JSON and the closing marker, if not the same."""
     between: str = "\n"
     """What stands between two pairs of markers."""
     keys: Keys = KEYS
@@ -42,6 +45,8 @@ class TaggedJson(Dialect):
     arguments_key: str = "arguments"
     id_key: str = ""
     """The key that carries the call's id, if the family writes one."""
+    no_call: str = ""
+    """The name of a tool that the family's prompt invents for "nothing to call"."""
 
     @property
     def openers(self) -> tuple[str, ...]:
@@ -56,26 +61,41 @@ class TaggedJson(Dialect):
         return ("{", "[")
 
     def read_calls(self, source: Source, turn: Turn, opener: str) -> Reading[str]:
-        problem = yield from read_calls(source, turn, self.keys)
-        while not problem:
-            char = yield from source.skip_space()
-            if self.closes and (yield from source.accept(marks(*self.closes))):
-                return ""
-            if char and char in "}]":
-                source.position += 1
-                turn.note("extra_bracket", f"{char!r} stood after a call")
-            elif char and char in ",;":
-                source.position += 1
-            elif char == "{" and self.closes:
+        problem = yield from read_calls(source, turn, self.keys, whole=True)
+        return (yield from self.read_rest(source, turn, problem))
+
+    def read_rest(self, source: Source, turn: Turn, problem: str) -> Reading[str]:
+        """What may follow the first object or list, which was a call unless there is a `problem`: more of them,
+        a bracket too many, the closing marker."""
+        if problem and problem == f"unknown tool {self.no_call!r}":
+            turn.note("no_call", f"the model wrote {self.no_call!r}")
+            problem = ""
+        while found := (yield from source.looking_at(self._after)):
+            if problem and found != "{":
+                return problem
+            if problem:
+                turn.malformed(source.kept(), problem)
+                problem = ""
+            yield from source.skip_space()
+            if found == "{":
                 source.keep()
-                refused = yield from read_calls(source, turn, self.keys)
+                refused = yield from read_calls(source, turn, self.keys, whole=True)
                 if refused:
                     turn.malformed(source.kept(), refused)
-            else:
-                if self.closes:
-                    turn.note("missing_close", f"{self.closes[0]} was missing after a call")
+                continue
+            source.position += len(found)
+            if found in self.closes:
                 return ""
+            if found in "}]":
+                turn.note("extra_bracket", f"{found!r} stood after a call")
+        if self.closes and not problem and not turn.was_cut:
+            turn.note("missing_close", f"{self.closes[0]} was missing after a call")
         return problem
+
+    @cached_property
+    def _after(self) -> Marks:
+        # Without a closing marker nothing says where the calls end: all but a bracket may be text.
+        return marks(*self.closes, "{", ",", ";", "}", "]") if self.closes else marks("}", "]")
 
     def render_call(self, *calls: ToolCall) -> str:
         bodies = [call_json(call, self.name_key, self.arguments_key, self.id_key) for call in calls]
@@ -84,7 +104,8 @@ class TaggedJson(Dialect):
         return self._wrapped("[" + ", ".join(bodies) + "]" if self.layout == "array" else "\n".join(bodies))
 
     def _wrapped(self, body: str) -> str:
-        close = f"{self.inset}{self.closes[0]}" if self.closes else ""
+        outset = self.inset if self.outset is None else self.outset
+        close = f"{outset}{self.closes[0]}" if self.closes else ""
         return f"{self.opens[0]}{self.inset}{body}{close}"
 
 
@@ -97,13 +118,131 @@ def call_json(call: ToolCall, name_key: str = "name", arguments_key: str = "argu
 HERMES = TaggedJson(
     name="hermes",
     shape="J1",
-    models="Hermes 2 Pro to 4, Qwen2.5, QwQ, Qwen3, Granite 4.0 and 4.1, SmolLM3, Bielik 3",
-    source="chat templates of Qwen/Qwen3-0.6B and NousResearch/Hermes-2-Pro-Llama-3-8B",
+    models="Hermes 2 Pro to 4, Qwen2.5, QwQ, Qwen3, Granite 4.0 and 4.1, SmolLM3, Bielik 3, Reka Edge, Trinity",
+    source="chat templates of Qwen/Qwen3-0.6B, NousResearch/Hermes-3-Llama-3.1-8B and RekaAI/reka-edge",
     opens=("<tool_call>",),
     closes=("</tool_call>",),
+    # Hermes 3 was trained to plan in a scratch pad (Hermes Function Calling, prompt templates).
+    thinks=(THINK, Think("<scratch_pad>", "</scratch_pad>")),
+    framing=("<|im_end|>",),
     tokens=frozenset({"<tool_call>", "</tool_call>"}),
-    parsers=("hermes", "qwen", "qwen25"),
-    patterns=("*hermes*", "*qwen2.5*", "*qwq*", "*qwen3*", "*smollm3*", "*granite-4.[01]*", "*bielik*"),
+    parsers=("hermes", "qwen", "qwen25", "granite4", "trinity"),
+    patterns=(
+        "*hermes*",
+        "*qwen2.5*",
+        "*qwq*",
+        "*qwen3*",
+        "*smollm3*",
+        "*granite-4.[01]*",
+        "*bielik*",
+        "*mimo-vl*",
+        "*reka-edge*",
+        "*trinity*",
+    ),
 )
 
-DIALECTS: Sequence[Dialect] = (HERMES,)
+LONGCAT = TaggedJson(
+    name="longcat",
+    shape="J1",
+    models="LongCat-Flash (the first layout; the later one is longcat2)",
+    source="chat template of meituan-longcat/LongCat-Flash-Chat; vLLM longcat_tool_parser",
+    opens=("<longcat_tool_call>",),
+    closes=("</longcat_tool_call>",),
+    thinks=(Think("<longcat_think>", "</longcat_think>"), THINK),
+    framing=("</longcat_s>",),
+    tokens=frozenset({"<longcat_tool_call>", "</longcat_tool_call>"}),
+    result="<longcat_tool_response>\n{content}\n</longcat_tool_response>",
+    parsers=("longcat",),
+    patterns=("*longcat-flash*",),
+)
+
+ERNIE45 = TaggedJson(
+    name="ernie45",
+    shape="J1",
+    models="ERNIE 4.5 Thinking, ERNIE X1",
+    source="vLLM ernie45_tool_parser and its reasoning parser; baidu/ERNIE-4.5-21B-A3B-Thinking",
+    opens=("<tool_call>",),
+    closes=("</tool_call>",),
+    # A plain answer stands in a wrapper, whose tags stand on lines of their own.
+    framing=(
+        "\n<response>\n",
+        "\n<response>",
+        "<response>\n",
+        "<response>",
+        "\n</response>\n",
+        "\n</response>",
+        "</response>",
+        "</s>",
+    ),
+    tokens=frozenset({"<tool_call>", "</tool_call>", "<response>", "</response>"}),
+    result="<tool_output>\n{content}\n</tool_output>",
+    parsers=("ernie45",),
+    patterns=("*ernie-4.5*thinking*", "*ernie-x1*"),
+)
+
+GRANITE_20B = TaggedJson(
+    name="granite_20b",
+    shape="J1",
+    models="Granite 20B Function Calling, and fine-tunes that write <function_call> tags",
+    source="vLLM tool_chat_template_granite_20b_fc.jinja",
+    opens=("<function_call>",),
+    inset=" ",
+    between="",
+    # Fine-tunes close the tag; Granite does not.
+    framing=("</function_call>", "<|endoftext|>"),
+    no_call="no_function",
+    result="<function_response> {content}",
+    parsers=("granite-20b-fc",),
+    patterns=("*granite-20b-functioncalling*", "*granite-20b-fc*"),
+)
+
+INTERNLM = TaggedJson(
+    name="internlm",
+    shape="J1",
+    models="InternLM2, InternLM2.5, Intern-S1",
+    source="InternLM chat format (chat/chat_format.md); vLLM internlm2_tool_parser",
+    opens=("<|action_start|><|plugin|>", "<|action_start|> <|plugin|>", "<|action_start|>\n<|plugin|>"),
+    closes=("<|action_end|>",),
+    outset="",
+    arguments_key="parameters",
+    framing=("<|im_end|>",),
+    tokens=frozenset({"<|action_start|>", "<|plugin|>", "<|action_end|>"}),
+    result="{content}",
+    parsers=("internlm", "interns1"),
+    patterns=("*internlm2*", "*intern-s1*"),
+)
+
+GIGACHAT3 = TaggedJson(
+    name="gigachat3",
+    shape="J1",
+    models="GigaChat 3 and 3.1, and fine-tunes that write <|function_call|>",
+    source="chat templates of ai-sage/GigaChat3-10B-A1.8B and GigaChat3.1-10B-A1.8B",
+    opens=(
+        "<|function_call|>",
+        "<|message_sep|>\n\nfunction call<|role_sep|>\n",
+        "function call<|role_sep|>\n",
+    ),
+    inset="",
+    between="",
+    framing=("<|message_sep|>\n\n", "<|message_sep|>", "</s>"),
+    tokens=frozenset({"<|function_call|>", "<|message_sep|>", "<|role_sep|>"}),
+    result="function result<|role_sep|>\n{content}<|message_sep|>\n\n",
+    parsers=("gigachat3",),
+    patterns=("*gigachat3*", "*gigachat-3*"),
+)
+
+MINIMAX_M1 = TaggedJson(
+    name="minimax_m1",
+    shape="J1",
+    models="MiniMax-M1, MiniMax-Text-01",
+    source="chat template of MiniMaxAI/MiniMax-M1-80k",
+    opens=("<tool_calls>",),
+    closes=("</tool_calls>",),
+    layout="lines",
+    framing=("<end_of_sentence>",),
+    result="tool result: {content}\n\n",
+    parsers=("minimax",),
+    patterns=("*minimax-m1*", "*minimax-text-01*"),
+)
+
+DIALECTS: Sequence[Dialect] = (HERMES, LONGCAT, ERNIE45, GRANITE_20B, INTERNLM, GIGACHAT3, MINIMAX_M1)

@@ -1,0 +1,96 @@
+"""Calls that no marker of their own announces: they begin where a line begins.
+
+What tells such a call from a sample is its place, its structure and its name: at the start of a
+line, an object (or a label) of the right form, and the name of an offered tool. Everything else
+is text, as it came. Reasoning is never searched for them: models draft JSON there.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+
+from callwright.dialects.base import Dialect
+from callwright.dialects.call_object import KEYS, Keys
+from callwright.text.source import Emit, Marks, Reading, Source, marks
+from callwright.turn import Turn
+
+__all__ = ["TAUGHT", "LineCalls", "copy_rest", "names_tool_first"]
+
+TAUGHT = Keys(
+    name=KEYS.name | {"action", "function_name"},
+    arguments=KEYS.arguments | {"action_input", "tool_input", "input"},
+)
+"""The keys that prompts teach; `action` and `action_input` are LangChain's structured chat."""
+
+_WORDS = "|".join(sorted(TAUGHT.name | TAUGHT.arguments | TAUGHT.id | TAUGHT.ignored | TAUGHT.calls))
+_FIRST_KEY = re.compile(rf"\s*(?:\[\s*)?\{{\s*[\"']?(?:{_WORDS})[\"']?\s*:").match
+_UNDECIDED = re.compile(r"\s*(?:\[\s*)?(?:\{\s*(?:[\"']\w{0,16}[\"']?\s*|\w{1,16}\s*)?)?\Z").match
+
+
+@dataclass(frozen=True, kw_only=True)
+class LineCalls(Dialect):
+    """A family whose calls begin at the start of a line."""
+
+    @abstractmethod
+    def read_line(self, source: Source, turn: Turn, lead: str, emit: Emit) -> Reading[Emit]:
+        """Read what only the start of a line can begin, if it stands here.
+
+        `lead` is what was consumed to come here, not said yet: a newline, a marker that may come before
+        a call, or nothing. Returns where the text that follows goes.
+        """
+
+    def grammar(self, source: Source, turn: Turn) -> Reading[None]:
+        emit: Emit = turn.text
+        lead = ""
+        while True:
+            emit = yield from self.read_line(source, turn, lead, emit)
+            marker = yield from source.copy_until(self._breaks, emit)
+            if marker is None:
+                return
+            lead = ""
+            if marker in self._closers:
+                yield from self._think(source, turn, self._closers[marker])
+                emit = turn.text
+            elif marker in self._silent:
+                yield from self._drop(source, turn, marker)
+            else:
+                lead = marker
+
+    @property
+    def leads(self) -> tuple[str, ...]:
+        """What may come before a call besides a newline."""
+        return ()
+
+    @cached_property
+    def _breaks(self) -> Marks:
+        return marks("\n", *self.leads, *self._closers, *self._silent)
+
+    def _think(self, source: Source, turn: Turn, close: str) -> Reading[None]:
+        yield from source.skip_newlines(1)
+        if (yield from source.copy_until(marks(f"\n{close}", close), turn.reasoning)):
+            yield from source.skip_newlines(2)
+
+    def render_text(self, text: str) -> str:
+        return f"{text}\n"
+
+
+def names_tool_first(source: Source) -> Reading[bool]:
+    """Whether an object or a list begins here whose first key may be a call's. Nothing is consumed, and an answer
+    that is JSON is told from a call by its first key: it need not wait for its end."""
+    while not source.closed and _UNDECIDED(source.text, source.position):
+        yield
+    return bool(_FIRST_KEY(source.text, source.position))
+
+
+def copy_rest(source: Source, emit: Emit) -> Reading[None]:
+    """Emit all that is still to come."""
+    while True:
+        if source.position < len(source.text):
+            emit(source.text[source.position :])
+            source.position = len(source.text)
+        if source.closed:
+            return
+        yield

@@ -1,0 +1,229 @@
+"""ReAct: thought, action and input, each under a label at the start of a line.
+
+    Thought: I need the weather.
+    Action: get_weather
+    Action Input: {"city": "Oslo"}
+    Observation:
+
+Defined by the prompts of LangChain's ReAct agents, after Yao et al. 2022. `Observation:` is where the
+caller should have stopped the model; what it writes after that it has made up.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from callwright.arguments import Arguments
+from callwright.dialects.base import FENCE, open_call, schema_of
+from callwright.dialects.call_object import read_arguments, read_call
+from callwright.dialects.lines import TAUGHT, LineCalls, copy_rest
+from callwright.model import ToolCall, ToolSpec
+from callwright.schema import Schema
+from callwright.text.repair import is_json
+from callwright.text.source import Emit, Marks, Reading, Source, marks
+from callwright.turn import Turn
+
+__all__ = ["REACT", "React"]
+
+_THOUGHT, _ACTION, _INPUT, _OBSERVATION, _ANSWER = (
+    "Thought:",
+    "Action:",
+    "Action Input:",
+    "Observation:",
+    "Final Answer:",
+)
+_LABELS = {
+    form: label
+    for label in (_THOUGHT, _ACTION, _INPUT, _OBSERVATION, _ANSWER)
+    for form in (label, f"**{label}**", f"**{label[:-1]}**:")
+}
+"""Every way to write a label, bold ones included."""
+
+_AT_LABEL = marks(*_LABELS)
+_AT_INPUT = marks(*(form for form, label in _LABELS.items() if label in (_INPUT, _OBSERVATION)))
+_NEXT = tuple(f"\n{form}" for form in _LABELS)
+_FENCE = marks(FENCE)
+_BRACKETS = marks("}", "]")
+_INFO = re.compile(r"\w*[ \t]*")
+_LINE = re.compile(r"[^\n]*")
+_LONGEST_NAME = 256
+_AROUND_NAME = " \t\r`*\"'[]"
+_NO_INPUT = ("", "None", "null", "N/A", "{}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class React(LineCalls):
+    """The labels of ReAct."""
+
+    @property
+    def openers(self) -> tuple[str, ...]:
+        return (_ACTION,)
+
+    @property
+    def markers(self) -> tuple[str, ...]:
+        return (_THOUGHT, _ACTION, _INPUT, _OBSERVATION, _ANSWER)
+
+    def read_line(self, source: Source, turn: Turn, lead: str, emit: Emit) -> Reading[Emit]:
+        form = yield from source.looking_at(_AT_LABEL)
+        label = _LABELS.get(form, _INPUT)
+        if label == _INPUT or (label == _OBSERVATION and not turn.call_count):
+            # No label, or one that belongs to no action: whatever is being said goes on.
+            if lead:
+                emit(lead)
+            return emit
+        space, _ = yield from source.take_until(marks(form))
+        if label == _ACTION:
+            called = yield from self.attempt(source, turn, f"{lead}{space}{form}", emit)
+            return turn.text if called else emit
+        if label == _OBSERVATION:
+            made_up: list[str] = []
+            yield from copy_rest(source, made_up.append)
+            if "".join(made_up).strip():
+                turn.malformed("".join((form, *made_up)), "the model went on past its stop word")
+            return turn.text
+        yield from source.skip_space()
+        if label == _THOUGHT:
+            return turn.reasoning
+        yield from copy_rest(source, turn.text)
+        return turn.text
+
+    def read_calls(self, source: Source, turn: Turn, opener: str) -> Reading[str]:
+        first = yield from source.skip_space()
+        fence = yield from self._open_fence(source)
+        if fence or first == "{":
+            return (yield from self._read_blob(source, turn, fence))
+        name = (yield from source.take_while(_LINE, _LONGEST_NAME)).strip(_AROUND_NAME)
+        if not turn.accepts(name):
+            return f"unknown tool {name!r}"
+        form = yield from source.looking_at(_AT_INPUT)
+        if not form:
+            return f"no {_INPUT} follows"
+        if _LABELS[form] == _OBSERVATION:
+            open_call(source, turn, name).close()
+            return ""
+        yield from source.take_until(marks(form))
+        return (yield from self._read_input(source, turn, name))
+
+    def _read_blob(self, source: Source, turn: Turn, fence: str) -> Reading[str]:
+        """The action as one JSON object, the way of LangChain's structured chat."""
+        if (yield from source.skip_space()) != "{":
+            return "no JSON follows"
+        problem = yield from read_call(source, turn, TAUGHT)
+        if not problem:
+            yield from self._end(source, turn, fence)
+        return problem
+
+    def _read_input(self, source: Source, turn: Turn, name: str) -> Reading[str]:
+        if (yield from source.looking_at(_AT_LABEL)):
+            open_call(source, turn, name).close()
+            return ""
+        yield from source.skip_space()
+        fence = yield from self._open_fence(source)
+        if (yield from source.peek()) != "{":
+            return (yield from self._read_text(source, turn, name, fence))
+        if (yield from read_arguments(source, turn, open_call(source, turn, name))):
+            yield from self._end(source, turn, fence)
+        return ""
+
+    def _read_text(self, source: Source, turn: Turn, name: str, fence: str) -> Reading[str]:
+        """An input that is no object: the value of the tool's only parameter."""
+        if not (yield from source.peek()):
+            return "no input follows"
+        tool = turn.tools.get(name)
+        key = _only_parameter(tool.schema) if tool else "input"
+        if tool and not key and tool.schema.properties:
+            return "the input is no JSON object"
+        arguments = open_call(source, turn, name)
+        end = yield from _copy_text(source, arguments, key, marks(*_NEXT, *((f"\n{FENCE}",) if fence else ())))
+        if end in _NEXT:
+            # The label is read again where lines begin; nothing was fed since it was found.
+            source.position -= len(end)
+        return ""
+
+    def _open_fence(self, source: Source) -> Reading[str]:
+        fence = yield from source.accept(_FENCE)
+        if fence:
+            yield from source.take_while(_INFO, _LONGEST_NAME)
+            yield from source.skip_newlines(1)
+        return fence
+
+    def _end(self, source: Source, turn: Turn, fence: str) -> Reading[None]:
+        """What may stand after an object: a bracket too many, and the end of the fence that it stands in."""
+        if found := (yield from source.looking_at(_BRACKETS)):
+            yield from source.take_until(_BRACKETS)
+            turn.note("extra_bracket", f"{found!r} stood after a call")
+        if fence and (yield from source.looking_at(_FENCE)):
+            yield from source.take_until(_FENCE)
+        elif fence:
+            turn.note("missing_close", f"{FENCE} was missing after a call")
+
+    def render_call(self, *calls: ToolCall) -> str:
+        return "\n".join(f"{_ACTION} {call.name}\n{_INPUT} {call.arguments}" for call in calls)
+
+    def render_tools(self, tools: Sequence[ToolSpec]) -> str:
+        listed = "\n".join(json.dumps(schema_of(tool), ensure_ascii=False) for tool in tools)
+        return (
+            f"You can call these tools:\n{listed}\n\nTo call one, write these lines and stop:\n"
+            f"{_THOUGHT} why you call it\n{_ACTION} the tool's name\n{_INPUT} a JSON object of its parameters\n"
+            f"The result comes back as:\n{_OBSERVATION} the result\n"
+            f"When you know the answer, write:\n{_ANSWER} the answer"
+        )
+
+
+def _only_parameter(schema: Schema) -> str:
+    """The parameter that a bare input is meant for: the only one, or the only one required."""
+    required = [name for name in schema.properties if name in schema.required]
+    return next((names[0] for names in ([*schema.properties], required) if len(names) == 1), "")
+
+
+def _copy_text(source: Source, arguments: Arguments, key: str, ends: Marks) -> Reading[str]:
+    """Read bare text as the value of a parameter and close the call. Returns the marker that ended the text, empty
+    at the end of it all: there the stop word was cut off by the caller, as it should be."""
+    if key:
+        arguments.call.note("bare_input", f"the input became {key!r}")
+    if key and (yield from source.peek()) != '"':
+        parameter = arguments.parameter(key)
+        end = yield from source.copy_until(ends, _Trimmed(parameter.write).add)
+        parameter.end()
+        arguments.close()
+        return end or ""
+    text, end = yield from source.take_until(ends)
+    value = text.strip()
+    if key and not end and not is_json(value):
+        arguments.call.cut()
+        return ""
+    if key:
+        # In quotes it is a JSON string; if not, the quotes are the model's own words.
+        arguments.put_json(key, value if is_json(value) else json.dumps(value, ensure_ascii=False))
+    elif value not in _NO_INPUT:
+        arguments.call.note("dropped_input", f"the tool takes none: {value}")
+    arguments.close()
+    return end or ""
+
+
+class _Trimmed:
+    """Passes text on without the white space at its end."""
+
+    def __init__(self, emit: Emit) -> None:
+        self._emit = emit
+        self._space = ""
+
+    def add(self, piece: str) -> None:
+        whole = self._space + piece
+        body = whole.rstrip()
+        self._space = whole[len(body) :]
+        if body:
+            self._emit(body)
+
+
+REACT = React(
+    name="react",
+    shape="B",
+    models="any model that a ReAct prompt teaches",
+    source="prompts of LangChain's ReAct and structured chat agents; Yao et al. 2022",
+    text_tags=True,
+    result="Observation: {content}",
+)
