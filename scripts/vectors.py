@@ -82,6 +82,8 @@ def rendered(dialect: Dialect) -> list[dict[str, Any]]:
         expect: dict[str, Any] = {"calls": said, "finish": "tool_calls"}
         if before:
             expect["content"] = before
+        if dialect.late_ids:
+            expect["repairs"] = ["late_id"] * len(said)
         text = (dialect.render_text(before) if before else "") + dialect.render_call(*calls)
         lines.append({"id": f"rendered/{name}", "text": text, "prefill": dialect.call_prefill, "expect": expect})
         if not lines[-1]["prefill"]:

@@ -192,6 +192,11 @@ class Turn:
         self._finished = True
 
     @property
+    def silent(self) -> bool:
+        """Whether nothing was said yet: no word, no reasoning, no call. A prefill says nothing."""
+        return self._silent or self._muted
+
+    @property
     def call_count(self) -> int:
         """How many calls were opened so far."""
         return self._calls

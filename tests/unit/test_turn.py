@@ -230,6 +230,25 @@ def test_a_muted_turn_says_calls_only() -> None:
     assert not [event for event in events if isinstance(event, TextDelta | ReasoningDelta)]
 
 
+def test_a_turn_is_silent_until_something_new_is_said() -> None:
+    it = turn()
+    it.mute()
+    it.text("known")
+    assert it.silent
+    it.unmute()
+    it.text(" \n")
+    assert it.silent
+    it.text("x")
+    assert not it.silent
+
+
+@pytest.mark.parametrize("say", [lambda it: it.reasoning("x"), lambda it: it.call("f")])
+def test_reasoning_and_calls_break_the_silence(say: Any) -> None:
+    it = turn()
+    say(it)
+    assert not it.silent
+
+
 def test_unmuting_with_nothing_pending() -> None:
     it = turn()
     it.mute()

@@ -49,6 +49,9 @@ class Dialect(ABC):
     streams_strings: ClassVar[bool] = True
     """String arguments go out while they are written. False only where the notation cannot be read in pieces."""
 
+    late_ids: ClassVar[bool] = False
+    """The model's id of a call comes after its arguments, too late to keep: each is noted as `late_id`."""
+
     name: str
     shape: str
     """The grammar shape: J1, J2, J3, X1, X2, X3, X4, P, G, B or auto."""
@@ -57,6 +60,8 @@ class Dialect(ABC):
     source: str
     """Where the format is defined: the claim's evidence."""
     thinks: tuple[Think, ...] = (THINK,)
+    words: frozenset[str] = frozenset()
+    """Reasoning tags that are ordinary words: they count only before anything else was said."""
     framing: tuple[str, ...] = ()
     """Markers that wrap text and are not part of it: answer tags, end-of-turn tokens."""
     tokens: frozenset[str] = frozenset()
@@ -99,7 +104,9 @@ class Dialect(ABC):
         if self.text_tags and (yield from source.accept(marks(FENCE))):
             yield from self._fenced(source, turn, FENCE)
         while (marker := (yield from source.copy_until(self._listen, turn.text))) is not None:
-            if marker in self._closers:
+            if marker in self.words and not turn.silent:
+                turn.text(marker)
+            elif marker in self._closers:
                 yield from self._think(source, turn, self._closers[marker])
             elif marker in self._silent:
                 yield from self._drop(source, turn, marker)
@@ -137,16 +144,22 @@ class Dialect(ABC):
 
     def _think(self, source: Source, turn: Turn, close: str) -> Reading[None]:
         """Reasoning up to its closer. A call inside ends it too; a mention of a call's markup does not."""
-        closers = (f"\n{close}", close)
-        listen = marks(*closers, *self.openers)
         yield from source.skip_newlines(1)
+        ended = yield from self._reason(source, turn, (f"\n{close}", close))
+        if ended:
+            yield from source.skip_newlines(2)
+        elif ended is not None:
+            turn.note("call_in_reasoning", f"a call began before {close}")
+
+    def _reason(self, source: Source, turn: Turn, closers: tuple[str, ...]) -> Reading[str | None]:
+        """Copy reasoning to the first closer and return it; the empty string after a call, None at the end."""
+        listen = marks(*closers, *self.openers)
         while (marker := (yield from source.copy_until(listen, turn.reasoning))) is not None:
             if marker in closers:
-                yield from source.skip_newlines(2)
-                return
+                return marker
             if (yield from self.attempt(source, turn, marker, turn.reasoning)):
-                turn.note("call_in_reasoning", f"a call began before {close}")
-                return
+                return ""
+        return None
 
     def attempt(self, source: Source, turn: Turn, opener: str, emit: Emit) -> Reading[bool]:
         """Read calls after an opener, or show what was consumed as what it stood in."""

@@ -16,7 +16,7 @@ from callwright.text.repair import parse_json, repair_json
 from callwright.text.source import Reading, Source
 from callwright.turn import Turn
 
-__all__ = ["KEYS", "Keys", "read_arguments", "read_call", "read_calls", "read_held"]
+__all__ = ["KEYS", "Keys", "read_arguments", "read_call", "read_calls", "read_held", "read_list"]
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,8 @@ class Keys:
     id: frozenset[str] = frozenset({"id", "tool_call_id", "call_id"})
     ignored: frozenset[str] = frozenset({"type", "index"})
     calls: frozenset[str] = frozenset({"tool_calls"})
+    no_call: frozenset[str] = frozenset()
+    """Tools that the family's prompt invents for "nothing to call"."""
     name_is_key: bool = False
     """The object has one member, whose key is the tool's name."""
 
@@ -54,35 +56,45 @@ def read_calls(source: Source, turn: Turn, keys: Keys = KEYS, *, whole: bool = F
     """Read a call object or an array of them, whichever stands here. Returns a problem or the empty string."""
     char = yield from source.skip_space()
     if char == "[":
-        return (yield from _read_array(source, turn, keys))
+        source.position += 1
+        return (yield from read_list(source, turn, keys))
     if char == "{":
         return (yield from read_call(source, turn, keys, whole=whole))
     return "no JSON follows"
 
 
-def _read_array(source: Source, turn: Turn, keys: Keys) -> Reading[str]:
-    source.position += 1
+def read_list(source: Source, turn: Turn, keys: Keys = KEYS) -> Reading[str]:
+    """Read the calls of an array whose bracket is consumed. Returns a problem if none of its objects is a call."""
     problem = "the list is empty"
+    before = ""
     while True:
         char = yield from source.skip_space()
         if char == ",":
             source.position += 1
             continue
         if char != "{":
-            if char == "]":
-                source.position += 1
-            elif not problem:
-                turn.note("missing_bracket", "']' was missing after a list of calls")
-            return problem
+            break
         refused = yield from read_call(source, turn, keys, whole=True)
-        if refused:
-            more = (yield from source.skip_space()) == ","
-            if problem and not more:
-                return refused
-            # Its neighbours are calls, or may be: this one alone is set aside.
+        if not refused:
+            if before:
+                turn.malformed(before, problem)
+            problem = before = ""
+        elif problem:
+            # Whether this is a list of calls at all is for the other objects to say.
+            problem = refused
+            before += source.kept()
+        else:
             turn.malformed(source.kept(), refused)
-        problem = ""
         source.keep()
+    if char == "]":
+        source.position += 1
+    elif not problem and not turn.was_cut:
+        turn.note("missing_bracket", "']' was missing after a list of calls")
+    if problem:
+        source.keep(before + source.kept())
+    else:
+        source.settle()
+    return problem
 
 
 def read_call(source: Source, turn: Turn, keys: Keys = KEYS, *, name: str = "", whole: bool = False) -> Reading[str]:
@@ -133,7 +145,8 @@ def _read_member(source: Source, turn: Turn, draft: _Draft, key: str, keys: Keys
         return (yield from _read_arguments(source, turn, draft)) if turn.accepts(key) else f"unknown tool {key!r}"
     if key in keys.calls and char == "[":
         draft.said = True
-        return (yield from _read_array(source, turn, keys)) or None
+        source.position += 1
+        return (yield from read_list(source, turn, keys)) or None
     if key in keys.name and char == "{":
         problem = yield from read_call(source, turn, keys, whole=True)
         draft.said = True
@@ -145,6 +158,11 @@ def _read_member(source: Source, turn: Turn, draft: _Draft, key: str, keys: Keys
         return _unfinished(source, turn, draft)
     if key in keys.name and char in "\"'" and draft.name in ("", _string(raw)):
         draft.name = _string(raw)
+        if draft.name in keys.no_call and draft.name not in turn.tools:
+            turn.note("no_call", f"the model wrote {draft.name!r}")
+            yield from copy_value(source, _ignore, _ignore_note, depth=1)
+            source.settle()
+            return ""
         return None if turn.accepts(draft.name) else f"unknown tool {draft.name!r}"
     if key in keys.id:
         if draft.said:

@@ -45,8 +45,6 @@ class TaggedJson(Dialect):
     arguments_key: str = "arguments"
     id_key: str = ""
     """The key that carries the call's id, if the family writes one."""
-    no_call: str = ""
-    """The name of a tool that the family's prompt invents for "nothing to call"."""
 
     @property
     def openers(self) -> tuple[str, ...]:
@@ -67,9 +65,6 @@ class TaggedJson(Dialect):
     def read_rest(self, source: Source, turn: Turn, problem: str) -> Reading[str]:
         """What may follow the first object or list, which was a call unless there is a `problem`: more of them,
         a bracket too many, the closing marker."""
-        if problem and problem == f"unknown tool {self.no_call!r}":
-            turn.note("no_call", f"the model wrote {self.no_call!r}")
-            problem = ""
         while found := (yield from source.looking_at(self._after)):
             if problem and found != "{":
                 return problem
@@ -190,7 +185,7 @@ GRANITE_20B = TaggedJson(
     between="",
     # Fine-tunes close the tag; Granite does not.
     framing=("</function_call>", "<|endoftext|>"),
-    no_call="no_function",
+    keys=Keys(no_call=frozenset({"no_function"})),
     result="<function_response> {content}",
     parsers=("granite-20b-fc",),
     patterns=("*granite-20b-functioncalling*", "*granite-20b-fc*"),

@@ -138,9 +138,9 @@ class Source:
 
     # ── keeping what is consumed while it is not yet sure what it is ──────────────────────────────
 
-    def keep(self) -> None:
-        """Keep what is consumed from here on, for `kept`."""
-        self._kept = []
+    def keep(self, before: str = "") -> None:
+        """Keep what is consumed from here on, for `kept`, after what was kept `before`."""
+        self._kept = [before]
         self._kept_from = self.position
 
     def kept(self) -> str:

@@ -48,7 +48,16 @@ def test_a_refused_first_of_a_list_is_set_aside_when_calls_follow() -> None:
 
 
 @pytest.mark.parametrize(
-    "body", ["[]", '[{"name": "rm"}]', '{"name": "rm"}', "[1]", '{"name": "get_weather", "arguments": "Os']
+    "body",
+    [
+        "[]",
+        '[{"name": "rm"}]',
+        '[{"name": "Ann", "age": 3}, {"a": 1}, {"name": "Bob"}]',
+        '[{"name": "Ann"}, {"name": "Bo',
+        '{"name": "rm"}',
+        "[1]",
+        '{"name": "get_weather", "arguments": "Os',
+    ],
 )
 def test_without_any_call_all_of_it_is_text(body: str) -> None:
     turn = hermes(body)

@@ -184,6 +184,15 @@ def test_kept_is_all_that_was_consumed_since_across_chunks() -> None:
     assert source.kept() == ""
 
 
+def test_keeping_can_go_on_after_what_was_kept() -> None:
+    source = Source("one two")
+    source.keep()
+    source.position = 3
+    source.keep(source.kept())
+    source.position = 7
+    assert source.kept() == "one two"
+
+
 def test_settle_forgets_what_was_kept() -> None:
     source = Source("abc")
     source.keep()

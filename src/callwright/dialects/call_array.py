@@ -1,0 +1,213 @@
+"""How families that write one JSON array of calls differ: the objects' layout, and what stands around the calls.
+
+Reading the array is that of `tagged_json`. A call's object is a pattern here; the subclasses know reasoning in
+plain words, answers that name their speaker, citations, calls inside reasoning, and arrays without a marker.
+`json_array` has the families themselves.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import ClassVar
+
+import msgspec
+
+from callwright.dialects.base import FENCE
+from callwright.dialects.call_object import read_list
+from callwright.dialects.tagged_json import TaggedJson
+from callwright.model import ToolCall, ToolResult
+from callwright.text.json_stream import escape
+from callwright.text.source import Emit, Reading, Source, marks
+from callwright.turn import Turn
+
+__all__ = [
+    "CITATION",
+    "RESPONSE",
+    "SPEAKER",
+    "Apertus",
+    "Cohere",
+    "CohereR",
+    "Granite3",
+    "Hunyuan",
+    "JsonArray",
+    "MistralOld",
+    "Xlam",
+]
+
+_FIELD = re.compile("ID|NAME|ARGUMENTS")
+
+
+@dataclass(frozen=True, kw_only=True)
+class JsonArray(TaggedJson):
+    """A family that writes all calls of a turn as one array."""
+
+    shape: str = "J2"
+    inset: str = ""
+    item: str = '{"name": "NAME", "arguments": ARGUMENTS}'
+    """A call's object; ID, NAME and ARGUMENTS are filled in."""
+    array: tuple[str, str, str] = ("[", ", ", "]")
+    """What stands before, between and after the objects."""
+
+    def render_call(self, *calls: ToolCall) -> str:
+        first, between, last = self.array
+        return self._wrapped(first + between.join(map(self._rendered, calls)) + last)
+
+    def _rendered(self, call: ToolCall) -> str:
+        fields = {"ID": escape(call.id), "NAME": escape(call.name), "ARGUMENTS": call.arguments}
+        return _FIELD.sub(lambda hit: fields[hit.group()], self.item)
+
+
+class MistralOld(JsonArray):
+    """Ids are nine letters and digits, and come last: by then the call has gone out under one of ours."""
+
+    late_ids: ClassVar[bool] = True
+
+    def make_id(self, name: str, index: int) -> str:
+        return f"call{index:05}"
+
+
+RESPONSE = ("Here is my response:", "Here's my response:")
+_ENDS = tuple(space + words for words in RESPONSE for space in ("\n\n", "\n", " ", ""))
+
+
+class Granite3(JsonArray):
+    """Reasoning begins and ends with a sentence: white space around it is framing, either spelling ends it."""
+
+    def _reason(self, source: Source, turn: Turn, closers: tuple[str, ...]) -> Reading[str | None]:
+        if closers[-1] not in RESPONSE:
+            return (yield from super()._reason(source, turn, closers))
+        yield from source.skip_space()
+        ended = yield from super()._reason(source, turn, _ENDS)
+        if ended:
+            yield from source.skip_space()
+        return ended
+
+
+SPEAKER = "助手："
+
+
+class Hunyuan(JsonArray):
+    """The prompt asks for answers that begin with the speaker's name, which is no part of them."""
+
+    def grammar(self, source: Source, turn: Turn) -> Reading[None]:
+        yield from source.accept(marks(SPEAKER))
+        yield from super().grammar(source, turn)
+
+    def _think(self, source: Source, turn: Turn, close: str) -> Reading[None]:
+        yield from super()._think(source, turn, close)
+        yield from source.accept(marks(SPEAKER))
+
+
+class Apertus(JsonArray):
+    """Calls belong inside the reasoning, which goes on after them."""
+
+    def _reason(self, source: Source, turn: Turn, closers: tuple[str, ...]) -> Reading[str | None]:
+        while (ended := (yield from super()._reason(source, turn, closers))) == "":
+            pass
+        return ended
+
+
+CITATION = ("<co>", "<co:", "</co:", "</co>")
+_SOURCES = re.compile(r"[\d ,:\[\]]*")
+
+
+class Cited(JsonArray):
+    """Spans of text and reasoning are cited, `<co>span</co: 0:[1,2]>`: the tags are framing, the span is kept."""
+
+    def _drop(self, source: Source, turn: Turn, marker: str) -> Reading[None]:
+        if marker in CITATION:
+            yield from _skip_sources(source, turn.text, marker)
+        else:
+            yield from super()._drop(source, turn, marker)
+
+    def _reason(self, source: Source, turn: Turn, closers: tuple[str, ...]) -> Reading[str | None]:
+        listen = (*closers, *CITATION)
+        while (ended := (yield from super()._reason(source, turn, listen))) in CITATION:
+            yield from _skip_sources(source, turn.reasoning, str(ended))
+        return ended
+
+
+def _skip_sources(source: Source, emit: Emit, tag: str) -> Reading[None]:
+    """Skip the sources that a tag lists; what is no list of them was no tag."""
+    if tag.endswith(":"):
+        sources = yield from source.take_while(_SOURCES, 256)
+        if not (yield from source.accept(marks(">"))):
+            emit(tag + sources)
+
+
+class Cohere(Cited):
+    """Ids count the calls of a conversation from 0."""
+
+    def make_id(self, name: str, index: int) -> str:
+        return str(index)
+
+    def render_result(self, result: ToolResult) -> str:
+        content = json.dumps(result.content, ensure_ascii=False)
+        return super().render_result(msgspec.structs.replace(result, content=content))
+
+
+class CohereR(Cited):
+    """The array stands in a fence, as the prompt shows it."""
+
+    @property
+    def starts(self) -> tuple[str, ...]:
+        return (FENCE, "[")
+
+    def read_calls(self, source: Source, turn: Turn, opener: str) -> Reading[str]:
+        yield from source.skip_space()
+        yield from source.accept(marks(f"{FENCE}json", FENCE))
+        return (yield from super().read_calls(source, turn, opener))
+
+
+_LINE_LIST = "\n["
+
+
+class Xlam(JsonArray):
+    """No marker: an array at the start of a line, in a fence or after `</think>` counts if it holds calls."""
+
+    @property
+    def openers(self) -> tuple[str, ...]:
+        return (*self.opens, _LINE_LIST)
+
+    def grammar(self, source: Source, turn: Turn) -> Reading[None]:
+        yield from self._begin(source, turn)
+        yield from super().grammar(source, turn)
+
+    def _begin(self, source: Source, turn: Turn) -> Reading[None]:
+        """Where text begins there is no line break before it."""
+        if (yield from source.looking_at(marks("["))):
+            yield from self.attempt(source, turn, "", turn.text)
+        elif (yield from source.accept(marks(FENCE))):
+            yield from self._fenced(source, turn, FENCE)
+
+    def _think(self, source: Source, turn: Turn, close: str) -> Reading[None]:
+        yield from super()._think(source, turn, close)
+        yield from self._begin(source, turn)
+
+    def _reason(self, source: Source, turn: Turn, closers: tuple[str, ...]) -> Reading[str | None]:
+        # A list in reasoning is a thought of a call, not the call.
+        return (yield from source.copy_until(marks(*closers), turn.reasoning))
+
+    def _fenced(self, source: Source, turn: Turn, fence: str) -> Reading[None]:
+        if not (yield from self.attempt(source, turn, fence, turn.text)):
+            yield from super()._fenced(source, turn, "")
+
+    def read_calls(self, source: Source, turn: Turn, opener: str) -> Reading[str]:
+        fenced = opener.endswith(FENCE)
+        if fenced:
+            yield from source.accept(marks("json"))
+        if opener != _LINE_LIST:
+            if not (yield from source.looking_at(marks("["))):
+                return "no list follows"
+            yield from source.skip_space()
+            source.position += 1
+        problem = yield from read_list(source, turn, self.keys)
+        return (yield from self.read_rest(source, turn, problem)) if fenced else problem
+
+    def render_call(self, *calls: ToolCall) -> str:
+        return super().render_call(*calls).removeprefix(self.opens[0]).removesuffix(self.closes[0])
+
+    def render_text(self, text: str) -> str:
+        return text if text.endswith("\n") or not text else f"{text}\n"
