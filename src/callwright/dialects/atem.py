@@ -1,9 +1,158 @@
-"""To be written."""
+"""ATEM, the format of Muse: messages addressed to self, to the user or to a tool; calls as invoke tags.
+
+     to=get_weather<|message|><atem:function_calls>
+    <atem:invoke name="get_weather">
+    <atem:parameter name="city">Oslo</atem:parameter>
+    </atem:invoke>
+    </atem:function_calls><|eot|>
+
+The first `<|start|>assistant` is in the prompt. Defined by the chat template of Muse-Glimmer-30B; the
+damaged forms are those reported in vllm-project/vllm#51655 and by users of oMLX. A call that is quoted
+to self or to the user is text.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import ClassVar
 
-from callwright.dialects.base import Dialect
+from callwright.arguments import Arguments
+from callwright.dialects.base import Dialect, open_call
+from callwright.dialects.message_header import ANALYSIS, Header
+from callwright.dialects.messages import MESSAGE, START, Framed
+from callwright.dialects.named_parameters import NamedParameters, read_name
+from callwright.model import ToolCall
+from callwright.text.source import Reading, Source, marks
+from callwright.turn import Turn
 
-DIALECTS: Sequence[Dialect] = ()
+__all__ = ["DIALECTS", "Atem"]
+
+EOM = "<|eom|>"
+EOT = "<|eot|>"
+
+
+def _parameters(prefix: str) -> NamedParameters:
+    return NamedParameters(prefix, (f"</{prefix}invoke>", f"</{prefix}function_calls>", EOM, EOT, START))
+
+
+_TAGS = {f"<{prefix}invoke name=": _parameters(prefix) for prefix in ("atem:", "")}
+"""The tags of a call; the model forgets their prefix now and then."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Atem(Framed):
+    """Framed messages whose recipient is the channel."""
+
+    raw_values: ClassVar[bool] = True
+    addresses: ClassVar[Mapping[str, str]] = MappingProxyType({"self": ANALYSIS, "user": "final"})
+
+    ends_call: tuple[str, ...] = (EOM, EOT)
+    ends_text: tuple[str, ...] = (EOM, EOT)
+    bare: tuple[str, ...] = ("<atem:function_calls>", "<atem:invoke name=")
+    tokens: frozenset[str] = frozenset({START, MESSAGE, EOM, EOT})
+
+    @property
+    def starts(self) -> tuple[str, ...]:
+        return ("assistant to=", "<atem:invoke name=")
+
+    @property
+    def markers(self) -> tuple[str, ...]:
+        tags = _TAGS[self.bare[1]]
+        return (*self.frame, *self.bare, *tags.around[:2], tags.open, tags.close)
+
+    def tool_of(self, turn: Turn, recipient: str) -> str:
+        """The recipient, or what stands before its dot: the prompt lists recipients as `read.*`."""
+        name = recipient.partition("<")[0]
+        head = name.partition(".")[0]
+        if head in turn.tools and name not in turn.tools:
+            return head
+        return name if turn.accepts(name) else ""
+
+    def read_body(self, source: Source, turn: Turn, header: Header) -> Reading[str]:
+        wrapper = yield from _accept_next(source, "<atem:function_calls>", "<function_calls>")
+        read = False
+        while not turn.was_cut:
+            opener = yield from _accept_next(source, *_TAGS)
+            if not opener:
+                break
+            written = yield from read_name(source)
+            if written is None:
+                return "the tag of a call does not close"
+            problem = yield from self._read_invoke(source, turn, header, written, _TAGS[opener])
+            if problem:
+                yield from _TAGS[opener].skip(source)
+                yield from source.accept(marks(_TAGS[opener].around[0]))
+                turn.malformed(source.kept(), problem)
+            read = True
+            source.keep()
+        if not read:
+            return "no call follows"
+        if not wrapper:
+            turn.note("missing_open", f"{self.bare[0]} was missing before a call")
+        elif not (yield from _accept_next(source, f"</{wrapper[1:]}")) and not turn.was_cut:
+            turn.note("missing_close", f"</{wrapper[1:]} was missing after a call")
+        return ""
+
+    def _read_invoke(
+        self, source: Source, turn: Turn, header: Header, written: str, tags: NamedParameters
+    ) -> Reading[str]:
+        name = self.tool_of(turn, written)
+        if not name:
+            return f"unknown tool {written!r}"
+        arguments = open_call(source, turn, name)
+        if header.odd:
+            arguments.call.note("odd_header", ", ".join(header.odd))
+        if name != written:
+            arguments.call.note("renamed_tool", f"{written!r} became {name!r}")
+        if not tags.prefix:
+            arguments.call.note("missing_prefix", f"{tags.open} stood for an atem tag")
+        whole = yield from self._read_swallowed(source, arguments, tags, written.removeprefix(f"{name}."))
+        if whole and (yield from tags.read(source, arguments)) and (yield from source.accept(marks(tags.around[0]))):
+            arguments.close()
+        else:
+            arguments.call.cut()
+        return ""
+
+    def _read_swallowed(self, source: Source, arguments: Arguments, tags: NamedParameters, key: str) -> Reading[bool]:
+        """Read a first parameter whose opening tag became part of the call's name: `read.path` and then the path."""
+        if not arguments.misses(key) or (yield from source.looking_at(marks(tags.open, tags.around[0]))):
+            return True
+        arguments.call.note("missing_open", f"the tag that opens {key!r} was missing")
+        return (yield from tags.read_value(source, arguments, key))
+
+    def render_call(self, *calls: ToolCall) -> str:
+        return EOM.join(self._rendered(call) for call in calls) + EOT
+
+    def _rendered(self, call: ToolCall) -> str:
+        tags = _TAGS[self.bare[1]]
+        inside = "".join(f"{parameter}\n" for parameter in tags.render(call.arguments))
+        return (
+            f"{START}assistant to={call.name}{MESSAGE}{self.bare[0]}\n"
+            f'{self.bare[1]}"{call.name}">\n{inside}{tags.around[0]}\n{tags.around[1]}'
+        )
+
+    def render_text(self, text: str) -> str:
+        return f"{START}assistant to=user{MESSAGE}{text}{EOM}" if text else ""
+
+
+def _accept_next(source: Source, *tags: str) -> Reading[str]:
+    """Consume the tag that comes next; without one, the white space before it stays too."""
+    if not (yield from source.looking_at(marks(*tags))):
+        return ""
+    yield from source.skip_space()
+    return (yield from source.accept(marks(*tags)))
+
+
+ATEM = Atem(
+    name="atem",
+    shape="X3",
+    models="Muse Spark, Muse Glimmer",
+    source="chat template of meta-models/Muse-Glimmer-30B",
+    result=f'{START}tool {{name}}{MESSAGE}<tool_output name="{{name}}">\n{{content}}\n</tool_output>{EOT}',
+    parsers=("muse_glimmer",),
+    patterns=("*muse-glimmer*", "*muse-spark*", "*muse_glimmer*", "*muse_spark*"),
+)
+
+DIALECTS: Sequence[Dialect] = (ATEM,)
