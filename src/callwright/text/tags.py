@@ -25,13 +25,15 @@ class RawValue:
     """How a raw value ends.
 
     `close` ends it, framed by `inset` (a newline for some families). `around` are the tags that close
-    what encloses it, from the inside out. `opens` are those that open the next value.
+    what encloses it, from the inside out. `opens` are those that open the next value. `loose` is its
+    closing tag without the prefix that belongs there, for the models that forget it.
     """
 
     close: str
     around: tuple[str, ...] = ()
     opens: tuple[str, ...] = ()
     inset: str = ""
+    loose: str = ""
 
     def copy(self, source: Source, emit: Emit, expects: Callable[[str], bool] | None = None) -> Reading[str | None]:
         """Emit the value and return the tag that ended it; None when the text ended first.
@@ -49,11 +51,13 @@ class RawValue:
                 tag = text[start:end]
                 literal = bool(source.tokens_known) and source.is_literal(tag.lstrip("\n"), end - len(tag.lstrip("\n")))
                 if not literal and (yield from self._counts(source, tag, expects)):
-                    if tag.endswith(self.close):
+                    if self._is_own(tag):
                         source.position += len(tag)
                     return tag
-                emit(tag)
-                source.position += len(tag)
+                # After the newline of what would have been an implied end, the real one may stand.
+                data = tag if self._is_own(tag) else tag[:1]
+                emit(data)
+                source.position += len(data)
             elif source.closed:
                 return None
             else:
@@ -62,7 +66,10 @@ class RawValue:
     @cached_property
     def _ends(self) -> Marks:
         implied = (f"\n{tag}" for tag in (*self.around[:1], *self.opens))
-        return marks(self.close, self.inset + self.close, *implied)
+        return marks(self.close, self.inset + self.close, self.loose or self.close, *implied)
+
+    def _is_own(self, tag: str) -> bool:
+        return tag.endswith(self.close) or tag == self.loose
 
     @cached_property
     def _chain(self) -> dict[str, int]:
@@ -74,7 +81,7 @@ class RawValue:
 
     def _counts(self, source: Source, tag: str, expects: Callable[[str], bool] | None) -> Reading[bool]:
         """Whether the tag at the source's position is structure rather than data."""
-        if tag.endswith(self.close):
+        if self._is_own(tag):
             return (yield from self._continues(source, len(tag), 0))
         if tag[1:] in self.opens:
             return expects is not None and (yield from self._opens(source, len(tag), expects))
