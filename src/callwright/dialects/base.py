@@ -14,10 +14,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from callwright.arguments import Arguments
 from callwright.model import ToolCall, ToolResult, ToolSpec
+from callwright.schema import Toolbox
 from callwright.text.source import Emit, Marks, Reading, Source, marks
 from callwright.turn import Turn
 
@@ -48,6 +49,10 @@ class Dialect(ABC):
 
     streams_strings: ClassVar[bool] = True
     """String arguments go out while they are written. False only where the notation cannot be read in pieces."""
+
+    nested: ClassVar[Literal["json", "elements"]] = "json"
+    """How lists and objects are written. As elements, whose leaves are bare text, null cannot be written, and where
+    a schema allows several types it is the text that decides."""
 
     name: str
     shape: str
@@ -82,6 +87,14 @@ class Dialect(ABC):
         """Every marker of the dialect's structure: none of them shows in the text of a well-formed turn."""
         return self.openers
 
+    def openers_for(self, tools: Toolbox) -> tuple[str, ...]:
+        """The markers that begin calls of these tools: others than `openers` where a tool's name is the tag."""
+        return self.openers
+
+    def markers_for(self, tools: Toolbox) -> tuple[str, ...]:
+        """Every marker of the structure of calls of these tools."""
+        return self.markers
+
     @property
     def starts(self) -> tuple[str, ...]:
         """What may follow an opener after white space; empty when anything may. Lets `auto` choose."""
@@ -98,7 +111,8 @@ class Dialect(ABC):
         """Read a whole turn."""
         if self.text_tags and (yield from source.accept(marks(FENCE))):
             yield from self._fenced(source, turn, FENCE)
-        while (marker := (yield from source.copy_until(self._listen, turn.text))) is not None:
+        listen = self._listen(turn.tools)
+        while (marker := (yield from source.copy_until(listen, turn.text))) is not None:
             if marker in self._closers:
                 yield from self._think(source, turn, self._closers[marker])
             elif marker in self._silent:
@@ -118,10 +132,10 @@ class Dialect(ABC):
     def _silent(self) -> frozenset[str]:
         return frozenset((*self.framing, *(think.close for think in self.thinks)))
 
-    @cached_property
-    def _listen(self) -> Marks:
-        quoted = (_LINE_FENCE, *(f"`{opener}" for opener in self.openers)) if self.text_tags else ()
-        return marks(*self._closers, *self._silent, *self.openers, *quoted)
+    def _listen(self, tools: Toolbox) -> Marks:
+        openers = self.openers_for(tools)
+        quoted = (_LINE_FENCE, *(f"`{opener}" for opener in openers)) if self.text_tags else ()
+        return marks(*self._closers, *self._silent, *openers, *quoted)
 
     def _drop(self, source: Source, turn: Turn, marker: str) -> Reading[None]:
         """A marker that is not text; a closing reasoning tag that nothing opened is worth a note."""
@@ -138,7 +152,7 @@ class Dialect(ABC):
     def _think(self, source: Source, turn: Turn, close: str) -> Reading[None]:
         """Reasoning up to its closer. A call inside ends it too; a mention of a call's markup does not."""
         closers = (f"\n{close}", close)
-        listen = marks(*closers, *self.openers)
+        listen = marks(*closers, *self.openers_for(turn.tools))
         yield from source.skip_newlines(1)
         while (marker := (yield from source.copy_until(listen, turn.reasoning))) is not None:
             if marker in closers:
