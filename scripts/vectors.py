@@ -15,7 +15,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
-from harness import VECTORS
+from harness import VECTORS, markers_of
 
 from callwright import Dialect
 from callwright.dialects import REGISTRY
@@ -32,7 +32,8 @@ def _write(content: str) -> Said:
 
 def cases(dialect: Dialect) -> dict[str, tuple[str, list[Said]]]:
     """Text before the calls, and the calls, by the name of the case."""
-    marker = dialect.markers[-1] if dialect.markers else "<x>"
+    marker = markers_of(dialect)[-1]
+    nulls = {} if dialect.nested == "elements" else {"maybe": None}
     return {
         "one-call": ("", [WEATHER]),
         "no-arguments": ("", [PING]),
@@ -62,8 +63,8 @@ def cases(dialect: Dialect) -> dict[str, tuple[str, list[Said]]]:
                         "ratio": 0.5,
                         "flag": True,
                         "tags": ["a", "b c"],
-                        "options": {"a": "x", "deep": None},
-                        "maybe": None,
+                        "options": {"a": "x", **({"deep": None} if nulls else {})},
+                        **nulls,
                     },
                 )
             ],

@@ -14,6 +14,8 @@ from callwright import Collected, Dialect, Parser, check, collect
 from callwright.events import Event
 from callwright.ids import counted_ids
 from callwright.model import ToolCall, ToolSpec
+from callwright.schema import Toolbox
+from callwright.text.repair import python_literal
 
 VECTORS = Path(__file__).parent / "vectors" / "dialects"
 SIZES = (1, 2, 3, 4, 5, 7, 13, 64, 1_000_000)
@@ -156,9 +158,14 @@ NASTY = (
 )
 
 
+def markers_of(dialect: Dialect) -> tuple[str, ...]:
+    """The markers of the dialect when `TOOLS` are offered."""
+    return dialect.markers_for(Toolbox(TOOLS)) or ("<x>",)
+
+
 def words(dialect: Dialect) -> st.SearchStrategy[str]:
     """Strings for arguments: nasty ones, plain ones, and the dialect's own markers inside other text."""
-    markers = st.sampled_from(dialect.markers or ("<x>",))
+    markers = st.sampled_from(markers_of(dialect))
     inside = st.builds(lambda marker, tail: f"see {marker} and {tail}", markers, st.sampled_from(NASTY[:8]))
     if dialect.raw_values:
         # Glued markers can spell real structure where nothing is escaped; one among words never does.
@@ -187,6 +194,10 @@ def arguments(dialect: Dialect, tool: ToolSpec) -> st.SearchStrategy[dict[str, A
         "mode": st.sampled_from(["fast", "slow"]),
         "maybe": st.one_of(st.none(), st.integers(-5, 5)),
     }
+    if dialect.nested == "elements":
+        untyped = string.filter(lambda text: python_literal(text.strip()) is None)
+        by_name["options"] = st.dictionaries(st.sampled_from(["a", "b_c"]), st.one_of(untyped, st.integers(-9, 9)))
+        by_name["maybe"] = st.integers(-5, 5)
     names = list(tool.parameters["properties"])
     chosen = st.lists(st.sampled_from(names), unique=True) if names else st.just([])
     return chosen.flatmap(lambda keys: st.fixed_dictionaries({key: by_name.get(key, string) for key in keys}))
@@ -211,7 +222,7 @@ def _id(dialect: Dialect, call: ToolCall, at: int) -> str:
 
 def soup(dialect: Dialect) -> st.SearchStrategy[str]:
     """Markers, halves of markers, and other text in any order."""
-    markers = tuple(dialect.markers) + tuple(think.open for think in dialect.thinks)
+    markers = markers_of(dialect) + tuple(think.open for think in dialect.thinks)
     markers += tuple(think.close for think in dialect.thinks) + dialect.framing
     halves = st.builds(
         lambda marker, at: marker[: at % (len(marker) + 1)], st.sampled_from(markers), st.integers(0, 40)

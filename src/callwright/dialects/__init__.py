@@ -21,11 +21,13 @@ from callwright.dialects import (
     invoke_tags,
     json_array,
     kimi,
+    minimax_m3,
     mistral,
     python_calls,
     tagged_json,
     use_tool,
     xtml,
+    yaml_xml,
 )
 from callwright.dialects.base import Dialect
 from callwright.errors import MisuseError
@@ -48,6 +50,8 @@ _FAMILIES = (
     xtml,
     atem,
     elements,
+    minimax_m3,
+    yaml_xml,
     use_tool,
     python_calls,
     gemma,

@@ -14,10 +14,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from callwright.arguments import Arguments
 from callwright.model import ToolCall, ToolResult, ToolSpec
+from callwright.schema import Toolbox
 from callwright.text.source import Emit, Marks, Reading, Source, marks
 from callwright.turn import Turn
 
@@ -51,6 +52,10 @@ class Dialect(ABC):
 
     late_ids: ClassVar[bool] = False
     """The model's id of a call comes after its arguments, too late to keep: each is noted as `late_id`."""
+
+    nested: ClassVar[Literal["json", "elements"]] = "json"
+    """How lists and objects are written. As elements, whose leaves are bare text, null cannot be written, and where
+    a schema allows several types it is the text that decides."""
 
     name: str
     shape: str
@@ -87,6 +92,14 @@ class Dialect(ABC):
         """Every marker of the dialect's structure: none of them shows in the text of a well-formed turn."""
         return self.openers
 
+    def openers_for(self, tools: Toolbox) -> tuple[str, ...]:
+        """The markers that begin calls of these tools: others than `openers` where a tool's name is the tag."""
+        return self.openers
+
+    def markers_for(self, tools: Toolbox) -> tuple[str, ...]:
+        """Every marker of the structure of calls of these tools."""
+        return self.markers
+
     @property
     def starts(self) -> tuple[str, ...]:
         """What may follow an opener after white space; empty when anything may. Lets `auto` choose."""
@@ -103,7 +116,8 @@ class Dialect(ABC):
         """Read a whole turn."""
         if self.text_tags and (yield from source.accept(marks(FENCE))):
             yield from self._fenced(source, turn, FENCE)
-        while (marker := (yield from source.copy_until(self._listen, turn.text))) is not None:
+        listen = self._listen(turn.tools)
+        while (marker := (yield from source.copy_until(listen, turn.text))) is not None:
             if marker in self.words and not turn.silent:
                 turn.text(marker)
             elif marker in self._closers:
@@ -125,10 +139,10 @@ class Dialect(ABC):
     def _silent(self) -> frozenset[str]:
         return frozenset((*self.framing, *(think.close for think in self.thinks)))
 
-    @cached_property
-    def _listen(self) -> Marks:
-        quoted = (_LINE_FENCE, *(f"`{opener}" for opener in self.openers)) if self.text_tags else ()
-        return marks(*self._closers, *self._silent, *self.openers, *quoted)
+    def _listen(self, tools: Toolbox) -> Marks:
+        openers = self.openers_for(tools)
+        quoted = (_LINE_FENCE, *(f"`{opener}" for opener in openers)) if self.text_tags else ()
+        return marks(*self._closers, *self._silent, *openers, *quoted)
 
     def _drop(self, source: Source, turn: Turn, marker: str) -> Reading[None]:
         """A marker that is not text; a closing reasoning tag that nothing opened is worth a note."""
@@ -153,7 +167,7 @@ class Dialect(ABC):
 
     def _reason(self, source: Source, turn: Turn, closers: tuple[str, ...]) -> Reading[str | None]:
         """Copy reasoning to the first closer and return it; the empty string after a call, None at the end."""
-        listen = marks(*closers, *self.openers)
+        listen = marks(*closers, *self.openers_for(turn.tools))
         while (marker := (yield from source.copy_until(listen, turn.reasoning))) is not None:
             if marker in closers:
                 return marker

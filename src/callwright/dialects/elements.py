@@ -1,9 +1,156 @@
-"""To be written."""
+"""X4: the tool's name is the tag, and each parameter an element inside it, as Cline, Roo and Kilo have it.
+
+    <get_weather>
+    <city>Oslo</city>
+    <days>2</days>
+    </get_weather>
+
+Only offered tools and their declared parameters are markup, everything else is text. Values are raw:
+a closing tag counts where another parameter opens after it or the tool's element closes.
+"""
 
 from __future__ import annotations
 
+import json
+import re
+from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
-from callwright.dialects.base import Dialect
+from callwright.dialects.base import THINK, Dialect, Think, open_call, raw_text
+from callwright.dialects.element_values import ElementArguments
+from callwright.dialects.use_tool import read_named_call
+from callwright.model import ToolCall
+from callwright.schema import Toolbox
+from callwright.text.repair import python_literal
+from callwright.text.source import Reading, Source, marks
+from callwright.turn import Turn
 
-DIALECTS: Sequence[Dialect] = ()
+__all__ = ["DIALECTS", "Elements", "NamedTags"]
+
+_MCP = "use_mcp_tool"
+_ELEMENT_NAME = re.compile(r"[A-Za-z_][\w.-]*")
+
+
+@dataclass(frozen=True, kw_only=True)
+class NamedTags(Dialect):
+    """A family whose tags are the names of the tools offered; with none offered, nothing is a call."""
+
+    thinks: tuple[Think, ...] = (THINK, Think("<thinking>", "</thinking>"))
+    text_tags: bool = True
+
+    @property
+    def openers(self) -> tuple[str, ...]:
+        return ()
+
+    def openers_for(self, tools: Toolbox) -> tuple[str, ...]:
+        return tuple(tag for name in tools.names for tag in (f"<{name}>", f"<{name}/>", f"<{name} />"))
+
+    def markers_for(self, tools: Toolbox) -> tuple[str, ...]:
+        return (*self.openers_for(tools), *(f"</{name}>" for name in tools.names))
+
+    def read_calls(self, source: Source, turn: Turn, opener: str) -> Reading[str]:
+        name = opener.strip("</ >")
+        if opener.endswith("/>"):
+            open_call(source, turn, name).close()
+            return ""
+        return (yield from self.read_body(source, turn, name))
+
+    @abstractmethod
+    def read_body(self, source: Source, turn: Turn, name: str) -> Reading[str]:
+        """Read a call after its opening tag. Returns the empty string, or why this is no call."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Elements(NamedTags):
+    """Parameters as elements. `nesting`: lists and objects are written as elements too, where that loses nothing."""
+
+    raw_values: ClassVar[bool] = True
+    nesting: bool = False
+    indent: str = ""
+    mcp: bool = False
+    """Cline's form for an MCP server's tool is read too, when that tool itself is offered."""
+
+    def openers_for(self, tools: Toolbox) -> tuple[str, ...]:
+        return (*super().openers_for(tools), *((f"<{_MCP}>",) if self.mcp and tools.names else ()))
+
+    def markers_for(self, tools: Toolbox) -> tuple[str, ...]:
+        keys = dict.fromkeys(key for name in tools.names for key in _declared(tools, name))
+        return (*super().markers_for(tools), *(tag for key in keys for tag in (f"<{key}>", f"</{key}>")))
+
+    def read_body(self, source: Source, turn: Turn, name: str) -> Reading[str]:
+        if name not in turn.tools:
+            return (yield from read_named_call(source, turn, f"</{name}>"))
+        close = f"</{name}>"
+        keys = _declared(turn.tools, name)
+        if not (yield from source.looking_at(marks(close, *(f"<{key}>" for key in keys)))):
+            return f"no parameter of {name} follows"
+        arguments = open_call(source, turn, name)
+        if not (yield from ElementArguments(arguments, keys, (close,)).read(source)):
+            arguments.call.cut()
+        return ""
+
+    def render_call(self, *calls: ToolCall) -> str:
+        return "\n".join(self._rendered(call) for call in calls)
+
+    def _rendered(self, call: ToolCall) -> str:
+        members = (self._member(key, value) for key, value in json.loads(call.arguments).items())
+        return f"<{call.name}>\n{''.join(members)}</{call.name}>"
+
+    def _member(self, key: str, value: Any) -> str:
+        if self.nesting and isinstance(value, dict | list) and _is_plain(value):
+            return f"{self.indent}{_nested(key, value)}\n"
+        text = raw_text(value)
+        # One newline on each side is framing, so a value of several lines gets both.
+        frame = "\n" if "\n" in text else ""
+        return f"{self.indent}<{key}>{frame}{text}{frame}</{key}>\n"
+
+
+def _declared(tools: Toolbox, name: str) -> tuple[str, ...]:
+    tool = tools.get(name)
+    return tuple(tool.schema.properties) if tool else ()
+
+
+def _nested(key: str, value: Any) -> str:
+    """A value as elements: a list repeats its element, an object's members stand inside it."""
+    if isinstance(value, list):
+        return "".join(_nested(key, item) for item in value)
+    if isinstance(value, dict):
+        return f"<{key}>{''.join(_nested(name, item) for name, item in value.items())}</{key}>"
+    return f"<{key}>{raw_text(value)}</{key}>"
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a value, written as elements, reads back as what it was; others are written as JSON."""
+    match value:
+        case str():
+            return bool(value.strip()) and "<" not in value and python_literal(value.strip()) is None
+        case dict():
+            named = all(_ELEMENT_NAME.fullmatch(key) and key != "item" for key in value)
+            return bool(value) and named and all(map(_is_plain, value.values()))
+        case list():
+            return len(value) > 1 and all(_is_plain(item) and not isinstance(item, list) for item in value)
+        case _:
+            return value is not None
+
+
+ELEMENT = Elements(
+    name="element",
+    shape="X4",
+    models="any model under the prompts of Cline, Roo Code and Kilo Code before their native tools",
+    source="system prompts of cline/cline and RooCodeInc/Roo-Code",
+    mcp=True,
+    result="[{name}] Result:\n\n{content}",
+)
+MORPH_XML = Elements(
+    name="morph_xml",
+    shape="X4",
+    models="any model under the ai-sdk middleware's morphXml prompt",
+    source="packages/parser of minpeter/ai-sdk-tool-call-middleware",
+    nesting=True,
+    indent="  ",
+    result="<tool_response><tool_name>{name}</tool_name><result>{content}</result></tool_response>",
+)
+
+DIALECTS: Sequence[Dialect] = (ELEMENT, MORPH_XML)

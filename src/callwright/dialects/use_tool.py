@@ -1,9 +1,127 @@
-"""To be written."""
+"""X4: an element that names the tool and one that holds its arguments, as JSON or as elements.
+
+    <use_tool>
+    <name>get_weather</name>
+    <arguments>{"city": "Oslo", "days": 2}</arguments>
+    </use_tool>
+
+Obsidian Copilot writes `<args>` in its place, later versions the parameters themselves:
+`<use_tool><name>get_weather</name><city>Oslo</city></use_tool>`. Other prompts say
+`<tool_call><tool_name>get_weather</tool_name><parameters><city>Oslo</city></parameters></tool_call>`.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from callwright.dialects.base import Dialect
+from callwright.arguments import read_object
+from callwright.dialects.base import THINK, Dialect, Think, open_call
+from callwright.dialects.element_values import ElementArguments
+from callwright.model import ToolCall
+from callwright.text.source import Reading, Source, marks
+from callwright.turn import Turn
 
-DIALECTS: Sequence[Dialect] = ()
+__all__ = ["DIALECTS", "UseTool", "read_named_call"]
+
+_NAMES = ("<name>", "<tool_name>", "<tool>")
+_SERVER = "<server_name>"
+_HOLDERS = ("<arguments>", "<args>", "<parameters>", "<params>")
+_TEXT = re.compile(r"[^<>]*")
+_LONGEST_NAME = 256
+
+
+@dataclass(frozen=True, kw_only=True)
+class UseTool(Dialect):
+    """Calls that name their tool in an element; the wrapper is one of `openers`."""
+
+    @property
+    def openers(self) -> tuple[str, ...]:
+        return ("<use_tool>", "<tool_call>")
+
+    @property
+    def markers(self) -> tuple[str, ...]:
+        inside = (*_NAMES[:2], *_HOLDERS[:1], _HOLDERS[2])
+        return tuple(tag for opener in (*self.openers, *inside) for tag in (opener, _closing(opener)))
+
+    @property
+    def starts(self) -> tuple[str, ...]:
+        return _NAMES
+
+    def read_calls(self, source: Source, turn: Turn, opener: str) -> Reading[str]:
+        return (yield from read_named_call(source, turn, _closing(opener)))
+
+    def render_call(self, *calls: ToolCall) -> str:
+        return "\n".join(
+            f"<use_tool>\n<name>{call.name}</name>\n<arguments>{call.arguments}</arguments>\n</use_tool>"
+            for call in calls
+        )
+
+
+def read_named_call(source: Source, turn: Turn, close: str) -> Reading[str]:
+    """Read the call inside a wrapper up to `close`. Returns the empty string, or why this is no call.
+
+    Cline's calls of an MCP server's tool have this form too, with the server's name before the tool's.
+    """
+    server = yield from _take_name(source, (_SERVER,))
+    name = yield from _take_name(source, _NAMES)
+    if not turn.accepts(name):
+        return f"unknown tool {name!r}" if name else "no name of a tool follows"
+    yield from source.skip_space()
+    holder = yield from source.accept(marks(*_HOLDERS))
+    closes: tuple[str, ...] = (_closing(holder), close) if holder else (close,)
+    is_json = bool(holder) and (yield from source.skip_space()) == "{"
+    tool = turn.tools.get(name)
+    keys = tuple(tool.schema.properties) if tool else ()
+    opens = tuple(f"<{key}>" for key in keys) or ("<",)
+    if not is_json and not (yield from source.looking_at(marks(*closes, *opens))):
+        return f"no parameter of {name} follows"
+    arguments = open_call(source, turn, name)
+    if server:
+        arguments.call.note("mcp_server", f"the call named the server {server!r}")
+    if is_json:
+        whole = yield from read_object(source, arguments)
+    else:
+        whole = yield from ElementArguments(arguments, keys or None, closes).read(source)
+        closes = closes[1:]
+    if whole:
+        yield from _close(source, turn, closes)
+    else:
+        arguments.call.cut()
+    return ""
+
+
+def _closing(tag: str) -> str:
+    return f"</{tag[1:]}"
+
+
+def _take_name(source: Source, tags: tuple[str, ...]) -> Reading[str]:
+    """The text of the element that stands here if it is one of these; else, or when it does not close, nothing."""
+    yield from source.skip_space()
+    tag = yield from source.accept(marks(*tags))
+    if not tag:
+        return ""
+    name = yield from source.take_while(_TEXT, _LONGEST_NAME)
+    return name.strip() if (yield from source.accept(marks(_closing(tag)))) else ""
+
+
+def _close(source: Source, turn: Turn, closes: tuple[str, ...]) -> Reading[None]:
+    """Consume the tags that close what encloses the arguments; the first that is missing is noted."""
+    for close in closes:
+        yield from source.skip_space()
+        if not (yield from source.accept(marks(close))):
+            turn.note("missing_close", f"{close} was missing after a call")
+            return
+
+
+USE_TOOL = UseTool(
+    name="use_tool",
+    shape="X4",
+    models="any model taught so by its prompt: Obsidian Copilot's agent and others",
+    source="system prompt of logancyang/obsidian-copilot",
+    thinks=(THINK, Think("<thinking>", "</thinking>")),
+    text_tags=True,
+)
+
+DIALECTS: Sequence[Dialect] = (USE_TOOL,)

@@ -29,7 +29,8 @@ class RawValue:
     `close` ends it, framed by `inset` (a newline for some families). `around` are the tags that close
     what encloses it, from the inside out. `opens` are those that open the next value; in an `inline`
     family they need no line of their own to end a value whose closing tag is missing. `begins` are
-    those that open a call.
+    those that open a call. `loose` is its closing tag without the prefix that belongs there, for the
+    models that forget it.
     """
 
     close: str
@@ -38,6 +39,7 @@ class RawValue:
     inset: str = ""
     inline: bool = False
     begins: tuple[str, ...] = ()
+    loose: str = ""
 
     def copy(self, source: Source, emit: Emit, expects: Callable[[str], bool] | None = None) -> Reading[str | None]:
         """Emit the value and return the tag that ended it; None when the text ended first.
@@ -62,11 +64,13 @@ class RawValue:
                 elif not source.is_literal(bare, end - len(bare)) and (
                     yield from self._counts(source, tag, expects, nested)
                 ):
-                    if tag.endswith(self.close):
+                    if self._is_own(tag):
                         source.position += len(tag)
                     return tag
-                emit(tag)
-                source.position += len(tag)
+                # After the newline of what would have been an implied end, the real one may stand.
+                data = tag[:1] if tag[0] == "\n" and not self._is_own(tag) else tag
+                emit(data)
+                source.position += len(data)
             elif source.closed:
                 return None
             else:
@@ -76,7 +80,11 @@ class RawValue:
     def _ends(self) -> Marks:
         implied = (f"\n{tag}" for tag in (*self.around[:1], *self.opens))
         opens = self.opens if self.inline or self.begins else ()
-        return marks(self.close, self.inset + self.close, *implied, *opens, *self.begins)
+        own = (self.close, self.inset + self.close, self.loose or self.close)
+        return marks(*own, *implied, *opens, *self.begins)
+
+    def _is_own(self, tag: str) -> bool:
+        return tag.endswith(self.close) or tag == self.loose
 
     @cached_property
     def _chain(self) -> dict[str, int]:
@@ -88,7 +96,7 @@ class RawValue:
 
     def _counts(self, source: Source, tag: str, expects: Callable[[str], bool] | None, nested: bool) -> Reading[bool]:
         """Whether the tag at the source's position is structure rather than data."""
-        if tag.endswith(self.close):
+        if self._is_own(tag):
             return (yield from self._continues(source, len(tag), 0, expects if nested else None, nested))
         if tag.lstrip("\n") in self.opens:
             apart = self.inline or tag[0] == "\n"

@@ -93,3 +93,24 @@ def test_a_literal_that_looks_like_a_token_is_data() -> None:
         next(reader)
     assert stop.value.value == "\n</p>"
     assert "".join(out) == "a\n</p>\n</f>"
+
+
+PREFIXED = RawValue("§</p>", ("§</f>", "§</t>"), ("§<",), loose="</p>")
+
+
+@pytest.mark.parametrize(
+    ("text", "ended_by", "value"),
+    [
+        ("x§</p>§</f>", "§</p>", "x"),
+        ("x</p>§<q>", "</p>", "x"),
+        ("x</p>§</f>", "</p>", "x"),
+        ("<p>x</p>§</p>§</f>", "§</p>", "<p>x</p>"),
+        ("a </p> b§</p>§<q>", "§</p>", "a </p> b"),
+        ("\n§</p>§<q>", "§</p>", "\n"),
+        ("a\n§<b\n§</p>§<q>", "§</p>", "a\n§<b\n"),
+    ],
+)
+def test_a_closing_tag_may_lack_its_prefix(text: str, ended_by: str, value: str) -> None:
+    tag, out, left = ended(text, PREFIXED)
+    assert (tag, out) == (ended_by, value)
+    assert text == value + ended_by + left

@@ -1,0 +1,121 @@
+"""X4: MiniMax-M3, whose every tag follows the token `]<]minimax[>[` (here `§`):
+
+    §<tool_call>
+    §<invoke name="get_weather">§<city>Oslo§</city>§<tags>§<item>a§</item>§</tags>§</invoke>
+    §</tool_call>
+
+Lists are `<item>` elements, objects an element for each member, nulls are left out; types come from the
+schema alone. The prefix is sometimes forgotten before a closing tag or the outer opening one.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from callwright.dialects.base import Dialect, Think, open_call, raw_text
+from callwright.dialects.element_values import ElementArguments
+from callwright.model import ToolCall
+from callwright.text.source import Reading, Source, marks
+from callwright.turn import Turn
+
+__all__ = ["DIALECTS", "MiniMaxM3"]
+
+_NS = "]<]minimax[>["
+_OPEN, _CLOSE = f"{_NS}<tool_call>", f"{_NS}</tool_call>"
+_INVOKE, _END_INVOKE = f"{_NS}<invoke", f"{_NS}</invoke>"
+_INVOKES = marks(_INVOKE, "<invoke")
+_HEADER = re.compile(r"[^<>\n]*")
+_NAME = re.compile(r"""\s+name\s*=\s*["']?([^"']+)["']?\s*""")
+_LONGEST_HEADER = 256
+
+
+@dataclass(frozen=True, kw_only=True)
+class MiniMaxM3(Dialect):
+    """One section of `<invoke>` elements."""
+
+    raw_values: ClassVar[bool] = True
+    nested: ClassVar[Literal["json", "elements"]] = "elements"
+
+    @property
+    def openers(self) -> tuple[str, ...]:
+        return (_OPEN, _INVOKE, "<tool_call>")
+
+    @property
+    def markers(self) -> tuple[str, ...]:
+        return (_OPEN, _CLOSE, _INVOKE, _END_INVOKE, _NS)
+
+    @property
+    def starts(self) -> tuple[str, ...]:
+        return (_INVOKE, "<invoke", " name=")
+
+    def read_calls(self, source: Source, turn: Turn, opener: str) -> Reading[str]:
+        if opener != _INVOKE:
+            yield from source.skip_space()
+            if not (yield from source.accept(_INVOKES)):
+                return "no <invoke> follows"
+        problem = yield from self._read_call(source, turn)
+        if problem:
+            return problem
+        while not turn.was_cut:
+            yield from source.skip_space()
+            if (yield from source.accept(marks(_CLOSE, "</tool_call>"))):
+                break
+            source.keep()
+            if not (yield from source.accept(_INVOKES)):
+                if opener != _INVOKE:
+                    turn.note("missing_close", "</tool_call> was missing after a call")
+                break
+            problem = yield from self._read_call(source, turn)
+            if problem:
+                yield from source.take_until(marks(_END_INVOKE))
+                turn.malformed(source.kept(), problem)
+        return ""
+
+    def _read_call(self, source: Source, turn: Turn) -> Reading[str]:
+        header = yield from source.take_while(_HEADER, _LONGEST_HEADER)
+        found = _NAME.fullmatch(header)
+        if not (yield from source.accept(marks(">"))) or not found:
+            return "<invoke> names no tool"
+        name = found.group(1).strip()
+        if not turn.accepts(name):
+            return f"unknown tool {name!r}"
+        arguments = open_call(source, turn, name)
+        if not (yield from ElementArguments(arguments, None, (_END_INVOKE, _CLOSE), _NS).read(source)):
+            arguments.call.cut()
+        return ""
+
+    def render_call(self, *calls: ToolCall) -> str:
+        invokes = (
+            f'{_INVOKE} name="{call.name}">{_elements(json.loads(call.arguments))}{_END_INVOKE}\n' for call in calls
+        )
+        return f"{_OPEN}\n{''.join(invokes)}{_CLOSE}"
+
+
+def _elements(value: Any) -> str:
+    """A value as the template writes it: nothing is escaped, and null members are left out."""
+    if isinstance(value, dict):
+        members = ((key, item) for key, item in value.items() if item is not None)
+        return "".join(f"{_NS}<{key}>{_elements(item)}{_NS}</{key}>" for key, item in members)
+    if isinstance(value, list):
+        return "".join(f"{_NS}<item>{_elements(item)}{_NS}</item>" for item in value)
+    return raw_text(value)
+
+
+MINIMAX_M3 = MiniMaxM3(
+    name="minimax_m3",
+    shape="X4",
+    models="MiniMax-M3",
+    source="chat template of MiniMaxAI/MiniMax-M3",
+    thinks=(Think("<mm:think>", "</mm:think>"),),
+    framing=("[e~[",),
+    tokens=frozenset({_NS, "[e~[", "<mm:think>", "</mm:think>"}),
+    result="<response>{content}</response>",
+    parsers=("minimax_m3", "minimax-m3"),
+    patterns=("*minimax-m3*",),
+)
+
+DIALECTS: Sequence[Dialect] = (MINIMAX_M3,)

@@ -1,0 +1,214 @@
+"""X4: the tool's name is the tag, and its arguments are YAML.
+
+    <get_weather>
+    city: Oslo
+    days: 2
+    </get_weather>
+
+Which plain scalars are strings is for the schema to say, not for YAML: `on`, `1:30` and dates stay text
+where text is wanted. Quoted and block scalars are strings. YAML cannot be read in pieces, so the body
+is held until it is whole. A closing tag counts at the indentation of the body or left of it, or at the
+end of such a line; inside block scalars, which are indented further, it is text.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import yaml
+
+from callwright.arguments import Arguments
+from callwright.dialects.base import Dialect, open_call
+from callwright.dialects.elements import NamedTags
+from callwright.model import ToolCall
+from callwright.schema import Schema, from_text
+from callwright.text.json_stream import Note, escape
+from callwright.text.source import Held, Reading, Source, marks
+from callwright.turn import Turn
+
+__all__ = ["DIALECTS", "YamlXml"]
+
+_SPACE = re.compile(r"\s*")
+_LONGEST_SPACE = 4096
+_KEY = re.compile(r"[\w.$\"'-]*")
+_LONGEST_KEY = 256
+_LINE = re.compile(r"[ \t]*([\w.$-]+):[ \t]*(.*)")
+_BOOLEANS = {"yes": "true", "on": "true", "no": "false", "off": "false"}
+_DEEPEST = 100
+
+
+@dataclass(frozen=True, kw_only=True)
+class YamlXml(NamedTags):
+    """A YAML mapping between tags that are the tool's name."""
+
+    streams_strings: ClassVar[bool] = False
+
+    def read_body(self, source: Source, turn: Turn, name: str) -> Reading[str]:
+        close = f"</{name}>"
+        space = yield from source.take_while(_SPACE, _LONGEST_SPACE)
+        if (yield from source.accept(marks(close))):
+            open_call(source, turn, name).close()
+            return ""
+        line = yield from source.take_while(_KEY, _LONGEST_KEY)
+        tool = turn.tools.get(name)
+        if (yield from source.peek()) not in (":", "{") or not tool or not _begins(line, tool.schema):
+            return f"no parameter of {name} follows"
+        arguments = open_call(source, turn, name)
+        indent = 0 if "\n" not in space else len(space) - space.rindex("\n") - 1
+        body = _Body(close, indent, inline="\n" not in space)
+        text = yield from body.read(source, " " * indent + line)
+        if text is None:
+            arguments.call.cut()
+        elif not _write(text, arguments):
+            arguments.call.cut()
+            turn.malformed(f"{text}{close}", "the YAML of the arguments cannot be read")
+        return ""
+
+    def render_call(self, *calls: ToolCall) -> str:
+        return "\n".join(f"<{call.name}>\n{_dumped(json.loads(call.arguments))}</{call.name}>" for call in calls)
+
+
+def _begins(key: str, schema: Schema) -> bool:
+    """Whether a body that starts so can be the tool's arguments: a declared key, or none before a brace."""
+    return not key or key.strip("\"'") in schema.properties
+
+
+@dataclass
+class _Body:
+    """The text between the tags: where it ends depends on the line on which a closing tag stands."""
+
+    close: str
+    indent: int
+    inline: bool
+    """Still on the line of the opening tag."""
+
+    def read(self, source: Source, line: str) -> Reading[str | None]:
+        """The body, of which `line` is consumed; None when the text ended before it did."""
+        held = Held(source)
+        held.add(line)
+        ends = marks("\n", self.close)
+        while True:
+            piece, marker = yield from source.take_until(ends)
+            held.add(piece)
+            line += piece
+            if marker is None:
+                return None
+            if marker == "\n":
+                line = ""
+                self.inline = False
+            elif self.inline or (yield from self._closes(source, line)):
+                return held.text()
+            else:
+                line += marker
+            held.add(marker)
+
+    def _closes(self, source: Source, line: str) -> Reading[bool]:
+        """Whether the closing tag after `line` ends the body."""
+        words = line.lstrip()
+        if len(line) - len(words) > self.indent:
+            return False
+        return not words or (yield from source.peek()) in ("", "\n")
+
+
+def _write(body: str, arguments: Arguments) -> bool:
+    """Write a body's members and end the call; False when it cannot be read."""
+    schema = arguments.call.schema
+    try:
+        members = _members(body, schema, arguments.call.note)
+    except (yaml.YAMLError, ValueError, OverflowError):  # the last two: escapes beyond Unicode in PyYAML
+        lines = [_LINE.fullmatch(line) for line in body.split("\n") if line.strip()]
+        if not all(hit and hit.group(1) in schema.properties for hit in lines):
+            return False
+        arguments.call.note("unquoted_value", "not YAML, each line taken as a parameter and its value")
+        for hit in filter(None, lines):
+            arguments.put_text(hit.group(1), hit.group(2).strip(), schema.member(hit.group(1)))
+    else:
+        for key, value in members:
+            arguments.put_json(key, value)
+    arguments.close()
+    return True
+
+
+def _members(body: str, schema: Schema, note: Note) -> list[tuple[str, str]]:
+    """The members of a YAML mapping as keys and JSON."""
+    events = yaml.parse(body, Loader=yaml.BaseLoader)
+    next(events)
+    next(events)
+    if not isinstance(next(events), yaml.MappingStartEvent):
+        raise yaml.YAMLError("no mapping")
+    members = list(_mapping(events, schema, note, 1))
+    if not isinstance(next(events), yaml.DocumentEndEvent) or not isinstance(next(events), yaml.StreamEndEvent):
+        raise yaml.YAMLError("several documents")
+    return members
+
+
+def _mapping(events: Iterator[Any], schema: Schema, note: Note, depth: int) -> Iterator[tuple[str, str]]:
+    while not isinstance(event := next(events), yaml.MappingEndEvent):
+        if not isinstance(event, yaml.ScalarEvent):
+            raise yaml.YAMLError("a key that is no word")
+        yield event.value, _value(events, next(events), schema.member(event.value), note, depth)
+
+
+def _value(events: Iterator[Any], event: Any, schema: Schema, note: Note, depth: int) -> str:
+    """The JSON of the node that begins with this event. Aliases are refused: they can stand for endless text."""
+    if isinstance(event, yaml.ScalarEvent):
+        return _scalar(event, schema, note)
+    if isinstance(event, yaml.AliasEvent) or depth > _DEEPEST:
+        raise yaml.YAMLError("an alias, or nesting too deep")
+    if isinstance(event, yaml.MappingStartEvent):
+        members = (f'"{escape(key)}": {value}' for key, value in _mapping(events, schema, note, depth + 1))
+        return f"{{{', '.join(members)}}}"
+    items = []
+    while not isinstance(event := next(events), yaml.SequenceEndEvent):
+        items.append(_value(events, event, schema.items, note, depth + 1))
+    return f"[{', '.join(items)}]"
+
+
+def _scalar(event: yaml.ScalarEvent, schema: Schema, note: Note) -> str:
+    """A scalar in the type that the schema wants. Escaped surrogate pairs, as in JSON, become one character."""
+    text = event.value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if event.style:
+        return f'"{escape(text)}"'
+    types = schema.types
+    if text in ("", "~") and (not types or "null" in types):
+        return "null"
+    if "boolean" in types:
+        text = _BOOLEANS.get(text.lower(), text)
+    value, repairs = from_text(text, schema)
+    for repair in repairs:
+        note(repair.kind, repair.detail)
+    return value
+
+
+class _Dumper(yaml.SafeDumper):
+    """Strings of several lines as block scalars, those with markup in quotes."""
+
+
+def _represent(dumper: _Dumper, text: str) -> yaml.ScalarNode:
+    style = "|" if "\n" in text else '"' if "<" in text else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style)
+
+
+_Dumper.add_representer(str, _represent)
+
+
+def _dumped(arguments: dict[str, Any]) -> str:
+    """Arguments as YAML, one line to each plain value; nothing when there are none."""
+    if not arguments:
+        return ""
+    return str(yaml.dump(arguments, Dumper=_Dumper, allow_unicode=True, sort_keys=False, width=float("inf")))
+
+
+YAML_XML = YamlXml(
+    name="yaml_xml",
+    shape="X4",
+    models="any model under the ai-sdk middleware's YAML prompt",
+    source="packages/parser of minpeter/ai-sdk-tool-call-middleware",
+    result="<tool_response><tool_name>{name}</tool_name><result>{content}</result></tool_response>",
+)
+
+DIALECTS: Sequence[Dialect] = (YAML_XML,)
