@@ -1,0 +1,311 @@
+"""The grammar of X3: a tag that names the tool, in it a tag for each parameter, values as raw text.
+
+    <invoke name="get_weather">
+    <parameter name="city">Oslo</parameter>
+    </invoke>
+
+`invoke_tags` and `xtml` fill it with the tags of each family. A family whose tags have several
+spellings in the wild is read in all of them, and written in the first.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+from callwright.arguments import Arguments, read_object
+from callwright.dialects.base import Dialect, open_call, raw_text
+from callwright.dialects.call_object import read_calls as read_json_calls
+from callwright.dialects.tag_parts import (
+    GLYPHS,
+    Header,
+    ignore,
+    read_element,
+    read_header,
+    sink,
+    take,
+    take_name,
+    undone,
+)
+from callwright.model import ToolCall
+from callwright.text.source import Emit, Marks, Reading, Source, marks
+from callwright.text.tags import RawValue
+from callwright.turn import Turn
+
+__all__ = ["InvokeTags", "Pair", "Spelling"]
+
+Pair = tuple[str, str]
+
+_CDATA = "<![CDATA["
+_CDATA_END = "]]>"
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """One spelling of a family's tags: how each one's opening tag begins, and its closing tag."""
+
+    call: Pair
+    value: Pair
+
+
+@dataclass(frozen=True, kw_only=True)
+class InvokeTags(Dialect):
+    """A family of invoke tags. Where data gives several spellings, the first is the one to write."""
+
+    raw_values: ClassVar[bool] = True
+    name_attribute: ClassVar[str] = "name"
+    key_attribute: ClassVar[str] = "name"
+    tag_end: ClassVar[str] = ">"
+    shape: str = "X3"
+    spellings: tuple[Spelling, ...]
+    sections: tuple[Pair, ...] = ()
+    """What encloses all calls of a turn; none where calls stand alone."""
+    around: Pair = ("", "")
+    """What encloses each call inside of that."""
+    between: tuple[str, ...] = ()
+    """What else may stand between calls and means nothing."""
+    inside: tuple[str, ...] = ()
+    """What may stand between parameters and means nothing."""
+    layout: str = "\n"
+    """What is written after each tag."""
+    empty: str = ""
+    """What is written for a call without arguments."""
+    typed: bool = False
+    """Each parameter says by `string="true"` or `"false"` whether its value is text or JSON."""
+    cdata: bool = False
+    """Text with `<`, `&` or newlines stands in CDATA, and other values are written as Python prints them."""
+
+    # ── the tags ───────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def openers(self) -> tuple[str, ...]:
+        return (*(opening for opening, _ in self.sections), *self._calls)
+
+    @property
+    def starts(self) -> tuple[str, ...]:
+        # After what encloses calls comes one of them, after the opening of a call its name.
+        return (*self._calls, *self._between, "{", "[", f"{self.name_attribute}=", self.tag_end)
+
+    @property
+    def markers(self) -> tuple[str, ...]:
+        pairs = [*self.sections, *(spelling.call for spelling in self.spellings)]
+        pairs += [spelling.value for spelling in reversed(self.spellings)]
+        inside = (marker for marker in self.inside if marker not in GLYPHS)
+        return (*self._between, *inside, *(tag for pair in pairs for tag in pair))
+
+    @cached_property
+    def _calls(self) -> dict[str, str]:
+        return dict(spelling.call for spelling in self.spellings)
+
+    @cached_property
+    def _call_ends(self) -> Marks:
+        return marks(*self._calls.values())
+
+    @cached_property
+    def _section_ends(self) -> tuple[str, ...]:
+        return tuple(closing for _, closing in self.sections)
+
+    @cached_property
+    def _in_section(self) -> Marks:
+        again = (opening for opening, _ in self.sections)
+        return marks(*self._calls, *self._between, *again, *self._section_ends, "{", "[")
+
+    @cached_property
+    def _in_call(self) -> Marks:
+        values = (spelling.value[0] for spelling in self.spellings)
+        return marks(*values, *self._calls.values(), *self.inside, "{")
+
+    @cached_property
+    def _between(self) -> tuple[str, ...]:
+        return (*filter(None, self.around), *self.between)
+
+    @cached_property
+    def _values(self) -> dict[str, RawValue]:
+        """How a value ends, by the opening tag of its parameter."""
+        outside = (*filter(None, self.around[1:]), *self._section_ends)
+        named = [tag for spelling in self.spellings for tag in self._next_value(spelling)]
+        return {
+            spelling.value[0]: RawValue(
+                spelling.value[1],
+                (spelling.call[1], *self._calls.values(), *outside),
+                (*named, *self.inside),
+                begins=(*self._calls, *filter(None, self.around[:1]), *self.between),
+            )
+            for spelling in self.spellings
+        }
+
+    def _next_value(self, spelling: Spelling) -> Pair:
+        return f"{spelling.value[0]} {self.key_attribute}=", spelling.value[0]
+
+    # ── reading ────────────────────────────────────────────────────────────────────────────────
+
+    def read_calls(self, source: Source, turn: Turn, opener: str) -> Reading[str]:
+        if opener not in self._calls:
+            return (yield from self._read_section(source, turn))
+        problem = yield from self._read_call(source, turn)
+        if not problem and self.sections:
+            turn.note("missing_open", f"{self.sections[0][0]} was missing before a call")
+            while (yield from take(source, marks(*self._section_ends, *self._between))):
+                pass
+        return problem
+
+    def _read_section(self, source: Source, turn: Turn) -> Reading[str]:
+        said = False
+        while tag := (yield from take(source, self._in_section)):
+            if tag in self._section_ends:
+                return "" if said else "no call stands between the tags"
+            if tag in self._calls or tag in "{[":
+                if said:
+                    source.keep()
+                problem = yield from self._read_either(source, turn, tag)
+                if problem and not said:
+                    return problem
+                if problem:
+                    yield from self._set_aside(source, turn, tag + source.kept(), problem)
+                said = True
+        if not said:
+            return "no call follows"
+        if not turn.was_cut:
+            turn.note("missing_close", f"{self.sections[0][1]} was missing after a call")
+        return ""
+
+    def _read_either(self, source: Source, turn: Turn, tag: str) -> Reading[str]:
+        """Read the call that a tag opened, or those that stand there as JSON."""
+        if tag in self._calls:
+            return (yield from self._read_call(source, turn))
+        source.position -= 1
+        problem = yield from read_json_calls(source, turn)
+        if not problem:
+            turn.note("json_body", "a call was written as JSON")
+        return problem
+
+    def _set_aside(self, source: Source, turn: Turn, raw: str, reason: str) -> Reading[None]:
+        """Report what is left of a broken call as malformed: up to its end, or to where another thing begins."""
+        source.keep()
+        stop = yield from source.copy_until(marks(*self._call_ends.all, *self._calls, *self._section_ends), ignore)
+        if stop and stop not in self._call_ends.all:
+            source.position -= len(stop)
+        raw += source.kept()
+        if raw.strip():
+            turn.malformed(raw, reason)
+
+    def _read_call(self, source: Source, turn: Turn) -> Reading[str]:
+        """Read the call whose opening tag has begun. It is one when its name is known and its inside begins."""
+        header = yield from self._read_header(source)
+        if header is None:
+            return "the tag of the call does not close"
+        if not header.attributes:
+            return (yield from self._read_elements(source, turn))
+        name = header.attributes.get(self.name_attribute, "").strip()
+        if not turn.accepts(name):
+            return f"unknown tool {name!r}"
+        if not (yield from source.looking_at(self._in_call)) and (yield from source.skip_space()):
+            return "no parameter follows"
+        arguments = open_call(source, turn, name)
+        if header.worn:
+            arguments.call.note("damaged_tag", "white space was missing inside a tag")
+        if not (yield from self._read_body(source, turn, arguments)):
+            arguments.call.cut()
+            yield from self._set_aside(source, turn, "", "the call breaks off")
+        return ""
+
+    def _read_header(self, source: Source) -> Reading[Header | None]:
+        return (yield from read_header(source, self.tag_end))
+
+    def _read_body(self, source: Source, turn: Turn, arguments: Arguments) -> Reading[bool]:
+        """Read a call's parameters and its closing tag; False when that does not come."""
+        while tag := (yield from take(source, self._in_call)):
+            if tag in self._call_ends.all:
+                arguments.close()
+                return True
+            if tag == "{":
+                return (yield from self._read_json(source, turn, arguments))
+            if tag in self._values and not (yield from self._read_parameter(source, arguments, tag)):
+                return False
+        return False
+
+    def _read_json(self, source: Source, turn: Turn, arguments: Arguments) -> Reading[bool]:
+        """Read the arguments as the JSON object that stands in place of parameters."""
+        source.position -= 1
+        arguments.call.note("json_body", "the arguments were written as JSON")
+        if not (yield from read_object(source, arguments)):
+            return False
+        while (tag := (yield from take(source, self._in_call))) in self.inside:
+            pass
+        if tag not in self._call_ends.all:
+            source.position -= len(tag)
+            turn.note("missing_close", f"{self.spellings[0].call[1]} was missing after a call")
+        return True
+
+    def _read_parameter(self, source: Source, arguments: Arguments, tag: str) -> Reading[bool]:
+        header = yield from self._read_header(source)
+        key = header.attributes.get(self.key_attribute) if header else None
+        if not header or not key:
+            return False
+        value, goal = self._values[tag], sink(arguments, key, header.attributes)
+        write: Emit = goal.write
+        if header.worn:
+            arguments.call.note("damaged_tag", "white space was missing inside a tag")
+            write = undone(write)
+        wrapped = self.cdata and (yield from take(source, marks(_CDATA)))
+        if wrapped:
+            value = RawValue(_CDATA_END, (value.close, *value.around), value.opens, begins=value.begins)
+        closed = yield from value.copy(source, write, arguments.misses)
+        if closed is None:
+            return False
+        goal.end()
+        if closed != value.close:
+            arguments.call.note("missing_close", f"{value.close} was missing after a value")
+        if wrapped:
+            yield from take(source, marks(value.around[0]))
+        return True
+
+    def _read_elements(self, source: Source, turn: Turn) -> Reading[str]:
+        """Read Claude 2's form: `<invoke><tool_name>N</tool_name><parameters><K>V</K></parameters></invoke>`."""
+        if not (yield from take(source, marks("<tool_name>", "<toolname>"))):
+            return "the call has no name"
+        name = yield from take_name(source)
+        if not (yield from source.accept(marks("</tool_name>", "</toolname>"))) or not turn.accepts(name):
+            return f"unknown tool {name!r}"
+        arguments = open_call(source, turn, name)
+        while True:
+            tag = yield from take(source, marks("<parameters>", "</parameters>", *self._call_ends.all))
+            if tag in self._call_ends.all:
+                arguments.close()
+                return ""
+            if not tag and not (yield from read_element(source, arguments)):
+                arguments.call.cut()
+                yield from self._set_aside(source, turn, "", "the call breaks off")
+                return ""
+
+    # ── rendering ──────────────────────────────────────────────────────────────────────────────
+
+    def render_call(self, *calls: ToolCall) -> str:
+        bodies = [f"{self.around[0]}{self._rendered(call, at)}{self.around[1]}" for at, call in enumerate(calls)]
+        if not self.sections:
+            return "\n".join(bodies)
+        opening, closing = self.sections[0]
+        return opening + self.layout + "".join(body + self.layout for body in bodies) + closing
+
+    def _rendered(self, call: ToolCall, index: int) -> str:
+        spelling, given = self.spellings[0], json.loads(call.arguments).items()
+        members = "".join(
+            f"{self._value_tag(key, value)}{self._value_text(value)}{spelling.value[1]}{self.layout}"
+            for key, value in given
+        )
+        return f"{self._call_tag(call, index)}{self.layout}{members or self.empty}{spelling.call[1]}"
+
+    def _call_tag(self, call: ToolCall, index: int) -> str:
+        return f'{self.spellings[0].call[0]} name="{call.name}">'
+
+    def _value_tag(self, key: str, value: Any) -> str:
+        kind = f' string="{"true" if isinstance(value, str) else "false"}"' if self.typed else ""
+        return f'{self.spellings[0].value[0]} name="{key}"{kind}>'
+
+    def _value_text(self, value: Any) -> str:
+        if not self.cdata:
+            return raw_text(value)
+        text = str(value)
+        return f"{_CDATA}{text}{_CDATA_END}" if isinstance(value, str) and set(text) & set("<&\n") else text

@@ -1,0 +1,122 @@
+"""Pieces of a tag dialect: opening tags with attributes, where a parameter's value goes, elements.
+
+    <｜DSML｜parameter name="days" string="false">
+
+Attributes are read in any order, in any quotes or none: MiniMax and dots leave them out, leaked turns
+come with typographic ones.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+
+from callwright.arguments import Arguments, Parameter
+from callwright.schema import ANYTHING, Schema
+from callwright.text.repair import parse_json, repair_json
+from callwright.text.source import Emit, Marks, Reading, Source, marks
+
+__all__ = ["GLYPHS", "Header", "ignore", "read_element", "read_header", "sink", "take", "take_name", "undone"]
+
+_HEADER = re.compile(r"[^<>]*")
+_ATTRIBUTE = r"""[\sĠĊ]*([A-Za-z_]+)[\sĠ]*=[\sĠ]*("[^"]*"|'[^']*'|“[^”]*”|[^\s"'=ĠĊ]+)"""
+_ATTRIBUTES = re.compile(rf"(?:{_ATTRIBUTE})*[\sĠĊ]*")
+_EACH_ATTRIBUTE = re.compile(_ATTRIBUTE)
+_LONGEST_HEADER = 512
+_ELEMENT = re.compile(r"[\w.-]*")
+GLYPHS = "ĠĊ"
+"""How byte-level tokenizers spell a space and a newline; seen where a server glues tokens without decoding them."""
+_UNDO = str.maketrans(GLYPHS, " \n")
+_STRING = Schema({"type": "string"})
+_WRAPPERS = frozenset({"arguments", "input", "properties"})
+"""Parameters that models invent to hold all the real ones."""
+
+
+@dataclass(frozen=True)
+class Header:
+    """The attributes of an opening tag. `worn`: no white space stood between the tag's name and them."""
+
+    attributes: dict[str, str]
+    worn: bool
+
+
+def read_header(source: Source, end: str) -> Reading[Header | None]:
+    """The rest of an opening tag up to its end; None when it is no tag."""
+    text = yield from source.take_while(_HEADER, _LONGEST_HEADER)
+    if not (yield from source.accept(marks(end))) or not _ATTRIBUTES.fullmatch(text):
+        return None
+    found = {key: value[1:-1] if value[0] in "\"'“" else value for key, value in _EACH_ATTRIBUTE.findall(text)}
+    return Header(found, bool(text) and not text[0].isspace())
+
+
+def take_name(source: Source) -> Reading[str]:
+    """The words up to the next tag."""
+    return (yield from source.take_while(_HEADER, _LONGEST_HEADER)).strip()
+
+
+class _Wrapper:
+    """A parameter that the tool does not declare and that may hold the whole of its arguments."""
+
+    def __init__(self, arguments: Arguments, key: str, kind: Schema) -> None:
+        self._arguments = arguments
+        self._key = key
+        self._kind = kind
+        self._parts: list[str] = []
+
+    def write(self, text: str) -> None:
+        self._parts.append(text)
+
+    def end(self) -> None:
+        raw = "".join(self._parts)
+        mended = repair_json(raw)
+        inside = parse_json(mended.text) if mended else None
+        if not isinstance(inside, dict) or not inside.keys() & self._arguments.call.schema.properties.keys():
+            self._arguments.put_text(self._key, raw, self._kind)
+            return
+        self._arguments.call.note("unwrapped_arguments", f"{self._key!r} held all the arguments")
+        for key, value in inside.items():
+            self._arguments.put_json(key, json.dumps(value, ensure_ascii=False))
+
+
+def sink(arguments: Arguments, key: str, attributes: dict[str, str]) -> Parameter | _Wrapper:
+    """Where a parameter's value goes, given what its tag says of its type."""
+    if attributes.get("string") == "true":
+        kind = _STRING
+    else:
+        kind = Schema({"type": attributes["type"]}) if "type" in attributes else ANYTHING
+    if key in _WRAPPERS and key not in arguments.call.schema.properties:
+        return _Wrapper(arguments, key, kind)
+    return arguments.parameter(key, kind)
+
+
+def undone(write: Emit) -> Emit:
+    """Write text with its glyphs put right."""
+    return lambda piece: write(piece.translate(_UNDO))
+
+
+def take(source: Source, markers: Marks) -> Reading[str]:
+    """Consume the marker that stands here after white space; where none does, consume nothing."""
+    tag = yield from source.looking_at(markers)
+    if tag:
+        yield from source.skip_space()
+        source.position += len(tag)
+    return tag
+
+
+def read_element(source: Source, arguments: Arguments) -> Reading[bool]:
+    """Read one argument whose tag is named like it. Its first closing tag ends it."""
+    if not (yield from take(source, marks("<"))):
+        return False
+    key = yield from source.take_while(_ELEMENT, _LONGEST_HEADER)
+    if not key or not (yield from source.accept(marks(">"))):
+        return False
+    parameter = arguments.parameter(key)
+    if (yield from source.copy_until(Marks((f"</{key}>",)), parameter.write)) is None:
+        return False
+    parameter.end()
+    return True
+
+
+def ignore(text: str) -> None:
+    """What is skipped is kept by the source."""
