@@ -124,6 +124,8 @@ HERMES = TaggedJson(
     parsers=("hermes", "qwen", "qwen25", "granite4", "trinity"),
     patterns=(
         "*hermes*",
+        "*hermes*llama-3*",
+        "*groq*tool-use*",
         "*qwen2.5*",
         "*qwq*",
         "*qwen3*",

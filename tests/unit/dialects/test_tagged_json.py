@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from harness import read, told
 
 from callwright import dialect
@@ -20,3 +21,21 @@ def test_json_follows_an_opener() -> None:
 def test_inkling_without_known_tools_takes_every_name() -> None:
     text = '<|message_model|>look<|content_invoke_tool_json|>{"at": "this"}<|end_message|>'
     assert told(read(dialect("inkling"), text, 3, tools=())) == [("look", {"at": "this"})]
+
+
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        ("NousResearch/Hermes-3-Llama-3.1-8B", "hermes"),
+        ("Groq/Llama-3-Groq-8B-Tool-Use", "hermes"),
+        ("meta-llama/Llama-3.1-8B-Instruct", "llama3_json"),
+        ("internlm/internlm2_5-7b-chat", "internlm"),
+        ("baidu/ERNIE-4.5-21B-A3B-Thinking", "ernie45"),
+        ("ai-sage/GigaChat3-10B-A1.8B", "gigachat3"),
+        ("thinkingmachines/Inkling-Small", "inkling"),
+        ("granite-20b-fc", "granite_20b"),
+        ("interns1", "internlm"),
+    ],
+)
+def test_models_and_parsers_find_their_dialect(model: str, name: str) -> None:
+    assert dialect(model).name == name
