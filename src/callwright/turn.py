@@ -104,6 +104,8 @@ class Turn:
         self.truncated = truncated
         self.unknown_tool = unknown_tool
         self.was_cut = False
+        self.takes_any = True
+        """Cleared where only offered tools may count, whatever else was asked for."""
         self._muted = False
         self.dialect = ""
         self.why = ""
@@ -144,7 +146,9 @@ class Turn:
 
     def accepts(self, name: str) -> bool:
         """Whether a call of that name counts as one: offered, or nobody said what is offered."""
-        return bool(name) and (name in self.tools or not len(self.tools) or self.unknown_tool == "pass")
+        return name in self.tools or (
+            bool(name) and self.takes_any and (not len(self.tools) or self.unknown_tool == "pass")
+        )
 
     def call(self, name: str, call_id: str = "") -> Call:
         """Open a call. An id that the model wrote is kept unless this turn has it already."""

@@ -29,6 +29,7 @@ from callwright.dialects import (
     xtml,
     yaml_xml,
 )
+from callwright.dialects.auto import Auto
 from callwright.dialects.base import Dialect
 from callwright.errors import MisuseError
 
@@ -58,10 +59,28 @@ _FAMILIES = (
     bare,
 )
 
+_MEMBERS = tuple(dialect for family in _FAMILIES for dialect in family.DIALECTS)
+
 REGISTRY: Mapping[str, Dialect] = MappingProxyType(
-    {dialect.name: dialect for family in _FAMILIES for dialect in family.DIALECTS}
+    {
+        dialect.name: dialect
+        for dialect in (
+            *_MEMBERS,
+            Auto(
+                name="auto",
+                shape="auto",
+                models="any model whose dialect is not known",
+                source="the table of dialects itself",
+                members=_MEMBERS,
+                thinks=tuple(
+                    dict.fromkeys(think for one in _MEMBERS for think in one.thinks if not think.open[0].isalpha())
+                ),
+                text_tags=True,
+            ),
+        )
+    }
 )
-"""Every dialect by its id."""
+"""Every dialect by its id, `auto` last."""
 
 _PARSERS = {parser: dialect for dialect in REGISTRY.values() for parser in dialect.parsers}
 
