@@ -93,9 +93,8 @@ class Arguments:
 
     def read_member(self, source: Source, key: str) -> Reading[bool]:
         """Read the JSON value that begins here as a member; False when the text ended inside it."""
-        types = self._schema(key).types
         first = yield from source.peek()
-        if first == '"' and (not types or "string" in types) and not self._is_doubtful(key):
+        if first == '"' and self.streams(key):
             source.position += 1
             self.begin_string(key)
             whole = yield from copy_string(source, self.call.write, self.call.note)
@@ -107,6 +106,11 @@ class Arguments:
             return False
         self.put_json(key, raw)
         return True
+
+    def streams(self, key: str) -> bool:
+        """Whether a value that is a string may go out while it is written: it needs no coercing and no other name."""
+        types = self._schema(key).types
+        return (not types or "string" in types) and not self._is_doubtful(key)
 
     def misses(self, key: str) -> bool:
         """Whether the tool declares a parameter of that name and it has not come yet."""

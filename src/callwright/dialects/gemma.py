@@ -1,9 +1,253 @@
-"""To be written."""
+"""G: `call:NAME{…}` with bare keys, and a token of its own for quotes.
+
+<|tool_call>call:get_weather{city:<|"|>Oslo<|"|>,days:2,tags:[<|"|>a<|"|>],o:{k:true}}<tool_call|>
+<start_function_call>call:get_weather{city:<escape>Oslo<escape>,days:2}<end_function_call>
+
+Strings are raw, so only position tells a closing quote from one inside: it counts where the next
+key, or the end of the call, follows. Gemma 4 writes a literal `"` with the same token as its
+quotes (vllm-project/vllm pull request 48678), drops the opening one (sgl-project/sglang 39240) and
+falls back to JSON's or Python's quotes (vllm issue 51284); all of these are read.
+"""
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any, ClassVar
 
-from callwright.dialects.base import Dialect
+from callwright.arguments import Arguments
+from callwright.dialects.base import Dialect, Think, open_call
+from callwright.dialects.quoted_values import read_string, read_value
+from callwright.model import ToolCall
+from callwright.text.ahead import Ahead
+from callwright.text.quoted import PYTHON_QUOTES, Closes, Ends, Notation, Quote
+from callwright.text.source import Marks, Reading, Source, marks
+from callwright.turn import Turn
 
-DIALECTS: Sequence[Dialect] = ()
+__all__ = ["DIALECTS", "Gemma"]
+
+_NAME = re.compile(r"[^\s{(<]*")
+_LONGEST_NAME = 256
+_KEY = re.compile(r"[^\s:=,{}()\[\]<\"']*")
+_BRACKETS = {"{": "}", "(": ")"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gemma(Dialect):
+    """A family of `call:NAME{…}`."""
+
+    raw_values: ClassVar[bool] = True
+    open: str
+    close: str
+    quote: Quote
+    quotes_all: bool = False
+    """Numbers may stand in quotes too, so that only the tool's schema says what is a string."""
+    null: str = "null"
+
+    @property
+    def openers(self) -> tuple[str, ...]:
+        return (self.open,)
+
+    @property
+    def markers(self) -> tuple[str, ...]:
+        return (self.open, self.close)
+
+    @property
+    def starts(self) -> tuple[str, ...]:
+        return ("call:", ":")
+
+    # ── reading ────────────────────────────────────────────────────────────────────────────────
+
+    def read_calls(self, source: Source, turn: Turn, opener: str) -> Reading[str]:
+        yield from source.skip_space()
+        prefix = yield from source.accept(marks("call:", ":"))
+        written = yield from source.take_while(_NAME, _LONGEST_NAME)
+        # Some checkpoints put a namespace before the name: `call:ns:create`.
+        name = next((name for name in (written, re.split(r"[:.]", written)[-1]) if turn.accepts(name)), "")
+        if not name:
+            return f"unknown tool {written!r}"
+        bracket = yield from source.skip_space()
+        if bracket not in _BRACKETS:
+            return "no arguments follow the name"
+        source.position += 1
+        arguments = open_call(source, turn, name)
+        if prefix != "call:":
+            arguments.call.note("missing_prefix", "'call:' was missing before the name")
+        if bracket == "(":
+            arguments.call.note("round_brackets", "the arguments stood in round brackets")
+        if not (yield from self._read_members(source, arguments, _BRACKETS[bracket])):
+            arguments.call.cut()
+            return ""
+        yield from self._close(source, turn)
+        return ""
+
+    def _close(self, source: Source, turn: Turn) -> Reading[None]:
+        marker = yield from source.looking_at(marks(self.close, "}" + self.close))
+        if not marker:
+            turn.note("missing_close", f"{self.close} was missing after a call")
+            return
+        yield from source.skip_space()
+        source.position += len(marker)
+        if marker != self.close:
+            turn.note("extra_bracket", "'}' stood after a call")
+
+    def _read_members(self, source: Source, arguments: Arguments, bracket: str) -> Reading[bool]:
+        """Read members up to the closing bracket, and end the call. False: they break off."""
+        note = arguments.call.note
+        closes = partial(_closes, self._ends(bracket), arguments)
+        separated = True
+        while (char := (yield from source.skip_space())) != bracket:
+            if char == ",":
+                source.position += 1
+                separated = True
+                continue
+            if not separated:
+                note("missing_comma", f"a comma was missing before {char!r}")
+            key = yield from self._take_key(source, arguments)
+            if not key or not (yield from self._read_member(source, arguments, key, closes)):
+                return False
+            separated = False
+        source.position += 1
+        arguments.close()
+        return True
+
+    def _take_key(self, source: Source, arguments: Arguments) -> Reading[str]:
+        quote = yield from self._notation.open(source)
+        if quote:
+            key, _ = yield from source.take_until(marks(quote.mark))
+        else:
+            key = yield from source.take_while(_KEY, _LONGEST_NAME)
+        sign = yield from source.skip_space()
+        if sign not in (":", "="):
+            return ""
+        if sign == "=":
+            arguments.call.note("equals_for_colon", f"'=' stood after the key {key!r}")
+        source.position += 1
+        return key
+
+    def _read_member(self, source: Source, arguments: Arguments, key: str, closes: Closes) -> Reading[bool]:
+        char = yield from source.skip_space()
+        quote = yield from self._notation.open(source)
+        if quote is None:
+            if char and char in "[{":
+                return (yield from read_value(source, arguments, key, self._notation))
+            return (yield from self._read_bare(source, arguments, key, closes))
+        if quote is not self.quote:
+            arguments.call.note("plain_quotes", f"a string was in {quote.mark}, not in {self.quote.mark}")
+        elif self.quotes_all:
+            parameter = arguments.parameter(key)
+            whole = yield from quote.copy(source, parameter.write, arguments.call.note, closes)
+            if whole:
+                parameter.end()
+            return whole
+        return (yield from read_string(source, arguments, key, quote, closes))
+
+    def _read_bare(self, source: Source, arguments: Arguments, key: str, closes: Closes) -> Reading[bool]:
+        """A value without an opening quote: a number, a word, or a string that lost its quote."""
+        parameter = arguments.parameter(key)
+        stops = marks(self.quote.mark, ",", "}", ")")
+        while (stop := (yield from source.copy_until(stops, parameter.write))) is not None:
+            source.position -= len(stop)
+            size = len(stop) if stop == self.quote.mark else 0
+            if (yield from closes(source, size)):
+                source.position += size
+                if size:
+                    arguments.call.note("missing_quote", f"{stop} was missing before a value")
+                parameter.end()
+                return True
+            source.position += len(stop)
+            parameter.write(stop)
+        return False
+
+    def _ends(self, bracket: str) -> Ends:
+        after = marks(self.close, "}" + self.close, self.open, *self.framing)
+        within = marks(self.quote.mark)
+        return Ends(bracket, after, ":=", positional=False, quotes=self._quotes, within=within)
+
+    @cached_property
+    def _quotes(self) -> Marks:
+        return marks(self.quote.mark, '"', "'")
+
+    @cached_property
+    def _notation(self) -> Notation:
+        nested = Ends(")]}", marks(*",)]}", self.close), ":", colon=True, quotes=self._quotes)
+        return Notation((self.quote, *PYTHON_QUOTES), nested)
+
+    # ── rendering ──────────────────────────────────────────────────────────────────────────────
+
+    def render_call(self, *calls: ToolCall) -> str:
+        return "".join(
+            f"{self.open}call:{call.name}{self._value(json.loads(call.arguments))}{self.close}" for call in calls
+        )
+
+    def _value(self, value: Any) -> str:
+        match value:
+            case dict():
+                return "{" + ",".join(f"{key}:{self._value(item)}" for key, item in value.items()) + "}"
+            case list():
+                return "[" + ",".join(map(self._value, value)) + "]"
+            case str():
+                return f"{self.quote.mark}{value}{self.quote.mark}"
+            case None:
+                return self.null
+            case _:
+                return json.dumps(value)
+
+
+def _closes(ends: Ends, arguments: Arguments, source: Source, size: int) -> Reading[bool]:
+    """Whether a value ends here: where the notation can go on, with a key that has not come yet."""
+    ahead = Ahead(source, size)
+    comma = (yield from ahead.space()) == ","
+    if comma:
+        ahead.offset += 1
+        yield from ahead.space()
+    word = yield from ahead.word()
+    missing = arguments.misses(word)
+    if comma and word in arguments.call.schema.properties and not missing:
+        return False
+    if (yield from ends.here(source, size)):
+        return True
+    return size > 0 and not comma and missing and (yield from ahead.space()) == ":"
+
+
+FUNCTIONGEMMA = Gemma(
+    name="functiongemma",
+    shape="G",
+    models="FunctionGemma",
+    source="ai.google.dev/gemma/docs/functiongemma/formatting-and-best-practices",
+    open="<start_function_call>",
+    close="<end_function_call>",
+    quote=Quote("<escape>", "<escape>", escapes=False),
+    quotes_all=True,
+    framing=("<start_function_response>", "<end_of_turn>"),
+    tokens=frozenset(
+        {"<start_function_call>", "<end_function_call>", "<escape>", "<start_function_response>", "<end_of_turn>"}
+    ),
+    result="<start_function_response>response:{name}{value:<escape>{content}<escape>}<end_function_response>",
+    parsers=("functiongemma",),
+    patterns=("*functiongemma*",),
+)
+GEMMA4 = Gemma(
+    name="gemma4",
+    shape="G",
+    models="Gemma 4",
+    source="chat template of google/gemma-4-31B-it",
+    # The quote is no marker: inside a string it is how the model writes `"`.
+    open="<|tool_call>",
+    close="<tool_call|>",
+    quote=Quote('<|"|>', '"', escapes=False),
+    null="None",
+    thinks=(Think("<|channel>thought", "<channel|>"), Think("<|channel>", "<channel|>")),
+    framing=("<|tool_response>", "<turn|>"),
+    tokens=frozenset(
+        {"<|tool_call>", "<tool_call|>", '<|"|>', "<|channel>", "<channel|>", "<|tool_response>", "<turn|>"}
+    ),
+    result='<|tool_response>response:{name}{value:<|"|>{content}<|"|>}<tool_response|>',
+    parsers=("gemma4",),
+    patterns=("*gemma-4*", "*gemma4*"),
+)
+
+DIALECTS: Sequence[Dialect] = (FUNCTIONGEMMA, GEMMA4)

@@ -1,9 +1,165 @@
-"""To be written."""
+"""P: calls as Python writes them, in a list or on lines of their own.
+
+    [get_weather(city="Oslo", days=2), ping()]
+
+Llama 4 and models taught by Google's prompts for Gemma 3 write just this; LFM2, OLMo 3, Llama 3's
+tools and `tool_code` fences put markers around it. Literals are Python's or JSON's. A name that was
+not offered makes no call: lists in code stay text.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from callwright.dialects.base import Dialect
+from callwright.dialects.base import Dialect, open_call
+from callwright.dialects.python_list import PythonCalls
+from callwright.model import ToolCall
+from callwright.text.ahead import Ahead
+from callwright.text.python_stream import call_ahead
+from callwright.text.source import Marks, Reading, Source, marks
+from callwright.turn import Turn
 
-DIALECTS: Sequence[Dialect] = ()
+__all__ = ["DIALECTS"]
+
+_CODE_TOOLS = ("python", "code_interpreter", "ipython")
+"""What the tool that runs code is called; Llama 3 writes the code alone, without a name."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LineCalls(PythonCalls):
+    """Calls whose first opener is plain text: it counts where a line begins, and is written with its newline."""
+
+    def grammar(self, source: Source, turn: Turn) -> Reading[None]:
+        yield from self._at_line_start(source, turn)
+        yield from super().grammar(source, turn)
+
+    def _think(self, source: Source, turn: Turn, close: str) -> Reading[None]:
+        yield from super()._think(source, turn, close)
+        yield from self._at_line_start(source, turn)
+
+    def _at_line_start(self, source: Source, turn: Turn) -> Reading[None]:
+        opener = marks(self.openers[0][1:])
+        if marker := (yield from source.looking_at(opener)):
+            yield from source.copy_until(opener, turn.text)
+            yield from self.attempt(source, turn, marker, turn.text)
+
+    def read_calls(self, source: Source, turn: Turn, opener: str) -> Reading[str]:
+        opener = opener if opener in self.openers else f"\n{opener}"
+        return (yield from super().read_calls(source, turn, opener))
+
+    def render_call(self, *calls: ToolCall) -> str:
+        return super().render_call(*calls).removeprefix("\n")
+
+    def render_text(self, text: str) -> str:
+        return f"{text}\n" if text else ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PythonTag(PythonCalls):
+    """Llama 3's tag, before a call of a built-in tool, before JSON, or before code for an interpreter."""
+
+    def read_calls(self, source: Source, turn: Turn, opener: str) -> Reading[str]:
+        char = yield from source.skip_space()
+        if char == "{" or (yield from self._is_call(source, turn, char)):
+            return (yield from super().read_calls(source, turn, opener))
+        return (yield from _read_code(source, turn, marks(*self.framing)))
+
+    def _is_call(self, source: Source, turn: Turn, char: str) -> Reading[bool]:
+        ahead = Ahead(source, 1 if char == "[" else 0)
+        if char == "[" and (yield from ahead.space()) == "{":
+            return True
+        head = yield from call_ahead(source, ahead.offset)
+        return head is not None and bool(self._tool(turn, head.name))
+
+    def _tool(self, turn: Turn, name: str) -> str:
+        # Anything else is code: where no tools are named, `print(1)` would be a call of `print`.
+        return super()._tool(turn, name) if name in turn.tools or name.endswith(self.suffix) else ""
+
+
+def _read_code(source: Source, turn: Turn, ends: Marks) -> Reading[str]:
+    """Code for an interpreter, up to the end of the message, as the one string that the tool takes."""
+    for name in _CODE_TOOLS:
+        tool = turn.tools.get(name)
+        keys = [key for key, schema in tool.schema.properties.items() if schema.is_string] if tool else []
+        if len(keys) == 1:
+            begun = source.kept().lstrip()
+            arguments = open_call(source, turn, name)
+            parameter = arguments.parameter(keys[0])
+            parameter.write(begun)
+            # Most servers cut the end-of-message token off: that it is missing does not show that code is.
+            if (yield from source.copy_until(ends, parameter.write)) is None:
+                arguments.call.note("missing_close", "no end of the message followed the code")
+            parameter.end()
+            arguments.close()
+            return ""
+    return "code, and no tool that takes it"
+
+
+PYTHONIC = LineCalls(
+    name="pythonic",
+    shape="P",
+    models="Llama 4, Llama 3.2 in its zero-shot prompt, ToolACE, Gemma 3 as Google prompts it",
+    source="Meta's prompt format of Llama 3.2 and 4, ai.google.dev/gemma/docs/capabilities/function-calling",
+    pairs=(("\n[", ""), ("<|python_start|>", "<|python_end|>")),
+    frame=("", ", ", "]"),
+    text_tags=True,
+    framing=("<|eot|>", "<|eom|>", "<|eot_id|>", "<|eom_id|>"),
+    tokens=frozenset({"<|python_start|>", "<|python_end|>", "<|eot|>", "<|eom|>", "<|eot_id|>", "<|eom_id|>"}),
+    result="{content}",
+    parsers=("pythonic", "llama4_pythonic"),
+    patterns=("*llama-4*", "*llama4*", "*toolace*", "*gemma-3*", "*gemma3*"),
+)
+LFM2 = PythonCalls(
+    name="lfm2",
+    shape="P",
+    models="LFM2 and LFM2.5 of Liquid AI",
+    source="chat templates of LiquidAI/LFM2-8B-A1B and LiquidAI/LFM2.5-8B-A1B",
+    pairs=(("<|tool_call_start|>", "<|tool_call_end|>"),),
+    literals="single",
+    framing=("<|im_end|>",),
+    tokens=frozenset({"<|tool_call_start|>", "<|tool_call_end|>", "<|im_end|>"}),
+    result="<|tool_response_start|>{content}<|tool_response_end|>",
+    parsers=("lfm2",),
+    patterns=("*lfm2*",),
+)
+OLMO3 = PythonCalls(
+    name="olmo3",
+    shape="P",
+    models="OLMo 3",
+    source="chat template of allenai/Olmo-3-7B-Instruct",
+    pairs=(("<function_calls>", "</function_calls>"),),
+    frame=("", "\n", ""),
+    literals="json",
+    text_tags=True,
+    framing=("<|im_end|>",),
+    result="{content}",
+    parsers=("olmo3",),
+    patterns=("*olmo-3*", "*olmo3*"),
+)
+PYTHON_TAG = PythonTag(
+    name="python_tag",
+    shape="P",
+    models="Llama 3.1 and 3.3 with built-in tools",
+    source="chat template of meta-llama/Llama-3.1-8B-Instruct",
+    pairs=(("<|python_tag|>", ""),),
+    frame=("", "; ", ""),
+    suffix=".call",
+    framing=("<|eom_id|>", "<|eot_id|>"),
+    tokens=frozenset({"<|python_tag|>", "<|eom_id|>", "<|eot_id|>"}),
+    result="{content}",
+)
+TOOL_CODE = LineCalls(
+    name="tool_code",
+    shape="P",
+    models="Gemma 2 and 3 and Gemini, taught by prompt",
+    source="prompt-taught: fenced tool_code blocks of Gemma and Gemini, answered with tool_output",
+    pairs=(("\n```tool_code", "```"),),
+    frame=("\n", "\n", "\n"),
+    framing=("<end_of_turn>",),
+    tokens=frozenset({"<end_of_turn>"}),
+    result="```tool_output\n{content}\n```",
+    patterns=("*gemma-2*", "*gemma2*"),
+)
+
+DIALECTS: Sequence[Dialect] = (PYTHONIC, LFM2, OLMO3, PYTHON_TAG, TOOL_CODE)

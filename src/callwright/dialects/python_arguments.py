@@ -1,0 +1,88 @@
+"""The arguments of a Python call, read into a call of ours; and values written as Python writes them.
+
+Keywords may be any word, reserved ones too. A value without a keyword goes to the next declared
+parameter; a lone dictionary where no parameter takes one is all of the arguments.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from typing import Any
+
+from callwright.arguments import Arguments, read_object
+from callwright.dialects.quoted_values import read_string, read_value
+from callwright.text.python_stream import PYTHON, take_keyword
+from callwright.text.quoted import PYTHON_QUOTES, Ends, Notation
+from callwright.text.source import Reading, Source, marks
+
+__all__ = ["python_text", "read_arguments", "skip_arguments"]
+
+_PREFIX = re.compile(r"[rRbBuUfF]{0,2}")
+
+
+def read_arguments(source: Source, arguments: Arguments, ends: Ends) -> Reading[bool]:
+    """Read arguments up to their closing bracket, and end the call. False: the text ended first."""
+    call = arguments.call
+    empty = True
+    while char := (yield from source.skip_space()):
+        if char in ")]}":
+            if char == ")":
+                source.position += 1
+            else:
+                call.note("missing_bracket", f"{char!r} stood where ')' ends a call")
+            arguments.close()
+            return True
+        if char == ",":
+            source.position += 1
+            continue
+        if char == "{" and empty and not any("object" in kind.types for kind in call.schema.properties.values()):
+            call.note("positional_argument", "all arguments came as one object")
+            whole = yield from read_object(source, arguments)
+            yield from source.skip_space()
+            yield from source.accept(marks(")"))
+            return whole
+        if not (yield from _read_argument(source, arguments, ends)):
+            return False
+        empty = False
+    return False
+
+
+def _read_argument(source: Source, arguments: Arguments, ends: Ends) -> Reading[bool]:
+    call = arguments.call
+    key, begun = yield from take_keyword(source, call.note)
+    if not key:
+        key = next((name for name in call.schema.properties if arguments.misses(name)), "argument")
+        call.note("positional_argument", f"a value without a keyword became {key!r}")
+    begun += yield from source.take_while(_PREFIX, 2)
+    if _PREFIX.fullmatch(begun) and (quote := (yield from PYTHON.open(source))):
+        quote = replace(quote, escapes="r" not in begun.lower())
+        return (yield from read_string(source, arguments, key, quote, ends.here))
+    return (yield from read_value(source, arguments, key, PYTHON, begun))
+
+
+def skip_arguments(source: Source, *after: str) -> Reading[None]:
+    """Go past the arguments of a call that does not count, and that these may follow."""
+    notation = Notation(PYTHON_QUOTES, Ends(")]}", marks(*after, *",)]}"), "=:", colon=True))
+    while (yield from notation.take(source, _ignore)) is not None:
+        source.position += 1
+        if source.text[source.position - 1] != ",":
+            return
+
+
+def _ignore(kind: str, detail: str) -> None:
+    """What is skipped needs no mending."""
+
+
+def python_text(value: Any) -> str:
+    """A value as Python writes it, strings in double quotes."""
+    match value:
+        case dict():
+            return "{" + ", ".join(f"{python_text(key)}: {python_text(item)}" for key, item in value.items()) + "}"
+        case list():
+            return "[" + ", ".join(map(python_text, value)) + "]"
+        case str():
+            return json.dumps(value, ensure_ascii=False)
+        case _:
+            return repr(value)

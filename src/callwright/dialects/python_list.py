@@ -1,0 +1,168 @@
+"""Lists of Python calls, with or without markers around them: how they are read and written."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from callwright.dialects.base import Dialect, open_call
+from callwright.dialects.call_object import read_calls as read_json_calls
+from callwright.dialects.python_arguments import python_text, read_arguments, skip_arguments
+from callwright.model import ToolCall
+from callwright.text.ahead import Ahead
+from callwright.text.json_stream import escape
+from callwright.text.python_stream import CallHead, argument_ends, call_ahead
+from callwright.text.source import Reading, Source, marks
+from callwright.turn import Turn
+
+__all__ = ["PythonCalls"]
+
+_NAMESPACES = frozenset({"default_api", "functions"})
+"""Modules that models imagine their tools in: Gemini's tool_code calls `default_api.NAME`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PythonCalls(Dialect):
+    """A family that writes Python calls between markers."""
+
+    pairs: tuple[tuple[str, str], ...]
+    """Opening markers with what closes each; nothing where the calls just end. The first is written."""
+    frame: tuple[str, str, str] = ("[", ", ", "]")
+    """What is written before, between and after the calls."""
+    literals: Literal["python", "json", "single"] = "python"
+    """How values are written: as Python's literals, as JSON, or as LFM2 does (single quotes; JSON for objects)."""
+    suffix: str = ""
+    """What is written after the name, and is no part of it."""
+
+    @property
+    def openers(self) -> tuple[str, ...]:
+        return tuple(opener for opener, _ in self.pairs)
+
+    @property
+    def markers(self) -> tuple[str, ...]:
+        return (*self.openers, *dict.fromkeys(close for _, close in self.pairs if close))
+
+    # ── reading ────────────────────────────────────────────────────────────────────────────────
+
+    def read_calls(self, source: Source, turn: Turn, opener: str) -> Reading[str]:
+        close = dict(self.pairs)[opener]
+        bracketed = opener.endswith("[")
+        char = yield from source.skip_space()
+        if not bracketed and (char == "{" or (char == "[" and (yield from Ahead(source, 1).space()) == "{")):
+            problem = yield from _read_json(source, turn)
+        else:
+            if not bracketed and char == "[":
+                source.position += 1
+                bracketed = True
+            problem = yield from self._read_list(source, turn, bracketed=bracketed, close=close)
+            if bracketed and not problem:
+                yield from _expect(source, turn, "]", "missing_bracket")
+        if close and not problem:
+            yield from _expect(source, turn, close, "missing_close")
+        return problem
+
+    def _read_list(self, source: Source, turn: Turn, *, bracketed: bool, close: str) -> Reading[str]:
+        """Read calls one after the other. Those of unknown tools are set aside if another is known."""
+        enclosed = bracketed or bool(close)
+        after = (",", ";", "]" if bracketed else "\n", *self.framing, *([close] if close else []))
+        refused, said, more = "", False, True
+        if enclosed:
+            yield from source.skip_space()
+        while more and (head := (yield from call_ahead(source))):
+            if name := self._tool(turn, head.name):
+                _set_aside(source, turn, refused)
+                refused, said = "", True
+                if not (yield from _read_call(source, turn, name, head, after)):
+                    return ""
+            else:
+                refused = refused or f"unknown tool {head.name!r}"
+                if not close and not said:
+                    return refused
+                source.position += head.size
+                yield from skip_arguments(source, *after)
+            more = (yield from _separated(source, enclosed=enclosed)) or enclosed
+        if said:
+            _set_aside(source, turn, refused)
+            source.settle()
+        return "" if said else refused or "no call of a tool follows"
+
+    def _tool(self, turn: Turn, name: str) -> str:
+        """The tool that is meant by a name; empty when it is none."""
+        namespace, _, last = name.rpartition(".")
+        meant = [name.removesuffix(self.suffix), name, *([last] if namespace in _NAMESPACES else [])]
+        return next((name for name in meant if turn.accepts(name)), "")
+
+    # ── rendering ──────────────────────────────────────────────────────────────────────────────
+
+    def render_call(self, *calls: ToolCall) -> str:
+        before, between, after = self.frame
+        body = between.join(self._rendered(call) for call in calls)
+        opener, close = self.pairs[0]
+        return f"{opener}{before}{body}{after}{close}"
+
+    def _rendered(self, call: ToolCall) -> str:
+        members = ", ".join(f"{key}={self._value(value)}" for key, value in json.loads(call.arguments).items())
+        return f"{call.name}{self.suffix}({members})"
+
+    def _value(self, value: Any) -> str:
+        if self.literals == "json" or (self.literals == "single" and isinstance(value, dict)):
+            return json.dumps(value, ensure_ascii=False)
+        if self.literals == "single" and isinstance(value, str):
+            return "'" + escape(value).replace("'", "\\'") + "'"
+        return python_text(value)
+
+
+def _read_call(source: Source, turn: Turn, name: str, head: CallHead, after: tuple[str, ...]) -> Reading[bool]:
+    """Read the call that begins here. False: the text ended inside it."""
+    source.position += head.size
+    arguments = open_call(source, turn, name)
+    ends = argument_ends(*after, ")") if head.wrapper else argument_ends(*after)
+    if not (yield from read_arguments(source, arguments, ends)):
+        arguments.call.cut()
+        return False
+    if head.wrapper:
+        yield from source.accept(marks(")"))
+    source.keep()
+    return True
+
+
+def _set_aside(source: Source, turn: Turn, refused: str) -> None:
+    """What stood between calls and was none, if anything."""
+    if refused:
+        turn.malformed(source.kept().strip(" ,;\n"), refused)
+
+
+def _read_json(source: Source, turn: Turn) -> Reading[str]:
+    """Calls as JSON objects, in a list or one after the other."""
+    problem = yield from read_json_calls(source, turn)
+    while not problem and (sign := (yield from source.looking_at(marks(";", "{")))):
+        yield from source.skip_space()
+        if sign == ";":
+            source.position += 1
+            continue
+        source.keep()
+        if (yield from read_json_calls(source, turn)):
+            turn.text(source.kept())
+            break
+    return problem
+
+
+def _separated(source: Source, *, enclosed: bool) -> Reading[bool]:
+    """Go to where the next call may begin; whether a comma or a semicolon stood before it."""
+    sign = yield from source.looking_at(marks(",", ";"))
+    if sign or enclosed:
+        yield from source.skip_space()
+    if sign:
+        source.position += 1
+        yield from source.skip_space()
+    return bool(sign)
+
+
+def _expect(source: Source, turn: Turn, close: str, missing: str) -> Reading[None]:
+    """Go past what closes the calls, or note that it is missing."""
+    if (yield from source.looking_at(marks(close))):
+        yield from source.skip_space()
+        yield from source.accept(marks(close))
+    elif not turn.was_cut:
+        turn.note(missing, f"{close!r} was missing after a call")

@@ -1,0 +1,63 @@
+"""Python call expressions as they stream: where one begins, and how its arguments are written.
+
+get_weather(city="Oslo", days=-2, tags=('a', 'b'))
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from callwright.text.json_stream import Note
+from callwright.text.quoted import PYTHON_QUOTES, Ends, Notation
+from callwright.text.source import Reading, Source, marks
+
+__all__ = ["PYTHON", "CallHead", "argument_ends", "call_ahead", "take_keyword"]
+
+PYTHON = Notation(PYTHON_QUOTES, Ends(")]}", marks(*",)]}"), ":", colon=True))
+"""Python's literals."""
+
+_CALL = re.compile(r"(print\()?([^\W\d][\w.-]{0,255})\(").match
+_OPEN_CALL = re.compile(r"(?:print\()?[\w.-]{0,256}\Z").match
+_WORD = re.compile(r"[\w$.+-]*")
+_SPACE = re.compile(r"\s*")
+_LONGEST_WORD = 256
+
+
+class CallHead(NamedTuple):
+    """How a call begins: its name, and `print(` where its result is printed."""
+
+    name: str
+    wrapper: str
+
+    @property
+    def size(self) -> int:
+        """The length of the head with its opening bracket."""
+        return len(self.wrapper) + len(self.name) + 1
+
+
+def call_ahead(source: Source, offset: int = 0) -> Reading[CallHead | None]:
+    """The head of the call that stands `offset` characters ahead, nothing consumed; None when none does."""
+    while not source.closed and _OPEN_CALL(source.text, source.position + offset):
+        yield
+    hit = _CALL(source.text, source.position + offset)
+    return CallHead(hit[2], hit[1] or "") if hit else None
+
+
+def argument_ends(*after: str) -> Ends:
+    """Where a string argument can end, if these may follow the call."""
+    return Ends(")", marks(*after), "=:")
+
+
+def take_keyword(source: Source, note: Note) -> Reading[tuple[str, str]]:
+    """Consume `NAME=` with the space around it; return the name, or what was consumed of a value without one."""
+    word = yield from source.take_while(_WORD, _LONGEST_WORD)
+    space = yield from source.take_while(_SPACE, _LONGEST_WORD)
+    sign = yield from source.peek()
+    if not word or sign not in ("=", ":"):
+        return "", word + space
+    if sign == ":":
+        note("colon_for_equals", f"':' stood after the keyword {word!r}")
+    source.position += 1
+    yield from source.skip_space()
+    return word, ""

@@ -1,0 +1,219 @@
+"""Strings and values of notations that do not quote as JSON does: Python literals, Gemma's quote tokens.
+
+    city='Oslo', note="say "hi"", tags=('a', "b"), code:<|"|>print(1)<|"|>
+
+A string goes out decoded while it is written. A quote closes it only where the notation can go on
+after it: models forget to escape quotes, and a wrong guess here would end a value early and spoil
+all that follow. Values that are no strings are taken whole, their strings turned into JSON on the
+way; what they become is for the schema to say.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+from callwright.text.ahead import Ahead
+from callwright.text.json_stream import Note, escape
+from callwright.text.source import Emit, Held, Marks, Reading, Source, marks
+
+__all__ = ["PYTHON_QUOTES", "Closes", "Ends", "Notation", "Quote"]
+
+Closes = Callable[[Source, int], Reading[bool]]
+"""Whether a string ends where the source stands, if the quote there has that length."""
+
+_ESCAPE = re.compile(
+    r"""\\(?:([\\'"/abfnrtv\n])|x(HH)|u([dD][89abAB]HH\\u[dD][c-fC-F]HH|(?![dD][89a-fA-F])HHHH)"""
+    r"""|U(0010HHHH|000(?!0[dD][89a-fA-F])HHHHH)|([0-7]{1,3}))""".replace("H", "[0-9a-fA-F]")
+).match
+_OPEN_ESCAPE = re.compile(
+    r"\\(?:x[0-9a-fA-F]?|u[0-9a-fA-F]{0,3}|u[dD][89abAB][0-9a-fA-F]{2}(?:\\(?:u[0-9a-fA-F]{0,3})?)?"
+    r"|U[0-9a-fA-F]{0,7}|[0-7]{0,2})?\Z"
+).match
+_LETTERS = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "\n": ""}
+_LITERAL = re.compile(r"[+-]?[\d.]|(?:True|False|None|true|false|null)\Z").match
+_PLAIN_QUOTES = marks('"', "'")
+_DEPTHS = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1, ",": 0}
+
+
+@dataclass(frozen=True)
+class Quote:
+    """A mark that opens and closes strings."""
+
+    mark: str
+    inside: str = ""
+    """What the mark means inside a string, if it is a token of its own; otherwise it is one quote of several."""
+    escapes: bool = True
+    """Python's escapes count."""
+
+    def copy(self, source: Source, emit: Emit, note: Note, closes: Closes) -> Reading[bool]:
+        """Emit the inside of a string whose opening mark is consumed; consume the closing one.
+
+        False: the text ended before the string did.
+        """
+        while True:
+            text, position = source.text, source.position
+            start, end = self._stops.find(text, position, source.closed)
+            if start > position:
+                piece = text[position:start]
+                if len(self.mark) == 1 and "\n" in piece:
+                    note("escaped_control_character", "a raw newline stood inside a string")
+                emit(piece)
+                source.position = start
+            if start == end:
+                if source.closed:
+                    return False
+                yield
+            elif text[start] == "\\":
+                yield from _copy_escape(source, emit, note)
+            elif source.tokens_known and source.is_literal(self.mark, start):
+                emit(self.mark)
+                source.position = end
+            elif (yield from closes(source, len(self.mark))):
+                source.position += len(self.mark)
+                return True
+            else:
+                emit(self.inside or self.mark[0])
+                source.position += len(self.mark) if self.inside else 1
+                note("escaped_quote", "a quote inside a string was not escaped")
+
+    @cached_property
+    def _stops(self) -> Marks:
+        return marks(self.mark, "\\") if self.escapes else marks(self.mark)
+
+
+PYTHON_QUOTES = tuple(Quote(mark) for mark in ('"""', "'''", '"', "'"))
+
+
+def _copy_escape(source: Source, emit: Emit, note: Note) -> Reading[None]:
+    """Emit what an escape stands for; a backslash that begins none is data, as in Python."""
+    while not source.closed and _OPEN_ESCAPE(source.text, source.position):
+        yield
+    hit = _ESCAPE(source.text, source.position)
+    if hit is None:
+        emit("\\")
+        source.position += 1
+        note("escaped_backslash", "a backslash that begins no escape was kept")
+        return
+    source.position = hit.end()
+    letter, byte, unit, code, octal = hit.groups()
+    if letter:
+        emit(_LETTERS.get(letter, letter))
+    elif unit:
+        emit(bytes.fromhex(unit.replace("\\u", "")).decode("utf-16-be"))
+    else:
+        emit(chr(int(octal, 8) if octal else int(byte or code, 16)))
+
+
+@dataclass(frozen=True)
+class Ends:
+    """Where a string can end: what may follow its closing quote, white space aside."""
+
+    brackets: str
+    """Brackets that may close what the string stands in."""
+    after: Marks
+    """What may follow such a bracket; so may the end of the text."""
+    signs: str
+    """What follows a word that comes after a comma, if the word is the next key or value."""
+    positional: bool = True
+    """Values without a key may come after a comma."""
+    colon: bool = False
+    """The string may be the key of a dictionary."""
+    quotes: Marks = _PLAIN_QUOTES
+    """What may open the next value or stand around the next key."""
+    within: Marks | None = None
+    """What shows, after all that, that it was quoted inside the string: nothing opens or closes there."""
+
+    def here(self, source: Source, size: int) -> Reading[bool]:
+        """Whether a string ends where the source stands, with a quote of that size."""
+        ahead = Ahead(source, size)
+        char = yield from ahead.space()
+        ahead.offset += 1
+        if char == ",":
+            return (yield from self._goes_on(ahead))
+        if char and char in self.brackets:
+            return (yield from self._is_outside(ahead))
+        return not char or (self.colon and char == ":")
+
+    def _goes_on(self, ahead: Ahead) -> Reading[bool]:
+        """Whether a key or a value follows the comma."""
+        first = yield from ahead.space()
+        if not first or first in self.brackets:
+            return True
+        quote = yield from ahead.accept(self.quotes)
+        if quote and self.positional:
+            return True
+        word = yield from ahead.word()
+        if quote:
+            yield from ahead.accept(self.quotes)
+        sign = yield from ahead.space()
+        if not sign or sign in self.signs:
+            return True
+        if word:
+            return self.positional and sign in ",)]}" and _LITERAL(word) is not None
+        return self.positional and sign in "([{*"
+
+    def _is_outside(self, ahead: Ahead) -> Reading[bool]:
+        """Whether what follows the bracket may follow it."""
+        while not (yield from ahead.accept(self.after)):
+            char = yield from ahead.peek()
+            if not char.isspace():
+                return not char
+            ahead.offset += 1
+        if self.within is None:
+            return True
+        yield from ahead.space()
+        return not (yield from ahead.accept(self.within))
+
+
+@dataclass(frozen=True)
+class Notation:
+    """How values are written: the quotes, and where a string inside a list or a dictionary can end."""
+
+    quotes: tuple[Quote, ...]
+    nested: Ends
+
+    def open(self, source: Source) -> Reading[Quote | None]:
+        """Consume the quote that stands here; None when none does."""
+        mark = yield from source.accept(self._marks)
+        return self._by_mark.get(mark)
+
+    def take(self, source: Source, note: Note, begun: str = "") -> Reading[str | None]:
+        """The value that stands here, up to a comma or a bracket that does not belong to it.
+
+        Its strings are JSON, the rest is as it came. None: the text ended first. `begun` is what
+        was consumed of the value already.
+        """
+        held = Held(source)
+        held.add(begun)
+        depth = 0
+        while (stop := (yield from source.copy_until(self._structure, held.add))) is not None:
+            if depth == 0 and stop in ",)]}":
+                source.position -= 1
+                return held.text().strip()
+            held.add('"' if stop in self._by_mark else stop)
+            if stop not in self._by_mark:
+                depth += _DEPTHS[stop]
+                continue
+            if not (yield from self._by_mark[stop].copy(source, _escaping(held.add), note, self.nested.here)):
+                return None
+            held.add('"')
+        return None
+
+    @cached_property
+    def _by_mark(self) -> dict[str, Quote]:
+        return {quote.mark: quote for quote in self.quotes}
+
+    @cached_property
+    def _marks(self) -> Marks:
+        return marks(*self._by_mark)
+
+    @cached_property
+    def _structure(self) -> Marks:
+        return marks(*self._by_mark, *_DEPTHS)
+
+
+def _escaping(emit: Emit) -> Emit:
+    return lambda text: emit(escape(text))
