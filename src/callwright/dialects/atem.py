@@ -34,7 +34,8 @@ EOT = "<|eot|>"
 
 
 def _parameters(prefix: str) -> NamedParameters:
-    return NamedParameters(prefix, (f"</{prefix}invoke>", f"</{prefix}function_calls>", EOM, EOT, START))
+    around = (f"</{prefix}invoke>", f"</{prefix}function_calls>", EOM, EOT)
+    return NamedParameters(prefix, around, (f"<{prefix}invoke name=", f"{START}assistant"))
 
 
 _TAGS = {f"<{prefix}invoke name=": _parameters(prefix) for prefix in ("atem:", "")}

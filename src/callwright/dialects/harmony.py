@@ -37,7 +37,7 @@ RETURN = "<|return|>"
 
 _SPACE_OF_NAMES = re.compile(r"^(?:functions?|tools?)[.:/]")
 _GLUED = re.compile(rf"(?:json|code|xml|{'|'.join(CHANNELS)})$")
-_PARAMETERS = NamedParameters("rfl:", (CALL, END, RETURN, START), "\n")
+_PARAMETERS = NamedParameters("rfl:", (CALL, END, RETURN, START), inset="\n")
 
 
 @dataclass(frozen=True, kw_only=True)

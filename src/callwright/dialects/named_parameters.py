@@ -24,10 +24,14 @@ _TO_CLOSE = re.compile(r"[^<>\n]*")
 
 @dataclass(frozen=True)
 class NamedParameters:
-    """Parameter tags with this prefix. `around` are the tags that may follow the last one, from the inside out."""
+    """Parameter tags with this prefix.
+
+    `around` are the tags that may follow the last one, from the inside out; `begins` are those that begin a call.
+    """
 
     prefix: str
     around: tuple[str, ...]
+    begins: tuple[str, ...] = ()
     inset: str = ""
     """The newline that frames each value, if the family writes one."""
 
@@ -72,7 +76,7 @@ class NamedParameters:
 
     @cached_property
     def _value(self) -> RawValue:
-        return RawValue(self.close, self.around, (self.open,), self.inset)
+        return RawValue(self.close, self.around, (self.open,), self.inset, begins=self.begins)
 
     def render(self, arguments: str) -> list[str]:
         """A call's arguments, each between its tags."""
