@@ -27,6 +27,7 @@ from callwright.dialects.elements import NamedTags
 from callwright.model import ToolCall
 from callwright.schema import Schema, from_text
 from callwright.text.json_stream import Note, escape
+from callwright.text.repair import python_literal
 from callwright.text.source import Held, Reading, Source, marks
 from callwright.turn import Turn
 
@@ -60,12 +61,10 @@ class YamlXml(NamedTags):
         arguments = open_call(source, turn, name)
         indent = 0 if "\n" not in space else len(space) - space.rindex("\n") - 1
         body = _Body(close, indent, inline="\n" not in space)
-        text = yield from body.read(source, " " * indent + line)
-        if text is None:
+        text, whole = yield from body.read(source, " " * indent + line)
+        if not whole or not _write(text, arguments):
             arguments.call.cut()
-        elif not _write(text, arguments):
-            arguments.call.cut()
-            turn.malformed(f"{text}{close}", "the YAML of the arguments cannot be read")
+            turn.malformed(text, "the YAML of the arguments cannot be read" if whole else "cut")
         return ""
 
     def render_call(self, *calls: ToolCall) -> str:
@@ -86,8 +85,8 @@ class _Body:
     inline: bool
     """Still on the line of the opening tag."""
 
-    def read(self, source: Source, line: str) -> Reading[str | None]:
-        """The body, of which `line` is consumed; None when the text ended before it did."""
+    def read(self, source: Source, line: str) -> Reading[tuple[str, bool]]:
+        """The body, of which `line` is consumed, and whether it is whole: the text may end before it does."""
         held = Held(source)
         held.add(line)
         ends = marks("\n", self.close)
@@ -96,12 +95,12 @@ class _Body:
             held.add(piece)
             line += piece
             if marker is None:
-                return None
+                return held.text(), False
             if marker == "\n":
                 line = ""
                 self.inline = False
             elif self.inline or (yield from self._closes(source, line)):
-                return held.text()
+                return held.text(), True
             else:
                 line += marker
             held.add(marker)
@@ -185,11 +184,11 @@ def _scalar(event: yaml.ScalarEvent, schema: Schema, note: Note) -> str:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Strings of several lines as block scalars, those with markup in quotes."""
+    """Strings of several lines as block scalars; in quotes those with markup, and those that look like other values."""
 
 
 def _represent(dumper: _Dumper, text: str) -> yaml.ScalarNode:
-    style = "|" if "\n" in text else '"' if "<" in text else None
+    style = "|" if "\n" in text else '"' if "<" in text or python_literal(text) is not None else None
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style)
 
 

@@ -4,7 +4,8 @@ A closing tag counts when the tags after it continue the structure in order: the
 or what encloses it closes, outward and never inward again, or the text ends. A tag quoted inside a
 value is followed by other text, or by tags that close what would be closed already. A value that
 quotes the beginning of a call, up to the opening of a value in it, may quote all of it: there a next
-value must be one that is expected, and after the outermost tag only another call or the end may come.
+value must be one that is expected, and after the outermost tag only another call or the end may come,
+until the quoted call's own outermost tag has gone by.
 """
 
 from __future__ import annotations
@@ -61,6 +62,9 @@ class RawValue:
                     quoting = True
                 elif bare in self.opens and quoting:
                     nested = True
+                elif tag in self.around[-1:]:
+                    # The call that the value quotes is over.
+                    quoting = nested = False
                 elif not source.is_literal(bare, end - len(bare)) and (
                     yield from self._counts(source, tag, expects, nested)
                 ):
@@ -81,7 +85,7 @@ class RawValue:
         implied = (f"\n{tag}" for tag in (*self.around[:1], *self.opens))
         opens = self.opens if self.inline or self.begins else ()
         own = (self.close, self.inset + self.close, self.loose or self.close)
-        return marks(*own, *implied, *opens, *self.begins)
+        return marks(*own, *implied, *opens, *self.begins, *(self.around[-1:] if self.begins else ()))
 
     def _is_own(self, tag: str) -> bool:
         return tag.endswith(self.close) or tag == self.loose

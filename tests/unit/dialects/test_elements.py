@@ -39,7 +39,14 @@ def test_a_value_that_is_or_holds_own_markup(name: str, size: int) -> None:
     found = dialect(name)
     inner = found.render_call(found.sample_call("get_weather", {"city": "Oslo", "days": 2}))
     same = found.render_call(found.sample_call("write_file", {"path": "p", "content": "c"}))
-    for content in (*found.markers_for(TOOLBOX), inner, same, f"say {inner} so", f"{same}\n", f"\n{inner}"):
+    for content in (
+        *found.markers_for(TOOLBOX),
+        inner,
+        same,
+        f"say {inner} and {same} so",
+        f"{same}\n",
+        f"\n{inner}",
+    ):
         given = {"path": "a", "content": content}
         text = found.render_call(found.sample_call("write_file", given)) + "\nThat was it."
         turn = read(found, text, size)

@@ -114,3 +114,20 @@ def test_a_closing_tag_may_lack_its_prefix(text: str, ended_by: str, value: str)
     tag, out, left = ended(text, PREFIXED)
     assert (tag, out) == (ended_by, value)
     assert text == value + ended_by + left
+
+
+QUOTING = RawValue("</p>", ("</f>", "</f>"), ("<p>",), begins=("<f>",))
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("say <f><p>x</p></f> so</p></f>\nDone.", "say <f><p>x</p></f> so"),
+        ("<f><p>x</p></f></p></f> Done.", "<f><p>x</p></f>"),
+        ("see <f> so</p></f> Done.", "see <f> so"),
+        ("see </f> so</p></f> Done.", "see </f> so"),
+        ("see <f><p> so</p></f>", "see <f><p> so"),
+    ],
+)
+def test_a_quoted_call_is_over_with_its_outermost_tag(text: str, value: str) -> None:
+    assert ended(text, QUOTING)[:2] == ("</p>", value)
