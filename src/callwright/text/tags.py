@@ -66,7 +66,7 @@ class RawValue:
                     # The call that the value quotes is over.
                     quoting = nested = False
                 elif not source.is_literal(bare, end - len(bare)) and (
-                    yield from self._counts(source, tag, expects, nested)
+                    yield from self._counts(source, tag, expects, nested=nested, quoting=quoting)
                 ):
                     if self._is_own(tag):
                         source.position += len(tag)
@@ -98,13 +98,20 @@ class RawValue:
     def _structure(self) -> Marks:
         return marks(*self._chain, *self.opens, *self.begins)
 
-    def _counts(self, source: Source, tag: str, expects: Callable[[str], bool] | None, nested: bool) -> Reading[bool]:
+    def _counts(
+        self, source: Source, tag: str, expects: Callable[[str], bool] | None, *, nested: bool, quoting: bool
+    ) -> Reading[bool]:
         """Whether the tag at the source's position is structure rather than data."""
         if self._is_own(tag):
             return (yield from self._continues(source, len(tag), 0, expects if nested else None, nested))
         if tag.lstrip("\n") in self.opens:
             apart = self.inline or tag[0] == "\n"
             return apart and expects is not None and (yield from self._opens(source, len(tag), expects))
+        if self.begins and not quoting:
+            # The call closes without its value, and the next call of the same block begins.
+            at = yield from self._look(source, len(tag))
+            if marks(*self.begins).at(source.text, at) >= 0:
+                return True
         return (yield from self._continues(source, len(tag), 1, expects if nested else None, nested))
 
     def _continues(

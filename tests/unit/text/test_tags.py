@@ -131,3 +131,10 @@ QUOTING = RawValue("</p>", ("</f>", "</f>"), ("<p>",), begins=("<f>",))
 )
 def test_a_quoted_call_is_over_with_its_outermost_tag(text: str, value: str) -> None:
     assert ended(text, QUOTING)[:2] == ("</p>", value)
+
+
+def test_another_call_ends_a_value_without_a_closing_tag() -> None:
+    rule = RawValue("</p>", ("</f>", "</t>"), ("<p=",), begins=("<f=",))
+    assert ended("v\n</f>\n<f=y>", rule) == ("\n</f>", "v", "\n</f>\n<f=y>")
+    assert ended("v\n</f>\nwords", rule) == (None, "v\n</f>\nwords", "")
+    assert ended("<f=x>\n</f>\n<f=y></p></f>", rule) == ("</p>", "<f=x>\n</f>\n<f=y>", "</f>")
