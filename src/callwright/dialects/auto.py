@@ -5,10 +5,10 @@ share one. A call counts only if it names an offered tool; with no tools offered
 Fenced examples, back-quoted tags, HTML and prose about markup stay text. What was taken for what,
 and why, is on the turn's `Finish`.
 
-Some forms have no marker. Bare JSON and Python lists count where the answer begins. A fenced JSON
-object counts when nothing but other calls follows it and the words before it do not call it an
-example; text like that is held to its end. An output that begins with a token of one family only
-(Harmony's channels, Cohere's blocks) is read by that family's own grammar to the end.
+Some forms have no marker. Bare JSON and Python lists count where the answer begins. After text, they
+and JSON in a fence count only where the answer ends with them and the words before do not call them
+an example; they are held until that is known. An output that begins with a token of one family only
+(Harmony's channels, Cohere's blocks) is read by that family's own grammar.
 """
 
 from __future__ import annotations
@@ -19,29 +19,35 @@ from functools import cached_property
 from itertools import count
 
 from callwright.dialects.base import FENCE, Dialect
-from callwright.dialects.call_object import read_calls
-from callwright.dialects.lines import TAUGHT, names_tool_first
-from callwright.events import Malformed
+from callwright.dialects.lines import names_tool_first
 from callwright.model import ToolCall
 from callwright.schema import Toolbox
-from callwright.text.source import Reading, Source, marks
-from callwright.turn import Turn
+from callwright.text.json_stream import copy_value
+from callwright.text.source import Held, Reading, Source, marks
+from callwright.turn import Turn, collect
 
 __all__ = ["Auto"]
 
 _TOKEN = ("<|", "<｜", "]<]", "◁", "[THINK]", ">>>")
 """How markers begin that no prose begins with."""
-_NO_OPENERS = ("\n", "`", ">>>")
-"""How openers begin that only count at the start of the answer or of a fence."""
-_BARE = marks("{", "[")
-_LINE_FENCE = marks(f"\n{FENCE}")
+_PLACED = ("\n", "`", ">>>")
+"""How openers begin that count only in their place: where a line, a fence or the output begins."""
+_PREFERRED = {"<function=": "qwen3_coder", "<|python_tag|>": "python_tag"}
+"""Openers that several families share and that one of them reads for all."""
+_BARE = ("{", "[")
+_BARE_LINES = ("\n{", "\n[")
+_LINE_FENCE = f"\n{FENCE}"
 _INFO = re.compile(r"[^\n`]*")
 _CALL_FENCES = ("", "json", "tool_call", "tool_calls")
-_EXAMPLE = re.compile(
-    r"example|e\.g\.|instance|look(?:s|ed)? like|like this|format|sample|template|syntax", re.IGNORECASE
-)
+_CODE_FENCE = "tool_code"
+_EXAMPLE = re.compile(r"example|e\.g\.|instance|looks? like|like this|format|sample|template|syntax", re.IGNORECASE)
 _REMEMBERED = 200
-"""Characters before a fence that are searched for words such as "example"."""
+"""Characters before a call without markers that are searched for words such as "example"."""
+_PYTHON_CALL = re.compile(r"\s*\[\s*([\w.]+)\s*\(").match
+_MUSE = re.compile(
+    r"\s*(?:<\|start\|>assistant)?\s*to=(?:(?:self|user)<\|message\|>|[^<\s]+<\|message\|>\s*<atem:)"
+).match
+_LONGEST_HEADER = 300
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,15 +60,14 @@ class Auto(Dialect):
 
     @property
     def openers(self) -> tuple[str, ...]:
-        return tuple(opener for opener in self._families if not opener.startswith(_NO_OPENERS))
+        return tuple(opener for opener in self._families if not opener.startswith(_PLACED))
 
     @property
     def markers(self) -> tuple[str, ...]:
         return self.members[0].markers
 
     def openers_for(self, tools: Toolbox) -> tuple[str, ...]:
-        named = (opener for member in self._by_name for opener in member.openers_for(tools))
-        return (*self.openers, *named)
+        return (*self.openers, *(opener for member in self._by_name for opener in member.openers_for(tools)))
 
     @cached_property
     def _families(self) -> dict[str, tuple[Dialect, ...]]:
@@ -80,105 +85,137 @@ class Auto(Dialect):
         """Tokens that only one family begins an output with."""
         owners: dict[str, list[Dialect]] = {}
         for member in self.members:
-            beginnings = (*member.openers, *member.framing, *(think.open for think in member.thinks))
-            for marker in dict.fromkeys(beginnings):
+            for marker in {*member.openers, *member.framing, *(think.open for think in member.thinks)}:
                 if marker.startswith(_TOKEN):
                     owners.setdefault(marker, []).append(member)
-        return {marker: some[0] for marker, some in owners.items() if len({one.shape for one in some}) == 1}
+        sole = {marker: some[0] for marker, some in owners.items() if len(some) == 1}
+        return sole | dict.fromkeys(("<|start|>", "<|channel|>"), self._named("harmony"))
+
+    def _named(self, name: str) -> Dialect:
+        return next(member for member in self.members if member.name == name)
 
     # ── reading ────────────────────────────────────────────────────────────────────────────────
 
     def grammar(self, source: Source, turn: Turn) -> Reading[None]:
         turn.takes_any = False
         turn.why = "no call of an offered tool was found" if len(turn.tools) else "no tools were offered"
-        if token := (yield from source.looking_at(marks(*self._sole))):
-            member = self._sole[token]
-            _decide(turn, member, f"the output begins with {token!r}")
-            yield from member.grammar(source, turn)
+        owner = yield from self._owner(source)
+        if owner is not None:
+            _decide(turn, owner, "the output begins with a token of this family")
+            yield from owner.grammar(source, turn)
             return
-        tail = _Tail(turn)
         yield from self._begin(source, turn)
+        tail = _Tail(turn)
         if (yield from source.accept(marks(FENCE))):
             yield from self._fence(source, turn, FENCE, tail)
-        listen = self._listen(turn.tools)
+        listen = marks(*self._listen(turn.tools).all, *_BARE_LINES)
         while (marker := (yield from source.copy_until(listen, tail.text))) is not None:
             if marker in self._closers:
                 yield from self._think(source, turn, self._closers[marker])
                 yield from self._begin(source, turn)
             elif marker in self._silent:
                 yield from self._drop(source, turn, marker)
-            elif marker == f"\n{FENCE}":
+            elif marker == _LINE_FENCE:
                 yield from self._fence(source, turn, marker, tail)
+            elif marker in _BARE_LINES:
+                yield from self._line(source, turn, marker, tail)
             elif marker[0] == "`":
                 tail.text(marker)
             else:
                 yield from self.attempt(source, turn, marker, tail.text)
 
+    def _owner(self, source: Source) -> Reading[Dialect | None]:
+        """The one family that begins an output like this, if there is one."""
+        if (yield from source.looking_at(marks("<|start|>", "to="))):
+            # Muse frames messages as Harmony does, up to the header's end.
+            while not (source.closed or _MUSE(source.text) or len(source.text) > _LONGEST_HEADER):
+                yield
+            if _MUSE(source.text):
+                return self._named("atem")
+        return self._sole.get((yield from source.looking_at(marks(*self._sole))))
+
     def read_calls(self, source: Source, turn: Turn, opener: str) -> Reading[str]:
-        member = yield from self._member(source, turn, opener)
+        member = yield from self._member(source, opener)
         problem = yield from member.read_calls(source, turn, opener)
         if not problem:
             _decide(turn, member, f"{opener!r} began a call of an offered tool")
         return problem
 
-    def _member(self, source: Source, turn: Turn, opener: str) -> Reading[Dialect]:
+    def _member(self, source: Source, opener: str) -> Reading[Dialect]:
         """The family that an opener belongs to here, by what follows it."""
+        if opener in _PREFERRED:
+            return self._named(_PREFERRED[opener])
         candidates = self._families.get(opener, self._by_name)
         for member in candidates:
             if member.starts and (yield from source.looking_at(marks(*member.starts))):
                 return member
         return next((member for member in candidates if not member.starts), candidates[0])
 
+    # ── calls without markers ──────────────────────────────────────────────────────────────────
+
     def _begin(self, source: Source, turn: Turn) -> Reading[None]:
-        """A call that is the answer itself: a JSON object, a list of them, or a Python list of calls."""
-        if not (yield from source.looking_at(_BARE)):
+        """A call that is the answer itself: JSON objects, a list of them, or a Python list of calls."""
+        if (yield from source.looking_at(marks(*_BARE, *self.openers))) not in _BARE:
             return
-        if (yield from names_tool_first(source)):
-            member, opener = self._named("llama3_json"), ""
-            source.keep()
-        else:
-            member, opener = self._named("pythonic"), "["
-            before, _ = yield from source.take_until(_BARE)
-            source.keep(before + opener)
-        problem = yield from member.read_calls(source, turn, opener)
+        source.keep()
+        member = yield from self._unmarked(source, turn.tools)
+        bracket = yield from source.skip_space()
+        problem = "no call follows"
+        if member is not None:
+            opener = "" if member.shape == "B" else bracket
+            source.position += len(opener)
+            problem = yield from member.read_calls(source, turn, opener)
         if problem:
             turn.text(source.kept())
         else:
-            _decide(turn, member, "the answer begins with a call of an offered tool")
+            _decide(turn, member or self, "the answer begins with a call of an offered tool")
 
-    def _named(self, name: str) -> Dialect:
-        return next(member for member in self.members if member.name == name)
+    def _unmarked(self, source: Source, tools: Toolbox) -> Reading[Dialect | None]:
+        """The family that would write what stands here as a call; nothing is consumed."""
+        if (yield from names_tool_first(source)):
+            return self._named("llama3_json")
+        while not source.closed and "(" not in source.text[source.position :][:_LONGEST_HEADER]:
+            if len(source.text) - source.position > _LONGEST_HEADER:
+                return None
+            yield
+        call = _PYTHON_CALL(source.text, source.position)
+        return self._named("pythonic") if call and call[1] in tools else None
 
-    # ── fences ─────────────────────────────────────────────────────────────────────────────────
+    def _line(self, source: Source, turn: Turn, marker: str, tail: _Tail) -> Reading[None]:
+        """A bracket at the start of a line, after text."""
+        source.position -= 1
+        member = None if _EXAMPLE.search(tail.last) else (yield from self._unmarked(source, turn.tools))
+        if member is None:
+            source.position += 1
+            tail.text(marker)
+            return
+        held = Held(source)
+        yield from copy_value(source, held.add, _ignore)
+        yield from self._unit(source, turn, member, ("\n", held.text()), tail)
 
     def _fence(self, source: Source, turn: Turn, fence: str, tail: _Tail) -> Reading[None]:
-        """A fenced block: text, unless it is a call that ends the answer."""
-        info = yield from source.take_while(_INFO, 40)
-        if info.strip() == "tool_code":
-            member = self._named("tool_code")
-            source.keep(fence + info)
-            problem = yield from member.read_calls(source, turn, f"{FENCE}{info.strip()}")
-            if not problem:
-                _decide(turn, member, "a tool_code fence called an offered tool")
-                return
-            yield from self._fenced(source, turn, source.kept())
-            return
-        sample = info.strip().lower() not in _CALL_FENCES or _EXAMPLE.search(tail.last)
-        if sample or not (yield from names_tool_first(source)):
+        """A fenced block: text, unless it is a call."""
+        info = yield from source.take_while(_INFO, _LONGEST_HEADER)
+        kind = info.strip().lower()
+        json_call = kind in _CALL_FENCES and not _EXAMPLE.search(tail.last) and (yield from names_tool_first(source))
+        if not json_call and kind != _CODE_FENCE:
             yield from self._fenced(source, turn, fence + info)
             return
-        body, close = yield from source.take_until(_LINE_FENCE)
-        if close and (yield from _is_call(body, turn.tools)) and (yield from self._ends(source)):
-            yield from read_calls(Source.of(body), turn, TAUGHT)
-            _decide(turn, self._named("fenced"), "the answer ends in a fenced call of an offered tool")
-        else:
-            tail.text(fence + info + body + (close or ""))
+        body, close = yield from source.take_until(marks(_LINE_FENCE))
+        whole = f"{FENCE}{info}{body}{close or ''}"
+        member = self._named(_CODE_FENCE if kind == _CODE_FENCE else "fenced")
+        yield from self._unit(source, turn, member, (fence.removesuffix(FENCE), whole), tail)
 
-    def _ends(self, source: Source) -> Reading[bool]:
-        """Whether nothing follows but white space and other fences."""
-        if (yield from source.looking_at(marks(FENCE))):
-            return True
-        return source.closed and not source.text[source.position :].strip()
+    def _unit(self, source: Source, turn: Turn, member: Dialect, held: tuple[str, str], tail: _Tail) -> Reading[None]:
+        """Say what was held, a lead and what may be calls: as calls if it is nothing else and ends the answer."""
+        lead, text = held
+        more = yield from source.looking_at(marks(*_BARE, FENCE))
+        last = more or (source.closed and not source.text[source.position :].strip())
+        if last and (yield from _is_all_calls(member, text, turn.tools)):
+            yield from member.grammar(Source.of(text), turn)
+            _decide(turn, member, "the answer ends with a call of an offered tool")
+        else:
+            tail.text(lead + text)
 
     # ── rendering ──────────────────────────────────────────────────────────────────────────────
 
@@ -198,6 +235,17 @@ class _Tail:
         self._turn.text(text)
 
 
+def _is_all_calls(member: Dialect, text: str, tools: Toolbox) -> Reading[bool]:
+    """Whether a family reads a whole text as whole calls of offered tools and nothing else."""
+    numbers = count()
+    trial = Turn(tools, lambda: str(next(numbers)))
+    trial.takes_any = False
+    yield from member.grammar(Source.of(text), trial)
+    trial.finish()
+    turn = collect(trial.drain())
+    return bool(turn.tool_calls) and turn.finish_reason == "tool_calls" and not (turn.text.strip() or turn.malformed)
+
+
 def _decide(turn: Turn, member: Dialect, why: str) -> None:
     """Report what the turn was read as; the first finding stands, others are added to its reason."""
     if turn.dialect == "auto":
@@ -206,12 +254,5 @@ def _decide(turn: Turn, member: Dialect, why: str) -> None:
         turn.why += f"; then as {member.name}: {why}"
 
 
-def _is_call(body: str, tools: Toolbox) -> Reading[bool]:
-    """Whether a whole text is JSON calls of offered tools and nothing else."""
-    numbers = count()
-    trial = Turn(tools, lambda: str(next(numbers)))
-    trial.takes_any = False
-    source = Source.of(body)
-    problem = yield from read_calls(source, trial, TAUGHT)
-    malformed = any(isinstance(event, Malformed) for event in trial.drain())
-    return not problem and not malformed and not source.text[source.position :].strip()
+def _ignore(kind: str, detail: str) -> None:
+    """Repairs are named when the held text is read."""

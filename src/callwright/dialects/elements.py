@@ -72,6 +72,10 @@ class Elements(NamedTags):
     mcp: bool = False
     """Cline's form for an MCP server's tool is read too, when that tool itself is offered."""
 
+    @property
+    def starts(self) -> tuple[str, ...]:
+        return ("<",)
+
     def openers_for(self, tools: Toolbox) -> tuple[str, ...]:
         return (*super().openers_for(tools), *((f"<{_MCP}>",) if self.mcp and tools.names else ()))
 
