@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import datetime
 import json
+import re
 import subprocess
 import sys
 import tarfile
@@ -134,7 +135,9 @@ def compiled(path: Path) -> jinja2.Template:
     environment.filters["from_json"] = json.loads
     environment.globals["raise_exception"] = _refuse
     environment.globals["strftime_now"] = lambda form: datetime.datetime(2026, 1, 2, tzinfo=datetime.UTC).strftime(form)
-    return environment.from_string(path.read_text(encoding="utf-8"))
+    # Transformers' tag for what the model wrote; it prints nothing.
+    text = re.sub(r"\{%-?\s*(?:end)?generation\s*-?%\}", "", path.read_text(encoding="utf-8"))
+    return environment.from_string(text)
 
 
 def _refuse(message: str) -> None:

@@ -202,3 +202,11 @@ def test_an_object_that_breaks_off_says_so(text: str) -> None:
 
 def test_without_a_schema_everything_passes() -> None:
     assert read('{"a": "1", "b": [2]}', properties={}) == ({"a": "1", "b": [2]}, [])
+
+
+@pytest.mark.parametrize(
+    ("key", "may"),
+    [("filePath", True), ("note", True), ("size", True), ("other", True), ("count", False), ("path", False)],
+)
+def test_a_string_streams_unless_its_type_or_its_name_is_in_doubt(key: str, may: bool) -> None:
+    assert opened()[1].streams(key) is may

@@ -27,7 +27,7 @@ _CODE_TOOLS = ("python", "code_interpreter", "ipython")
 
 
 @dataclass(frozen=True, kw_only=True)
-class LineCalls(PythonCalls):
+class AtLineStart(PythonCalls):
     """Calls whose first opener is plain text: it counts where a line begins, and is written with its newline."""
 
     def grammar(self, source: Source, turn: Turn) -> Reading[None]:
@@ -37,6 +37,10 @@ class LineCalls(PythonCalls):
     def _think(self, source: Source, turn: Turn, close: str) -> Reading[None]:
         yield from super()._think(source, turn, close)
         yield from self._at_line_start(source, turn)
+
+    def _reason(self, source: Source, turn: Turn, closers: tuple[str, ...]) -> Reading[str | None]:
+        # Reasoning is not searched: models draft calls there.
+        return (yield from source.copy_until(marks(*closers), turn.reasoning))
 
     def _at_line_start(self, source: Source, turn: Turn) -> Reading[None]:
         opener = marks(self.openers[0][1:])
@@ -96,7 +100,7 @@ def _read_code(source: Source, turn: Turn, ends: Marks) -> Reading[str]:
     return "code, and no tool that takes it"
 
 
-PYTHONIC = LineCalls(
+PYTHONIC = AtLineStart(
     name="pythonic",
     shape="P",
     models="Llama 4, Llama 3.2 in its zero-shot prompt, ToolACE, Gemma 3 as Google prompts it",
@@ -149,7 +153,7 @@ PYTHON_TAG = PythonTag(
     tokens=frozenset({"<|python_tag|>", "<|eom_id|>", "<|eot_id|>"}),
     result="{content}",
 )
-TOOL_CODE = LineCalls(
+TOOL_CODE = AtLineStart(
     name="tool_code",
     shape="P",
     models="Gemma 2 and 3 and Gemini, taught by prompt",

@@ -119,6 +119,7 @@ def _read_call(source: Source, turn: Turn, name: str, head: CallHead, after: tup
     arguments = open_call(source, turn, name)
     ends = argument_ends(*after, ")") if head.wrapper else argument_ends(*after)
     if not (yield from read_arguments(source, arguments, ends)):
+        source.settle()
         arguments.call.cut()
         return False
     if head.wrapper:
@@ -142,9 +143,7 @@ def _read_json(source: Source, turn: Turn) -> Reading[str]:
             source.position += 1
             continue
         source.keep()
-        if (yield from read_json_calls(source, turn)):
-            turn.text(source.kept())
-            break
+        _set_aside(source, turn, (yield from read_json_calls(source, turn, whole=True)))
     return problem
 
 
