@@ -61,6 +61,12 @@ _FAMILIES = (
 
 _MEMBERS = tuple(dialect for family in _FAMILIES for dialect in family.DIALECTS)
 
+
+def _is_tag(marker: str) -> bool:
+    """Whether a reasoning marker is a tag: no words, which prose has too, and no token of one family's framing."""
+    return not marker[0].isalpha() and not marker.startswith("<|")
+
+
 REGISTRY: Mapping[str, Dialect] = MappingProxyType(
     {
         dialect.name: dialect
@@ -72,9 +78,7 @@ REGISTRY: Mapping[str, Dialect] = MappingProxyType(
                 models="any model whose dialect is not known",
                 source="the table of dialects itself",
                 members=_MEMBERS,
-                thinks=tuple(
-                    dict.fromkeys(think for one in _MEMBERS for think in one.thinks if not think.open[0].isalpha())
-                ),
+                thinks=tuple(dict.fromkeys(think for one in _MEMBERS for think in one.thinks if _is_tag(think.open))),
                 text_tags=True,
             ),
         )

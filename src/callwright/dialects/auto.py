@@ -19,16 +19,15 @@ from functools import cached_property
 from itertools import count
 
 from callwright.dialects.base import FENCE, Dialect
-from callwright.dialects.lines import names_tool_first
+from callwright.dialects.lines import copy_rest, names_tool_first
 from callwright.model import ToolCall
 from callwright.schema import Toolbox
-from callwright.text.json_stream import copy_value
 from callwright.text.source import Held, Reading, Source, marks
 from callwright.turn import Turn, collect
 
 __all__ = ["Auto"]
 
-_TOKEN = ("<|", "<｜", "]<]", "◁", "[THINK]", ">>>")
+_TOKEN = ("<|", "<｜", "]<]", ">>>")
 """How markers begin that no prose begins with."""
 _PLACED = ("\n", "`", ">>>")
 """How openers begin that count only in their place: where a line, a fence or the output begins."""
@@ -108,8 +107,11 @@ class Auto(Dialect):
         tail = _Tail(turn)
         if (yield from source.accept(marks(FENCE))):
             yield from self._fence(source, turn, FENCE, tail)
-        listen = marks(*self._listen(turn.tools).all, *_BARE_LINES)
-        while (marker := (yield from source.copy_until(listen, tail.text))) is not None:
+        yield from self._read(source, turn, tail, (*self._listen(turn.tools).all, *_BARE_LINES))
+
+    def _read(self, source: Source, turn: Turn, tail: _Tail, listen: tuple[str, ...]) -> Reading[None]:
+        """Read to the end, listening for these markers."""
+        while (marker := (yield from source.copy_until(marks(*listen), tail.text))) is not None:
             if marker in self._closers:
                 yield from self._think(source, turn, self._closers[marker])
                 yield from self._begin(source, turn)
@@ -118,7 +120,7 @@ class Auto(Dialect):
             elif marker == _LINE_FENCE:
                 yield from self._fence(source, turn, marker, tail)
             elif marker in _BARE_LINES:
-                yield from self._line(source, turn, marker, tail)
+                yield from self._line(source, turn, tail)
             elif marker[0] == "`":
                 tail.text(marker)
             else:
@@ -181,17 +183,25 @@ class Auto(Dialect):
         call = _PYTHON_CALL(source.text, source.position)
         return self._named("pythonic") if call and call[1] in tools else None
 
-    def _line(self, source: Source, turn: Turn, marker: str, tail: _Tail) -> Reading[None]:
-        """A bracket at the start of a line, after text."""
+    def _line(self, source: Source, turn: Turn, tail: _Tail) -> Reading[None]:
+        """A bracket at the start of a line, after text: calls if all the rest is, else the rest is read again."""
         source.position -= 1
-        member = None if _EXAMPLE.search(tail.last) else (yield from self._unmarked(source, turn.tools))
+        member: Dialect | None = None
+        marked = (yield from source.looking_at(marks(*_BARE, *self.openers))) not in _BARE
+        if not marked and not _EXAMPLE.search(tail.last):
+            member = yield from self._unmarked(source, turn.tools)
         if member is None:
-            source.position += 1
-            tail.text(marker)
+            tail.text("\n" if marked else f"\n{source.text[source.position]}")
+            source.position += not marked
             return
         held = Held(source)
-        yield from copy_value(source, held.add, _ignore)
-        yield from self._unit(source, turn, member, ("\n", held.text()), tail)
+        yield from copy_rest(source, held.add)
+        if (yield from _is_all_calls(member, held.text(), turn.tools)):
+            yield from member.grammar(Source.of(held.text()), turn)
+            _decide(turn, member, "the answer ends with a call of an offered tool")
+        else:
+            tail.text("\n")
+            yield from self._read(Source.of(held.text()), turn, tail, self._listen(turn.tools).all)
 
     def _fence(self, source: Source, turn: Turn, fence: str, tail: _Tail) -> Reading[None]:
         """A fenced block: text, unless it is a call."""
@@ -204,18 +214,13 @@ class Auto(Dialect):
         body, close = yield from source.take_until(marks(_LINE_FENCE))
         whole = f"{FENCE}{info}{body}{close or ''}"
         member = self._named(_CODE_FENCE if kind == _CODE_FENCE else "fenced")
-        yield from self._unit(source, turn, member, (fence.removesuffix(FENCE), whole), tail)
-
-    def _unit(self, source: Source, turn: Turn, member: Dialect, held: tuple[str, str], tail: _Tail) -> Reading[None]:
-        """Say what was held, a lead and what may be calls: as calls if it is nothing else and ends the answer."""
-        lead, text = held
         more = yield from source.looking_at(marks(*_BARE, FENCE))
         last = more or (source.closed and not source.text[source.position :].strip())
-        if last and (yield from _is_all_calls(member, text, turn.tools)):
-            yield from member.grammar(Source.of(text), turn)
-            _decide(turn, member, "the answer ends with a call of an offered tool")
+        if last and (yield from _is_all_calls(member, whole, turn.tools)):
+            yield from member.grammar(Source.of(whole), turn)
+            _decide(turn, member, "the answer ends with a fenced call of an offered tool")
         else:
-            tail.text(lead + text)
+            tail.text(fence.removesuffix(FENCE) + whole)
 
     # ── rendering ──────────────────────────────────────────────────────────────────────────────
 
@@ -252,7 +257,3 @@ def _decide(turn: Turn, member: Dialect, why: str) -> None:
         turn.dialect, turn.why = member.name, why
     elif turn.dialect != member.name and f"then as {member.name}" not in turn.why:
         turn.why += f"; then as {member.name}: {why}"
-
-
-def _ignore(kind: str, detail: str) -> None:
-    """Repairs are named when the held text is read."""

@@ -23,7 +23,8 @@ from typing import Any, ClassVar
 
 from callwright.arguments import Arguments
 from callwright.dialects.base import Dialect, Think, open_call, raw_text
-from callwright.dialects.section import Section, break_off, expected, read_json
+from callwright.dialects.call_object import read_arguments
+from callwright.dialects.section import Section, break_off, close, expected, read_json
 from callwright.model import ToolCall
 from callwright.text.source import Reading, Source, marks
 from callwright.text.tags import RawValue
@@ -83,6 +84,11 @@ class FunctionTags(Dialect):
         if not turn.accepts(name):
             return f"unknown tool {name!r}"
         arguments = open_call(source, turn, name)
+        if (yield from source.skip_space()) == "{":
+            # Functionary's form of the same tags, and what models mix it up with.
+            if (yield from read_arguments(source, turn, arguments)):
+                yield from close(source, turn, "</function>")
+            return ""
         while True:
             yield from source.skip_space()
             tag = yield from source.accept(marks("<parameter=", "</function>"))
