@@ -22,7 +22,7 @@ from callwright.dialects.base import FENCE, Dialect
 from callwright.dialects.lines import copy_rest, names_tool_first
 from callwright.model import ToolCall
 from callwright.schema import Toolbox
-from callwright.text.source import Held, Reading, Source, marks
+from callwright.text.source import Held, Marks, Reading, Source, marks
 from callwright.turn import Turn, collect
 
 __all__ = ["Auto"]
@@ -89,6 +89,10 @@ class Auto(Dialect):
                     owners.setdefault(marker, []).append(member)
         sole = {marker: some[0] for marker, some in owners.items() if len(some) == 1}
         return sole | dict.fromkeys(("<|start|>", "<|channel|>"), self._named("harmony"))
+
+    @cached_property
+    def _bare_or_marked(self) -> Marks:
+        return marks(*_BARE, *self.openers, *self._closers, *self._silent)
 
     def _named(self, name: str) -> Dialect:
         return next(member for member in self.members if member.name == name)
@@ -157,7 +161,7 @@ class Auto(Dialect):
 
     def _begin(self, source: Source, turn: Turn) -> Reading[None]:
         """A call that is the answer itself: JSON objects, a list of them, or a Python list of calls."""
-        if (yield from source.looking_at(marks(*_BARE, *self.openers))) not in _BARE:
+        if (yield from source.looking_at(self._bare_or_marked)) not in _BARE:
             return
         source.keep()
         member = yield from self._unmarked(source, turn.tools)
@@ -187,7 +191,7 @@ class Auto(Dialect):
         """A bracket at the start of a line, after text: calls if all the rest is, else the rest is read again."""
         source.position -= 1
         member: Dialect | None = None
-        marked = (yield from source.looking_at(marks(*_BARE, *self.openers))) not in _BARE
+        marked = (yield from source.looking_at(self._bare_or_marked)) not in _BARE
         if not marked and not _EXAMPLE.search(tail.last):
             member = yield from self._unmarked(source, turn.tools)
         if member is None:
