@@ -124,7 +124,8 @@ class InvokeTags(Dialect):
     @cached_property
     def _values(self) -> dict[str, RawValue]:
         """How a value ends, by the opening tag of its parameter."""
-        outside = (*filter(None, self.around[1:]), *self._section_ends)
+        # The outermost of them ends a call that a value quotes; that is the one in use.
+        outside = (*filter(None, self.around[1:]), *reversed(self._section_ends))
         named = [tag for spelling in self.spellings for tag in self._next_value(spelling)]
         return {
             spelling.value[0]: RawValue(
