@@ -30,7 +30,8 @@ def test_a_static_dialect_has_the_same_openers_whatever_is_offered() -> None:
 def test_what_follows_an_opener_is_declared() -> None:
     assert "<tool_name>" in dialect("use_tool").starts
     assert "]<]minimax[>[<invoke" in dialect("minimax_m3").starts
-    assert dialect("element").starts == ()
+    assert dialect("element").starts == ("<",)
+    assert dialect("yaml_xml").starts == ()
 
 
 @pytest.mark.parametrize("name", ["element", "morph_xml", "yaml_xml", "minimax_m3", "use_tool"])
