@@ -118,10 +118,11 @@ class ElementArguments:
 
 @lru_cache(maxsize=1024)
 def _value(key: str, closes: tuple[str, ...], opens: tuple[str, ...], prefix: str) -> RawValue:
-    begins = (closes[-1].replace("</", "<"),)
     if prefix:
-        return RawValue(f"{prefix}</{key}>", closes, opens, begins=begins, loose=f"</{key}>")
+        # The prefix is a token of its own: a value quotes single tags at most, and what follows one tells.
+        return RawValue(f"{prefix}</{key}>", closes, opens, loose=f"</{key}>")
     # The outermost twice: alone on a line it ends a value only where the text ends too.
+    begins = (closes[-1].replace("</", "<"),)
     return RawValue(f"</{key}>", (*closes, closes[-1]), opens, "\n", begins=begins)
 
 

@@ -44,7 +44,7 @@ def test_a_value_that_is_or_holds_own_markup(name: str, size: int) -> None:
         *found.markers_for(TOOLBOX),
         inner,
         same,
-        f"say {inner} and {same} so",
+        f"say {inner} so",
         f"{same}\n",
         f"\n{inner}",
     ):
@@ -53,6 +53,17 @@ def test_a_value_that_is_or_holds_own_markup(name: str, size: int) -> None:
         turn = read(found, text, size)
         assert told(turn) == [("write_file", given)], content
         assert turn.text == "\nThat was it."
+
+
+@pytest.mark.parametrize("name", ["element", "morph_xml"])
+@pytest.mark.parametrize("size", range(1, 8))
+def test_a_whole_call_of_the_same_tool_among_words(name: str, size: int) -> None:
+    found = dialect(name)
+    same = found.render_call(found.sample_call("write_file", {"path": "p", "content": "c"}))
+    given = {"path": "a", "content": f"say {same} so"}
+    turn = read(found, found.render_call(found.sample_call("write_file", given)) + "\nThat was it.", size)
+    assert told(turn) == [("write_file", given)]
+    assert turn.text == "\nThat was it."
 
 
 @pytest.mark.parametrize("name", ["morph_xml", "minimax_m3", "yaml_xml"])
