@@ -9,7 +9,7 @@ is a named repair.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from difflib import SequenceMatcher
 from functools import cached_property
 from typing import Any
@@ -149,6 +149,11 @@ class Tool:
         self.name = spec.name
         self.schema = Schema(spec.parameters)
 
+    @property
+    def sample(self) -> dict[str, str]:
+        """Arguments that show every parameter, each as an empty string."""
+        return dict.fromkeys(self.schema.properties, "")
+
 
 class Toolbox:
     """The tools of one request, by name."""
@@ -158,6 +163,9 @@ class Toolbox:
 
     def __len__(self) -> int:
         return len(self._tools)
+
+    def __iter__(self) -> Iterator[Tool]:
+        return iter(self._tools.values())
 
     def __contains__(self, name: object) -> bool:
         return name in self._tools

@@ -169,6 +169,11 @@ class Turn:
         """Something began like a call and was none."""
         self._say(Malformed(raw, reason, shown))
 
+    def cut(self, raw: str) -> None:
+        """The output ended inside what was to become a call, before it was one."""
+        self.was_cut = True
+        self.malformed(raw, "the output ended inside a call")
+
     def usage(self, usage: Usage) -> None:
         """The backend counted."""
         self._say(UsageSeen(usage))

@@ -172,7 +172,7 @@ class Auto(Dialect):
             source.position += len(opener)
             problem = yield from member.read_calls(source, turn, opener)
         if problem:
-            turn.text(source.kept())
+            (member or self).refuse(source, turn, "", problem, turn.text)
         else:
             _decide(turn, member or self, "the answer begins with a call of an offered tool")
 
@@ -225,6 +225,13 @@ class Auto(Dialect):
             _decide(turn, member, "the answer ends with a fenced call of an offered tool")
         else:
             tail.text(fence.removesuffix(FENCE) + whole)
+
+    def is_cut(self, turn: Turn, opener: str, raw: str) -> bool:
+        return any(
+            member.is_cut(turn, opener, raw)
+            for member in self._families.get(opener, self._by_name)
+            if raw.strip() != opener.strip()
+        )
 
     # ── rendering ──────────────────────────────────────────────────────────────────────────────
 

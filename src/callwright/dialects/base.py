@@ -19,6 +19,7 @@ from typing import Any, ClassVar, Literal
 from callwright.arguments import Arguments
 from callwright.model import ToolCall, ToolResult, ToolSpec
 from callwright.schema import Toolbox
+from callwright.text.ahead import Ahead
 from callwright.text.source import Emit, Marks, Reading, Source, marks
 from callwright.turn import Turn
 
@@ -179,13 +180,46 @@ class Dialect(ABC):
         """Read calls after an opener, or show what was consumed as what it stood in."""
         source.keep()
         problem = yield from self.read_calls(source, turn, opener)
-        if not problem:
-            return True
+        if problem:
+            self.refuse(source, turn, opener, problem, emit)
+            return False
+        yield from self._drop_cut_marker(source, turn)
+        return True
+
+    def refuse(self, source: Source, turn: Turn, opener: str, problem: str, emit: Emit) -> None:
+        """Show what is no call, the opener and what was kept, as text; set it aside if the output ended inside it."""
         raw = opener + source.kept()
+        rest = source.text[source.position :]
+        if source.closed and self.is_cut(turn, opener, raw + rest):
+            source.position = len(source.text)
+            turn.cut(raw + rest)
+            return
         emit(raw)
         if not self.text_tags:
             turn.malformed(raw, problem, shown=True)
-        return False
+
+    def is_cut(self, turn: Turn, opener: str, raw: str) -> bool:
+        """Whether a text that the output ended in is the beginning of a call of an offered tool, white space aside.
+
+        An opener alone is, but not where people write about it.
+        """
+        begun = _squeezed(raw)
+        if self.text_tags and begun == _squeezed(opener):
+            return False
+        samples = (self.render_call(self.sample_call(tool.name, tool.sample)) for tool in turn.tools)
+        return any(_squeezed(sample).startswith(begun) for sample in samples)
+
+    def _drop_cut_marker(self, source: Source, turn: Turn) -> Reading[None]:
+        """Directly after a call, the beginning of a marker that the end of the output cut off is no text."""
+        tags = marks("</", *(marker for marker in self.markers_for(turn.tools) if not marker[0].isalnum()))
+        ahead = Ahead(source)
+        yield from ahead.space()
+        while not source.closed and tags.undecided(source.text, source.position + ahead.offset):
+            yield
+        rest = source.text[source.position + ahead.offset :]
+        if source.closed and rest and tags.undecided(rest, 0) and not rest.startswith(self.framing):
+            source.position = len(source.text)
+            turn.note("cut_marker", f"the output ended inside a marker: {rest}")
 
     @property
     def call_prefill(self) -> str:
@@ -220,6 +254,10 @@ class Dialect(ABC):
         listed = "\n".join(json.dumps(schema_of(tool), ensure_ascii=False) for tool in tools)
         example = self.render_call(self.sample_call("TOOL_NAME", {"PARAMETER": "value"}))
         return f"You can call these tools:\n{listed}\n\nTo call one, write exactly this form:\n{example}"
+
+
+def _squeezed(text: str) -> str:
+    return "".join(text.split())
 
 
 def raw_text(value: Any) -> str:
