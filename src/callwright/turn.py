@@ -169,10 +169,10 @@ class Turn:
         """Something began like a call and was none."""
         self._say(Malformed(raw, reason, shown))
 
-    def cut(self, raw: str) -> None:
+    def cut(self, raw: str, where: str = "a call") -> None:
         """The output ended inside what was to become a call, before it was one."""
         self.was_cut = True
-        self.malformed(raw, "the output ended inside a call")
+        self.malformed(raw, f"the output ended inside {where}")
 
     def usage(self, usage: Usage) -> None:
         """The backend counted."""

@@ -94,6 +94,21 @@ def test_a_cut_call_is_never_passed_off_as_whole(dialect: Dialect, data: st.Data
 
 
 @every_dialect
+def test_a_call_cut_after_its_name_shows_no_markup(dialect: Dialect) -> None:
+    """Laws 5 and 6: what has named its tool is a call, cut or whole, or set aside; never text."""
+    text = dialect.render_call(dialect.sample_call("get_weather", {"city": "Oslo Town", "days": 2}))
+    tokens = [marker for marker in dialect.markers if marker.startswith(("<|", "<｜", "]<]"))]
+    for end in range(text.index("get_weather") + len("get_weather") + 1, len(text)):
+        if any(text[:end].endswith(token[:size]) for token in tokens for size in range(1, len(token))):
+            continue  # no token limit cuts a token
+        if dialect.text_tags and text[:end].strip() == "<get_weather>":
+            continue  # a tag alone may be prose about it
+        turn = read(dialect, text[:end], prefill=dialect.call_prefill)
+        assert not turn.text.strip("`\n"), text[:end]
+        assert turn.finish_reason in ("length", "tool_calls"), text[:end]
+
+
+@every_dialect
 @given(data=st.data())
 def test_markers_do_not_leak_into_text(dialect: Dialect, data: st.DataObject) -> None:
     """Law 6: around well-formed calls the text is exactly the text, and no marker shows."""

@@ -80,6 +80,10 @@ class Inkling(TaggedJson):
         problem = yield from read_call(source, turn, self.keys, name=name, whole=True)
         return (yield from self.read_rest(source, turn, problem))
 
+    def is_cut(self, turn: Turn, opener: str, raw: str) -> bool:
+        # Before the opener stands the header, and before that the token that began the message.
+        return super().is_cut(turn, opener, _MODEL + raw)
+
     def render_call(self, *calls: ToolCall) -> str:
         return "".join(f"{_MODEL}{call.name}{_CALL}{call_json(call, 'name', 'args')}{_END}" for call in calls)
 

@@ -175,7 +175,8 @@ class Messages:
         if header.foreign and (ending == MESSAGE or header.started):
             return (yield from self._aside(f"a message of {header.role!r}", ending))
         if ending is None and (header.recipient or not header.loose or header.partial):
-            self._cut_header()
+            # Nothing of a header is text.
+            self._turn.cut(self._source.kept(), "the header of a message")
             return None
         if marker in self._stops and (header.channel or header.recipient or ending == MESSAGE):
             self._turn.note("missing_start", f"{START} was missing before a message")
@@ -231,10 +232,6 @@ class Messages:
             return
         self._turn.note("stray_marker", f"{ending} came right after {marker}")
 
-    def _cut_header(self) -> None:
-        """The output ended inside a header: nothing of it is text."""
-        self._turn.malformed(self._source.kept(), "the output ended inside the header of a message")
-
     # ── messages to tools ──────────────────────────────────────────────────────────────────────
 
     def _to_tool(self, header: Header, ending: str | None) -> Reading[str | None]:
@@ -252,7 +249,9 @@ class Messages:
         header.message()
         problem = yield from self._dialect.read_body(source, turn, header)
         if problem:
-            return (yield from self._aside(problem, MESSAGE))
+            ending = yield from self._aside(problem, MESSAGE)
+            turn.was_cut = turn.was_cut or (ending is None and bool(header.tool))
+            return ending
         return (yield from (self._after_call() if self._framed else self._outside_text("", _PROSE)))
 
     def _after_call(self) -> Reading[str | None]:
