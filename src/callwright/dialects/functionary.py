@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from callwright.dialects.base import Dialect, open_call
 from callwright.dialects.header_json import Head, HeaderJson
 from callwright.schema import Schema
-from callwright.text.source import Reading, Source, marks
+from callwright.text.source import Emit, Reading, Source, marks
 from callwright.turn import Turn
 
 __all__ = ["DIALECTS", "Functionary"]
@@ -62,6 +62,13 @@ class Functionary(HeaderJson):
             yield from self.attempt(source, turn, self.code, turn.text)
         elif name and name != "all":
             yield from self.attempt(source, turn, "", turn.text)
+
+    def attempt(self, source: Source, turn: Turn, opener: str, emit: Emit) -> Reading[bool]:
+        while opener == ">>>" and (yield from source.peek()) == ">":
+            # Text that ends in this character runs into the marker.
+            emit(">")
+            source.position += 1
+        return (yield from super().attempt(source, turn, opener, emit))
 
     def read_calls(self, source: Source, turn: Turn, opener: str) -> Reading[str]:
         if opener != self.code:
