@@ -146,7 +146,9 @@ def json_of(raw: str, schema: Schema, note: Note, prefix: str = "", depth: int =
     names = {name for name, _ in children}
     if len(names) == 1:
         name = children[0][0]
-        if name not in schema.items.properties if is_array else name == "item" and "object" not in schema.types:
+        # Where every tag has a prefix, the items of a list are always called so, whatever their members are called.
+        is_item = name == "item" and "object" not in schema.types and (bool(prefix) or not is_array)
+        if is_item or (is_array and name not in schema.items.properties):
             items = (json_of(inner, schema.items, note, prefix, depth + 1) for _, inner in children)
             return f"[{', '.join(items)}]"
     return (
