@@ -152,6 +152,8 @@ def _read_member(source: Source, turn: Turn, draft: _Draft, key: str, keys: Keys
         draft.said = True
         return problem or None
     if key in keys.arguments and draft.name and not draft.said:
+        if key == "parameters" and "description" in draft.members:
+            return "it is the definition of a tool"
         return (yield from _read_arguments(source, turn, draft))
     raw = yield from take_value(source, draft.note)
     if raw is None:
