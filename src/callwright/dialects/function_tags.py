@@ -133,6 +133,7 @@ QWEN3_CODER = FunctionTags(
     shape="X1",
     models="Qwen3-Coder, Qwen3.5 to 3.8, Nemotron 3, Step-3.5-Flash, Granite 4.2, Nanbeige, K-EXAONE 2",
     source="chat templates of Qwen/Qwen3-Coder-30B-A3B-Instruct, Qwen/Qwen3.5-4B, stepfun-ai/Step-3.5-Flash",
+    framing=("<|im_end|>",),
     tokens=frozenset({"<tool_call>", "</tool_call>"}),
     parsers=("qwen3_coder", "qwen3_xml", "step3p5", "nanbeige"),
     patterns=(

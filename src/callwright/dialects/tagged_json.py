@@ -119,7 +119,7 @@ HERMES = TaggedJson(
     closes=("</tool_call>",),
     # Hermes 3 was trained to plan in a scratch pad (Hermes Function Calling, prompt templates).
     thinks=(THINK, Think("<scratch_pad>", "</scratch_pad>")),
-    framing=("<|im_end|>",),
+    framing=("<|im_end|>", "<|end_of_text|>"),
     tokens=frozenset({"<tool_call>", "</tool_call>"}),
     parsers=("hermes", "qwen", "qwen25", "granite4", "trinity"),
     patterns=(
