@@ -1,6 +1,6 @@
 """The tools and ground-truth calls of a public benchmark, through every dialect and back.
 
-    make bfcl                              # every dialect
+    make bfcl                              # every dialect; writes docs/bfcl.md
     python scripts/bfcl.py hermes glm45    # some of them
 
 The data is what PyPI's `bfcl-eval` carries (Berkeley Function Calling Leaderboard v4), installed without
@@ -14,31 +14,39 @@ from __future__ import annotations
 import ast
 import json
 import random
-import subprocess
+import re
 import sys
 import zipfile
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
+from download import downloaded, store
 from harness import NASTY, cut
 
 from callwright import Dialect, Parser, collect, dialect
 from callwright.dialects import REGISTRY
+from callwright.dialects.elements import NamedTags
 from callwright.ids import counted_ids
 from callwright.model import ToolCall, ToolSpec
-from callwright.schema import Schema, coerce, from_text, tool_spec
+from callwright.schema import Schema, from_text, tool_spec
 
 DATA = ROOT / ".cache" / "bfcl"
+PAGE = ROOT / "docs" / "bfcl.md"
+PACKAGE = "bfcl-eval==2026.3.23"
 CATEGORIES = (
     "simple_python", "simple_java", "simple_javascript", "multiple", "parallel", "parallel_multiple",
     "live_simple", "live_multiple", "live_parallel", "live_parallel_multiple",
 )  # fmt: skip
+KINDS = {
+    bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object", type(None): "null",
+}  # fmt: skip
 
 
 class Case(NamedTuple):
@@ -53,20 +61,10 @@ def download() -> None:
     """Get the data files once."""
     if DATA.exists():
         return
-    folder = ROOT / ".cache" / "download"
-    subprocess.run(
-        [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", str(folder), "bfcl-eval"], check=True
-    )
-    [wheel] = folder.glob("bfcl_eval-*.whl")
-    with zipfile.ZipFile(wheel) as archive:
-        for name in archive.namelist():
-            if name.startswith(
-                tuple(f"bfcl_eval/data/{part}" for part in ("BFCL_v4_", "possible_answer/", "multi_turn_"))
-            ):
-                target = DATA / name.removeprefix("bfcl_eval/data/")
-                target.parent.mkdir(parents=True, exist_ok=True)
-                target.write_bytes(archive.read(name))
-    wheel.unlink()
+    wanted = tuple(f"bfcl_eval/data/{part}" for part in ("BFCL_v4_", "possible_answer/", "multi_turn_"))
+    with downloaded(PACKAGE) as wheel, zipfile.ZipFile(wheel) as archive:
+        names = [name for name in archive.namelist() if name.startswith(wanted)]
+        store(((name.removeprefix("bfcl_eval/data/"), archive.read(name)) for name in names), DATA)
 
 
 def lines(name: str) -> Iterator[dict[str, Any]]:
@@ -92,17 +90,21 @@ def cases(left_out: Counter[str]) -> Iterator[Case]:
             else:
                 if not calls:
                     left_out["has no call"] += 1
-                elif any(contradicts(given, schemas[name]) for name, given in calls):
+                elif not all(fits(given, schemas[name]) for name, given in calls):
                     left_out["contradicts its own schema"] += 1
                 else:
                     yield Case(question["id"], tools, calls)
     yield from conversations(left_out)
 
 
-def contradicts(given: dict[str, Any], schema: Schema) -> bool:
-    """Whether the benchmark's own values are not of the types that its schema declares."""
-    nulls = (key for key, value in given.items() if value is None and schema.member(key).types)
-    return bool(coerce(given, schema)[1]) or any("null" not in schema.member(key).types for key in nulls)
+def fits(value: Any, schema: Schema) -> bool:
+    """Whether the benchmark's own value is of the types that its schema declares. Now and then it is not."""
+    kind = KINDS[type(value)]
+    if schema.types and kind not in schema.types and (kind != "integer" or "number" not in schema.types):
+        return False
+    if isinstance(value, dict):
+        return all(fits(item, schema.member(key)) for key, item in value.items())
+    return not isinstance(value, list) or all(fits(item, schema.items) for item in value)
 
 
 def conversations(left_out: Counter[str]) -> Iterator[Case]:
@@ -115,7 +117,7 @@ def conversations(left_out: Counter[str]) -> Iterator[Case]:
                 calls = [python_call(text, tools) for text in turn]
                 if not calls:
                     left_out["has no call"] += 1
-                elif any(contradicts(given, Schema(tools[name].parameters)) for name, given in calls):
+                elif not all(fits(given, Schema(tools[name].parameters)) for name, given in calls):
                     left_out["contradicts its own schema"] += 1
                 else:
                     yield Case(f"{answer['id']}/{at}", [tools[name] for name in dict(calls)], calls)
@@ -176,37 +178,59 @@ def through(it: Dialect, case: Case, draw: random.Random) -> str:
     return "" if got == case.calls and turn.text == "" else f"{case.id}: {text!r} gave {got} and {turn.text!r}"
 
 
-def judged(name: str) -> tuple[str, int, list[str], int]:
-    """One dialect over all cases: how many, the failures, and how many it cannot write."""
+class Result(NamedTuple):
+    """One dialect over all cases."""
+
+    name: str
+    count: int
+    failures: list[str]
+    passed_over: Counter[str]
+
+
+def judged(name: str) -> Result:
     it = dialect(name)
     draw = random.Random(name)
-    failures, count, passed_over = [], 0, 0
+    result = Result(name, 0, [], Counter())
     for case in cases(Counter()):
         for one in (case, mutated(case, draw)):
-            if not can_carry(it, one):
-                passed_over += 1
+            if reason := cannot_carry(it, one):
+                result.passed_over[reason] += 1
                 continue
-            count += 1
+            result = result._replace(count=result.count + 1)
             if failure := through(it, one, draw):
-                failures.append(failure)
-    return name, count, failures, passed_over
+                result.failures.append(failure)
+    return result
 
 
-def can_carry(it: Dialect, case: Case) -> bool:
-    """Whether a dialect can tell these values apart at all.
-
-    Where values are bare text, an untyped string that looks like a number is one; where nesting is written
-    as elements, lists and objects have no certain types.
-    """
+def cannot_carry(it: Dialect, case: Case) -> str:
+    """Why a dialect has no way to write a value of these calls; empty when it has."""
     schemas = {tool.name: Schema(tool.parameters) for tool in case.tools}
-    for name, given in case.calls:
-        for key, value in given.items():
-            schema = schemas[name].member(key)
-            if getattr(it, "nested", "json") == "elements" and isinstance(value, dict | list):
-                return False
-            if it.raw_values and isinstance(value, str) and json.loads(from_text(value, schema)[0]) != value:
-                return False
-    return True
+    if isinstance(it, NamedTags) and any(given.keys() - schemas[name].properties.keys() for name, given in case.calls):
+        return "a parameter that its tool does not declare, which is taken for text"
+    values = ((value, schemas[name].member(key)) for name, given in case.calls for key, value in given.items())
+    return next(filter(None, (unwritable(it, value, schema) for value, schema in values)), "")
+
+
+def unwritable(it: Dialect, value: Any, schema: Schema) -> str:
+    """Where values are bare text, the type is the schema's; where it says none, the text's own."""
+    if not tells_types(it) and isinstance(value, str) and json.loads(from_text(value, schema)[0]) != value:
+        return "text without a declared type that reads as another type"
+    if it.nested == "elements" and (value is None or value == [] or value == {}):
+        return "null or an empty list or object, which elements cannot show"
+    if it.nested == "elements" and isinstance(value, dict):
+        if any(re.search(r"[\s<>/]", key) for key in value):
+            return "a member whose name cannot be a tag's"
+        return next(filter(None, (unwritable(it, item, schema.member(key)) for key, item in value.items())), "")
+    if it.nested == "elements" and isinstance(value, list):
+        return next(filter(None, (unwritable(it, item, schema.items) for item in value)), "")
+    return ""
+
+
+@cache
+def tells_types(it: Dialect) -> bool:
+    """Whether the dialect writes a text in another way than a number; some write both, or read both, as one."""
+    text, number = (it.render_call(it.sample_call("f", {"x": value})) for value in ("42", 42))
+    return text != number and not getattr(it, "quotes_all", False)
 
 
 def false_alarms() -> tuple[int, list[str]]:
@@ -237,26 +261,52 @@ def prose(tools: list[ToolSpec]) -> Iterator[str]:
         yield f"In Python you would write {tool.name}(x=1), or [{tool.name}] for the list of them."
 
 
+INTRODUCTION = """# The calls of a public benchmark
+
+Written by `make bfcl`. The tools and ground-truth calls of the Berkeley Function Calling Leaderboard v4, as PyPI's
+`{package}` carries them, go through every dialect: each set of calls is rendered as it is and once more
+with nasty text in its free strings, cut at random places, and parsed back. Names and values must be equal, and no text
+may be left over.
+
+{usable} sets of calls are used; {left_out}.
+
+The questions for which no tool is relevant, and prose about the tools, must give no call in `auto`. False alarms:
+{alarms} in {texts} texts.
+
+| dialect | equal | wrong | passed over, because the dialect cannot write it |
+| --- | --- | --- | --- |
+"""
+
+
+def row(result: Result) -> str:
+    """A dialect's line in the table."""
+    why = "; ".join(f"{count} with {reason}" for reason, count in result.passed_over.items())
+    return f"| `{result.name}` | {result.count - len(result.failures)} | {len(result.failures)} | {why} |\n"
+
+
 def main(names: list[str]) -> int:
     download()
     left_out: Counter[str] = Counter()
     usable = sum(1 for _ in cases(left_out))
     print(f"{usable} sets of calls; left out: {dict(left_out)}", flush=True)
-    wrong = 0
+    results = []
     with ProcessPoolExecutor() as pool:
-        for name, count, failures, passed_over in pool.map(judged, names or list(REGISTRY)):
-            mark = "ok " if not failures else "BAD"
-            print(
-                f"{mark} {name:16} {count - len(failures)} of {count} equal, {passed_over} it cannot tell", flush=True
-            )
-            for failure in failures[:3]:
+        for result in pool.map(judged, names or list(REGISTRY)):
+            results.append(result)
+            equal, passed_over = result.count - len(result.failures), result.passed_over.total()
+            mark = "BAD" if result.failures else "ok "
+            print(f"{mark} {result.name:16} {equal} of {result.count} equal, {passed_over} passed over", flush=True)
+            for failure in result.failures[:3]:
                 print(f"      {failure[:600]}")
-            wrong += len(failures)
-    count, alarms = false_alarms()
-    print(f"{'ok ' if not alarms else 'BAD'} auto             {count - len(alarms)} of {count} texts without a call")
+    texts, alarms = false_alarms()
+    print(f"{'BAD' if alarms else 'ok '} auto             {texts - len(alarms)} of {texts} texts without a call")
     for alarm in alarms[:5]:
         print(f"      {alarm[:600]}")
-    return 1 if wrong or alarms else 0
+    if not names:
+        left = " and ".join(f"{count} left out, because the set {reason}" for reason, count in left_out.items())
+        numbers = {"usable": usable, "left_out": left, "texts": texts, "alarms": len(alarms)}
+        PAGE.write_text(INTRODUCTION.format(package=PACKAGE, **numbers) + "".join(map(row, results)), encoding="utf-8")
+    return 1 if alarms or any(result.failures for result in results) else 0
 
 
 if __name__ == "__main__":

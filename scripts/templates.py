@@ -1,7 +1,7 @@
 """Real chat templates render known calls; the dialect of each family reads them back.
 
-    make templates             # downloads the archive once into .cache, prints the table
-    python scripts/templates.py --show Qwen3-Coder
+    make templates                                    # all of them; writes docs/templates.md
+    python scripts/templates.py --show Qwen3-Coder    # some of them, with the text that they write
 
 The templates are those inside the source archive of PyPI's `llama-cpp-python`. Nothing of it is kept in
 this repository. For each template a conversation is rendered up to the model's turn and with the model's
@@ -14,263 +14,336 @@ import argparse
 import datetime
 import json
 import re
-import subprocess
 import sys
 import tarfile
+from collections import Counter
 from collections.abc import Iterator
-from fnmatch import fnmatchcase
+from itertools import product, takewhile
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jinja2
 from jinja2.ext import loopcontrols
-from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2.sandbox import SandboxedEnvironment
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
-from harness import TOOLS, drive, pieces
+from download import downloaded, store
+from harness import PING, SIZES, WEATHER, WRITE, drive, pieces
 
-from callwright import collect, dialect
+from callwright import Dialect, collect, dialect
+from callwright.dialects import for_model
 from callwright.dialects.base import schema_of
+from callwright.model import ToolSpec
 
 CACHE = ROOT / ".cache" / "templates"
+ARCHIVE = "llama-cpp-python==0.3.36"
 INSIDE = "vendor/llama.cpp/models/templates/"
+PAGE = ROOT / "docs" / "templates.md"
 
-# Which dialect a template's family writes; None with the reason when it writes no calls.
-FAMILIES: tuple[tuple[str, str | None, str], ...] = (
-    ("*Hermes*", "hermes", ""),
-    ("Qwen-Qwen2.5*", "hermes", ""),
-    ("Qwen-Qwen3*", "hermes", ""),
-    ("Qwen-QwQ*", "hermes", ""),
-    ("Qwen3-Coder*", "qwen3_coder", ""),
-    ("Qwen3.5*", "qwen3_coder", ""),
-    ("*granite-3*", "granite3", ""),
-    ("*granite-4*", "hermes", ""),
-    ("*SmolLM3*", "hermes", ""),
-    ("Bielik*", "hermes", ""),
-    ("MiMo-VL*", "hermes", ""),
-    ("Reka*", "hermes", ""),
-    ("NVIDIA-Nemotron-Nano*", "nemotron", ""),
-    ("NVIDIA-Nemotron-3*", "qwen3_coder", ""),
-    ("StepFun3.5*", "qwen3_coder", ""),
-    ("ByteDance-Seed*", "seed_oss", ""),
-    ("GLM-4.6*", "glm45", ""),
-    ("GLM-4.7*", "glm47", ""),
-    ("inclusionai-ling*", "glm47", ""),
-    ("poolside-Laguna*", "glm47", ""),
-    ("Spark*", "glm47", ""),
-    ("tencent-Hy3*", "hy3", ""),
-    ("Kimi-K2*", "kimi_k2", ""),
-    ("moonshotai-Kimi-K2*", "kimi_k2", ""),
-    ("Kimi-K3*", "kimi_k3", ""),
-    ("*DeepSeek-V3.1*", "deepseek_v31", ""),
-    ("*DeepSeek-V3.2*", "deepseek_v32", ""),
-    ("*DeepSeek-V4*", "deepseek_v4", ""),
-    ("*DeepSeek-R1*", "deepseek_v3", ""),
-    ("llama-cpp-deepseek-r1*", "deepseek_v3", ""),
-    ("*Mistral-Nemo*", "mistral_old", ""),
-    ("*Devstral*", "mistral", ""),
-    ("*Ministral-3*", "mistral", ""),
-    ("Mistral-Small-3.2*", "mistral", ""),
-    ("MiniMax-M1*", "minimax_m1", ""),
-    ("MiniMax-M2*", "minimax_m2", ""),
-    ("MiniMax-M3*", "minimax_m3", ""),
-    ("*MiniCPM5*", "minicpm5", ""),
-    ("Cohere2MoE*", "cohere", ""),
-    ("*command-r7b*", "cohere", ""),
-    ("*command-r-plus*", "cohere_r", ""),
-    ("GigaChat3*", "gigachat3", ""),
-    ("*functionary-medium-v3.1*", "functionary31", ""),
-    ("*functionary-medium-v3.2*", "functionary32", ""),
-    ("*firefunction*", "functools", ""),
-    ("*Apriel*", "apriel", ""),
-    ("Apertus*", "apertus", ""),
-    ("LFM2*", "lfm2", ""),
-    ("*gemma-4*", "gemma4", ""),
-    ("*gpt-oss*", "harmony", ""),
-    ("muse-glimmer*", "atem", ""),
-    ("upstage-Solar*", "solar", ""),
-    ("*Llama-3*", "llama3_json", ""),
-    ("*gemma-2*", None, "the template knows no tools"),
-    ("*Phi-3.5*", None, "the template knows no tools"),
-    ("*rwkv*", None, "the template knows no tools"),
-)
+# Templates whose files are not named like the models.
+NAMES = {"Cohere2MoE": "cohere", "StepFun3.5-Flash": "qwen3_coder"}
 
-WEATHER = ("get_weather", {"city": 'Oslo "N" \\ ☃', "days": 2})
-WRITE = ("write_file", {"path": "a.py", "content": "def f(x):\n\treturn '<b>' + \"x\"\n"})
-PING = ("ping", {})
-SCENES: dict[str, tuple[str, list[tuple[str, dict[str, Any]]]]] = {
-    "one call": ("", [WEATHER]),
-    "text and a call": ("Let me look.", [WRITE]),
-    "two calls": ("", [WEATHER, WRITE]),
-    "no arguments": ("", [PING]),
+# Where a template changes what the scene asks for, found by reading it; of such a turn only the calls are judged.
+LOSSY = {
+    ("deepseek-ai-DeepSeek-R1-Distill-Qwen-32B", "text"): "writes the text as a second turn, after the call",
+    ("NVIDIA-Nemotron-Nano-v2", "text"): "writes the text as a turn of its own",
+    ("NVIDIA-Nemotron-Nano-v2", "reasoning"): "writes the reasoning as a turn of its own",
+    ("openai-gpt-oss-120b", "text"): "writes text before a call as reasoning",
 }
+
+# What templates raise when they are given something that they do not expect.
+TROUBLE = (jinja2.TemplateError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+
+DROPS_TEXT = "drops text beside calls"
+DROPS_REASONING = "drops reasoning beside calls"
+CHUNK = re.compile(r"""["']thinking["']: ["']""")
+ASKED = "Hello"
+ANSWERED = "Goodbye"
+STANDING = 30
+"""How long the same text at the end of two conversations must be to be more than an end-of-turn token."""
+
+
+class Scene(NamedTuple):
+    """What the model does in a turn."""
+
+    calls: list[tuple[str, dict[str, Any]]]
+    text: str = ""
+    reasoning: str = ""
+
+
+FORECAST = ("get_weather", {"city": 'Oslo "N" \\ ☃', "days": 2})
+CODE = ("write_file", {"path": "a.py", "content": "def f(x):\n\treturn '<b>' + \"x\"\n"})
+SCENES = {
+    "one call": Scene([FORECAST]),
+    "no arguments": Scene([("ping", {})]),
+    "two calls": Scene([FORECAST, CODE]),
+    "text": Scene([CODE], text="Let me look."),
+    "reasoning": Scene([FORECAST], reasoning="They want the weather."),
+}
+
+
+class Written(NamedTuple):
+    """A scene as a template writes it, and what the template left out of it."""
+
+    prefill: str
+    text: str
+    end: str
+    calls: list[tuple[str, dict[str, Any]]]
+    lost: tuple[str, ...]
+
+
+class Verdict(NamedTuple):
+    """What came of a scene. `good`: all that the template wrote was read."""
+
+    good: bool
+    note: str = ""
+    shown: str = ""
+
+
+class NotWrittenError(Exception):
+    """No way was found to get a scene out of a template."""
+
+
+class RefusedError(jinja2.TemplateError):
+    """The template itself says that it does not do this."""
+
+
+# ── the templates ────────────────────────────────────────────────────────────────────────────────
 
 
 def templates() -> Iterator[Path]:
     """The template files, downloaded once."""
     if not CACHE.exists():
-        print("downloading the source archive of llama-cpp-python (about 75 MB) …", file=sys.stderr)
-        folder = ROOT / ".cache" / "download"
-        command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--no-binary", "llama-cpp-python"]
-        subprocess.run([*command, "-d", str(folder), "llama-cpp-python"], check=True)
-        [archive] = folder.glob("llama_cpp_python-*.tar.gz")
-        CACHE.mkdir(parents=True)
-        with tarfile.open(archive) as tar:
-            for member in tar:
-                if INSIDE in member.name and member.name.endswith(".jinja"):
-                    data = tar.extractfile(member)
-                    (CACHE / Path(member.name).name).write_bytes(data.read() if data else b"")
-        archive.unlink()
+        with downloaded(ARCHIVE, "--no-binary", "llama-cpp-python") as path, tarfile.open(path) as tar:
+            inside = [one for one in tar if one.isfile() and INSIDE in one.name and one.name.endswith(".jinja")]
+            store(((Path(one.name).name, tar.extractfile(one).read()) for one in inside), CACHE)
     yield from sorted(CACHE.glob("*.jinja"))
 
 
-def compiled(path: Path) -> jinja2.Template:
-    """A template in the environment that transformers and llama.cpp give it."""
-    environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols])
-    environment.filters["tojson"] = lambda value, **options: json.dumps(
-        value, ensure_ascii=False, indent=options.get("indent"), separators=options.get("separators")
-    )
+def compiled(source: str) -> jinja2.Template:
+    """A template in the environment that transformers and llama.cpp give it. Some append to lists."""
+    environment = SandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols])
+    environment.filters["tojson"] = _to_json
     environment.filters["from_json"] = json.loads
     environment.globals["raise_exception"] = _refuse
     environment.globals["strftime_now"] = lambda form: datetime.datetime(2026, 1, 2, tzinfo=datetime.UTC).strftime(form)
     # Transformers' tag for what the model wrote; it prints nothing.
-    text = re.sub(r"\{%-?\s*(?:end)?generation\s*-?%\}", "", path.read_text(encoding="utf-8"))
-    return environment.from_string(text)
+    return environment.from_string(re.sub(r"\{%-?\s*(?:end)?generation\s*-?%\}", "", source))
+
+
+def _to_json(value: Any, **options: Any) -> str:
+    kept = {key: options[key] for key in ("indent", "separators", "sort_keys") if key in options}
+    return json.dumps(value, ensure_ascii=False, default=list, **kept)
 
 
 def _refuse(message: str) -> None:
-    raise jinja2.TemplateError(message)
+    raise RefusedError(message)
 
 
-class NotRenderedError(Exception):
-    """No call could be got out of a template, and why."""
+def render(
+    template: jinja2.Template, messages: list[dict[str, Any]], *, thinking: bool, generation: bool = False
+) -> str:
+    """A conversation as a template writes it, given everything that one of the templates asks for."""
+    tools = [_described(tool) for tool in (WEATHER, PING, WRITE)]
+    variables = {
+        **dict.fromkeys(("bos_token", "eos_token", "pad_token", "unk_token"), ""),
+        **dict.fromkeys(("thinking", "enable_thinking"), thinking),
+        "reasoning_effort": "high" if thinking else "no_think",
+        "functions": json.dumps(tools),
+        "datetime": "2026-01-02",
+    }
+    return template.render(messages=messages, tools=tools, add_generation_prompt=generation, **variables)
 
 
-def written(path: Path, name: str, scene: tuple[str, list[tuple[str, dict[str, Any]]]]) -> tuple[str, str]:
-    """What the model would have written in a scene, and the prefill before it."""
-    template = compiled(path)
-    it = dialect(name)
-    before, said = scene
-    errors = []
-    for as_text in (False, True):
+def _described(tool: ToolSpec) -> dict[str, Any]:
+    """A tool whose parameters have descriptions, which a few templates need."""
+    properties = {name: {**body, "description": name} for name, body in tool.parameters["properties"].items()}
+    return schema_of(ToolSpec(tool.name, tool.description, {**tool.parameters, "properties": properties}))
+
+
+# ── what a template writes of a scene ─────────────────────────────────────────────────────────────
+
+
+def written(template: jinja2.Template, it: Dialect, scene: Scene) -> Written:
+    """What the model would have written, in the first of several renderings that loses least."""
+    best: Written | None = None
+    problem: Exception = NotWrittenError("drops calls beside text" if scene.text else "drops calls")
+    for assistant in messages(it, scene):
+        try:
+            prefill, text, end = turn_of(template, assistant, scene)
+        except TROUBLE as trouble:
+            problem = trouble
+            continue
+        calls = [call for call in scene.calls if call[0] in text]
+        lost = tuple(losses(scene, calls, prefill + text))
+        if calls and (best is None or len(lost) < len(best.lost)):
+            best = Written(prefill, text, end, calls, lost)
+    if best is None:
+        raise NotWrittenError from problem
+    return best
+
+
+def messages(it: Dialect, scene: Scene) -> Iterator[dict[str, Any]]:
+    """The model's turn in the shapes that templates expect: arguments as values or as text, reasoning here or there."""
+    contents: list[Any] = [scene.text] if scene.text else [None, ""]
+    thought: dict[str, Any] = {}
+    if scene.reasoning:
+        thought = dict.fromkeys(("reasoning_content", "reasoning", "thinking"), scene.reasoning)
+        contents.append([{"type": "thinking", "thinking": scene.reasoning}])
+        contents += [think.open + scene.reasoning + think.close for think in it.thinks[:1]]
+    for content, as_text in product(contents, (False, True)):
         calls = [
             {
                 "id": it.make_id(tool, at),
                 "type": "function",
                 "function": {"name": tool, "arguments": json.dumps(given, ensure_ascii=False) if as_text else given},
             }
-            for at, (tool, given) in enumerate(said)
+            for at, (tool, given) in enumerate(scene.calls)
         ]
-        user = {"role": "user", "content": "Hello"}
-        assistant = {"role": "assistant", "content": before, "tool_calls": calls}
-        try:
-            plain = _render(template, [user], generation=False)
-            prompt = _render(template, [user], generation=True)
-            full = _render(template, [user, assistant], generation=False)
-        except (jinja2.TemplateError, TypeError, ValueError, KeyError) as problem:
-            errors.append(str(problem))
-            continue
-        if _quoted(said[0][0]) not in full[len(plain) :] and said[0][0] not in full[len(plain) :]:
-            errors.append("the call is not rendered")
-            continue
-        if full.startswith(prompt):
-            return full[len(prompt) :], prompt[len(plain) :] if prompt.startswith(plain) else prompt[-60:]
-        # The generation prompt opens something that the history does not show (thinking, mostly).
-        common = _common(prompt, full)
-        return full[common:], prompt[len(plain) : common] if common > len(plain) else ""
-    raise NotRenderedError(errors[-1])
+        yield {"role": "assistant", "content": content, "tool_calls": calls} | ({} if content else thought)
 
 
-def _quoted(name: str) -> str:
-    return f'"{name}"'
+def turn_of(template: jinja2.Template, assistant: dict[str, Any], scene: Scene) -> tuple[str, str, str]:
+    """The prefill, what the model writes after it, and the end-of-turn token after that."""
+    user = {"role": "user", "content": ASKED}
+    answer = {"role": "assistant", "content": ANSWERED}
+    thinking = bool(scene.reasoning)
+    plain = render(template, [user], thinking=thinking)
+    prompt = render(template, [user], thinking=thinking, generation=True)
+    full = render(template, [user, assistant], thinking=thinking)
+    end = render(template, [user, answer], thinking=thinking).rpartition(ANSWERED)[2].strip()
+    standing = full[len(full) - _shared(plain[::-1], full[::-1]) :]
+    if len(standing) > STANDING:
+        full = full.removesuffix(standing)
+        if not full.startswith(plain):
+            prompt = plain.removesuffix(standing) + prompt.removeprefix(plain)
+    begin = prompt.rindex(ASKED) + len(ASKED)
+    common = _shared(prompt, full)
+    if common == len(prompt):
+        return prompt[begin:], full[common:], end
+    if thinking and scene.reasoning in full:
+        # The prompt opens the reasoning in words that the history does not repeat.
+        return prompt[begin:], full[full.rindex(scene.reasoning) :], end
+    # The prompt closes reasoning that the history does not show. Not in the middle of a marker that both begin alike.
+    common = max(prompt.rfind(last, 0, common) + 1 for last in ">\n]")
+    return prompt[begin:common], full[common:], end
 
 
-def _common(one: str, other: str) -> int:
-    at = 0
-    while at < min(len(one), len(other)) and one[at] == other[at]:
-        at += 1
-    return at
+def _shared(one: str, other: str) -> int:
+    """How many characters two texts begin alike with."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
-def _render(template: jinja2.Template, messages: list[dict[str, Any]], *, generation: bool) -> str:
-    return template.render(
-        messages=messages,
-        tools=[schema_of(tool) for tool in TOOLS],
-        add_generation_prompt=generation,
-        bos_token="",
-        eos_token="",
-        pad_token="",
-        unk_token="",
-        enable_thinking=False,
-        thinking=False,
-    )
+def losses(scene: Scene, calls: list[tuple[str, dict[str, Any]]], text: str) -> Iterator[str]:
+    """What a template left out of a scene or changed."""
+    if len(calls) < len(scene.calls):
+        yield "writes the first call of a turn only"
+    if "None" in text or any(given and str(given) in text for _, given in calls):
+        yield "writes values as Python"
+    if scene.text not in text:
+        yield DROPS_TEXT
+    if scene.reasoning not in text or CHUNK.search(text):
+        yield DROPS_REASONING
 
 
-def judged(path: Path, name: str) -> list[tuple[str, str, str]]:
-    """For each scene: its name, `ok` or what was wrong, and what the model wrote."""
-    results = []
-    for label, scene in SCENES.items():
-        try:
-            text, prefill = written(path, name, scene)
-        except NotRenderedError as problem:
-            results.append((label, f"not rendered: {problem}", ""))
-            continue
-        wanted = [(tool, given) for tool, given in scene[1]]
-        verdict = "ok"
-        for size in (1, 3, 7, len(text) or 1):
-            turn = collect(drive(dialect(name), pieces(text, size), prefill=prefill))
-            got = [(call.name, json.loads(call.arguments) if call.complete else None) for call in turn.tool_calls]
-            if got != wanted:
-                verdict = f"read {got}"
-            elif scene[0] and scene[0] not in turn.text:
-                verdict = f"text {turn.text!r}"
-        results.append((label, verdict, f"{prefill!r} + {text!r}"))
-    return results
+# ── judging ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def judged(name: str, source: str) -> dict[str, Verdict]:
+    """What comes of every scene with one template."""
+    if "tool_calls" not in source:
+        return {}
+    it = family(name)
+    if it is None:
+        return dict.fromkeys(SCENES, Verdict(False, "no dialect goes by this name"))
+    try:
+        template = compiled(source)
+    except jinja2.TemplateError as problem:
+        return dict.fromkeys(SCENES, Verdict(False, f"the template does not compile: {problem}"))
+    return {label: _read(template, it, scene, LOSSY.get((name, label), "")) for label, scene in SCENES.items()}
+
+
+def family(name: str) -> Dialect | None:
+    """The dialect of a template's models, found by their name as anybody's would be."""
+    return dialect(NAMES[name]) if name in NAMES else for_model(name)
+
+
+def _read(template: jinja2.Template, it: Dialect, scene: Scene, lossy: str) -> Verdict:
+    """Whether the dialect reads what the template wrote of a scene, at any size of piece."""
+    try:
+        prefill, text, end, wanted, lost = written(template, it, scene)
+    except NotWrittenError as failure:
+        problem = failure.__cause__
+        if isinstance(problem, RefusedError):
+            return Verdict(True, f"refuses: {problem}")
+        return Verdict(isinstance(problem, NotWrittenError) and bool(scene.text), f"{problem}")
+    shown = f"{prefill!r} + {text!r}"
+    for size in SIZES:
+        turn = collect(drive(it, pieces(text, size), prefill=prefill))
+        got = [(call.name, json.loads(call.arguments) if call.complete else None) for call in turn.tool_calls]
+        if got != wanted:
+            return Verdict(False, f"read {got}", shown)
+        said = turn.text.strip().removesuffix(end).strip(), turn.reasoning.strip()
+        expected = scene.text * (DROPS_TEXT not in lost), scene.reasoning * (DROPS_REASONING not in lost)
+        if said != expected and not lossy:
+            return Verdict(False, f"text and reasoning {said}", shown)
+    return Verdict(True, ", ".join(filter(None, (lossy, *lost))), shown)
+
+
+# ── the table ────────────────────────────────────────────────────────────────────────────────────
+
+INTRODUCTION = """# Chat templates of real models
+
+Written by `make templates`. The {total} chat templates inside the source archive of PyPI's `llama-cpp-python` render
+turns whose calls are known. The dialect that goes by the template's name reads the model's part back, after the prefill
+that the prompt ends with, in pieces of {sizes} and all characters.
+
+{read} turns came back whole: names, values, text and reasoning. Of {lossy} more the template itself left something out
+or refused them; what it did write was read. {none} templates write no calls at all.
+
+✓ read back whole · ~ read back as far as the template wrote it · ✗ wrong
+"""
+
+
+def row(name: str, source: str, verdicts: dict[str, Verdict]) -> str:
+    """A template's line in the table."""
+    it = family(name) if verdicts else None
+    why = "; ".join(f"{label}: {one.note}" for label, one in verdicts.items() if one.note)
+    if not verdicts:
+        why = "lists the tools, leaves calls to the text of the turn" if "tools" in source else "knows no tools"
+    marks = [("~" if one.note else "✓") if one.good else "✗" for one in verdicts.values()] or [""] * len(SCENES)
+    return f"| {name} | {f'`{it.name}`' if it else ''} | {' | '.join(marks)} | {why.replace('|', '&#124;')} |"
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--show", metavar="NAME", help="print what these templates write")
-    arguments = parser.parse_args()
-    wrong = read = 0
-    apart: list[str] = []
+    parser.add_argument("--show", metavar="NAME", help="only these templates, with the text that they write")
+    show = parser.parse_args().show
+    rows = [
+        f"| template | dialect | {' | '.join(SCENES)} | what the template does |",
+        "| --- " * (len(SCENES) + 3) + "|",
+    ]
+    tally: Counter[str] = Counter()
     for path in templates():
-        family = next((entry for entry in FAMILIES if fnmatchcase(path.stem, entry[0].removesuffix(".jinja"))), None)
-        if arguments.show and arguments.show not in path.stem:
+        if show and show not in path.stem:
             continue
-        if family is None or family[1] is None:
-            apart.append(f"{path.stem}: {family[2] if family else 'no family is known'}")
-            wrong += family is None
-            continue
-        results = judged(path, family[1])
-        bad = [f"{label}: {verdict}" for label, verdict, _ in results if verdict != "ok"]
-        excused = [one for one in bad if (path.stem, one.split(":")[0]) in LOSSY]
-        apart += [f"{path.stem}: {LOSSY[path.stem, one.split(':')[0]]} ({one})" for one in excused]
-        wrong += len(bad) - len(excused)
-        read += len(results) - len(bad)
-        print(
-            f"{'ok ' if len(bad) == len(excused) else 'BAD'} {path.stem:58} {family[1]:14} {len(results) - len(bad)}/{len(results)}"
-        )
-        for one in bad:
-            if one not in excused:
-                print(f"      {one}")
-        if arguments.show:
-            for label, _, text in results:
-                print(f"      {label}: {text}")
-    print(f"\n{read} scenes read back, {wrong} wrong. Not judged, with the reason:")
-    for line in apart:
-        print(f"  {line}")
-    return 1 if wrong else 0
-
-
-# Scenes that a template itself loses something of: (template, scene) -> why.
-LOSSY: dict[tuple[str, str], str] = {
-    ("openai-gpt-oss-120b", "text and a call"): "the template writes text before a call as reasoning",
-    ("openai-gpt-oss-120b", "two calls"): "the template writes one call of a turn",
-    ("muse-glimmer", "text and a call"): "the template drops text before a call",
-}
+        source = path.read_text(encoding="utf-8")
+        verdicts = judged(path.stem, source)
+        rows.append(row(path.stem, source, verdicts))
+        tally["total"] += 1
+        tally["none"] += not verdicts
+        for label, verdict in verdicts.items():
+            tally["wrong" if not verdict.good else "lossy" if verdict.note else "read"] += 1
+            if show or not verdict.good:
+                print(f"{path.stem}, {label}: {verdict.note or 'ok'}\n    {verdict.shown}")
+    if not show:
+        numbers = {"sizes": ", ".join(map(str, SIZES[:-1])), **dict.fromkeys(("lossy", "none"), 0), **tally}
+        PAGE.write_text(INTRODUCTION.format(**numbers) + "\n" + "\n".join(rows) + "\n", encoding="utf-8")
+    print(f"{tally['total']} templates, {tally['none']} of them without calls; turns: {tally['read']} read back whole,")
+    print(f"{tally['lossy']} read as far as the template wrote them, {tally['wrong']} wrong")
+    return 1 if tally["wrong"] else 0
 
 
 if __name__ == "__main__":
