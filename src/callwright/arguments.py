@@ -116,6 +116,11 @@ class Arguments:
         """Whether the tool declares a parameter of that name and it has not come yet."""
         return key in self.call.schema.properties and key not in self._given
 
+    @property
+    def are_all(self) -> bool:
+        """Whether every parameter that the tool declares has come, and no other: none can be missing."""
+        return self._given == self.call.schema.properties.keys()
+
     def begin_string(self, key: str) -> None:
         """Write a member's key and the opening quote of its value."""
         self._member(key, '"')

@@ -283,6 +283,7 @@ def test_a_wrong_tool_is_the_requests_fault(tool: Any) -> None:
 
 def test_a_toolbox_knows_its_tools() -> None:
     box = Toolbox([ToolSpec("f"), ToolSpec("g")])
+    assert [tool.name for tool in box] == ["f", "g"]
     assert (len(box), box.names, "f" in box, "x" in box) == (2, ("f", "g"), True, False)
     assert box.get("x") is None
     found = box.get("g")

@@ -29,7 +29,7 @@ from callwright.dialects import (
     xtml,
     yaml_xml,
 )
-from callwright.dialects.auto import Auto
+from callwright.dialects.auto import ENDINGS, Auto
 from callwright.dialects.base import Dialect
 from callwright.errors import MisuseError
 
@@ -78,6 +78,7 @@ REGISTRY: Mapping[str, Dialect] = MappingProxyType(
                 models="any model whose dialect is not known",
                 source="the table of dialects itself",
                 members=_MEMBERS,
+                framing=ENDINGS,
                 thinks=tuple(dict.fromkeys(think for one in _MEMBERS for think in one.thinks if _is_tag(think.open))),
                 text_tags=True,
             ),

@@ -20,8 +20,8 @@ from typing import ClassVar
 
 from callwright.arguments import Arguments
 from callwright.dialects.base import Dialect, open_call
-from callwright.dialects.message_header import ANALYSIS, Header
-from callwright.dialects.messages import MESSAGE, START, Framed
+from callwright.dialects.message_header import ANALYSIS, MESSAGE, START, Header
+from callwright.dialects.messages import Framed
 from callwright.dialects.named_parameters import NamedParameters, read_name
 from callwright.model import ToolCall
 from callwright.text.source import Reading, Source, marks

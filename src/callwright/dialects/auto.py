@@ -22,10 +22,11 @@ from callwright.dialects.base import FENCE, Dialect
 from callwright.dialects.lines import copy_rest, names_tool_first
 from callwright.model import ToolCall
 from callwright.schema import Toolbox
+from callwright.text.ahead import Ahead
 from callwright.text.source import Held, Marks, Reading, Source, marks
 from callwright.turn import Turn, collect
 
-__all__ = ["Auto"]
+__all__ = ["ENDINGS", "Auto"]
 
 _TOKEN = ("<|", "<｜", "]<]", ">>>")
 """How markers begin that no prose begins with."""
@@ -33,6 +34,11 @@ _PLACED = ("\n", "`", ">>>")
 """How openers begin that count only in their place: where a line, a fence or the output begins."""
 _PREFERRED = {"<function=": "qwen3_coder", "<|python_tag|>": "python_tag"}
 """Openers that several families share and that one of them reads for all."""
+ENDINGS = (
+    *("<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|eot|>", "<|eom|>", "<|end|>", "<|return|>", "<|end_of_msg|>"),
+    *("<|endoftext|>", "<|end_of_text|>", "<｜end▁of▁sentence｜>", "</s>", "<end_of_turn>", "<turn|>", "<seed:eos>"),
+)
+"""Tokens that end a turn in one family or another."""
 _BARE = ("{", "[")
 _BARE_LINES = ("\n{", "\n[")
 _LINE_FENCE = f"\n{FENCE}"
@@ -45,6 +51,9 @@ _REMEMBERED = 200
 _PYTHON_CALL = re.compile(r"\s*\[\s*([\w.]+)\s*\(").match
 _MUSE = re.compile(
     r"\s*(?:<\|start\|>assistant)?\s*to=(?:(?:self|user)<\|message\|>|[^<\s]+<\|message\|>\s*<atem:)"
+).match
+_ADDRESSED = re.compile(
+    r"\s*(?:<\|start\|>assistant)?\s*to=[^<\s]+\s*<\|(?:channel\|>|constrain\|>|message\|>\s*\{)"
 ).match
 _LONGEST_HEADER = 300
 
@@ -130,14 +139,25 @@ class Auto(Dialect):
             else:
                 yield from self.attempt(source, turn, marker, tail.text)
 
+    def _drop(self, source: Source, turn: Turn, marker: str) -> Reading[None]:
+        """A token that ends turns counts only where this one ends."""
+        if marker in self.framing and (yield from Ahead(source).space()):
+            turn.text(marker)
+        else:
+            yield from super()._drop(source, turn, marker)
+
     def _owner(self, source: Source) -> Reading[Dialect | None]:
         """The one family that begins an output like this, if there is one."""
         if (yield from source.looking_at(marks("<|start|>", "to="))):
-            # Muse frames messages as Harmony does, up to the header's end.
-            while not (source.closed or _MUSE(source.text) or len(source.text) > _LONGEST_HEADER):
+            # Muse frames messages as Harmony does, but has no channels.
+            while not (_MUSE(source.text) or _ADDRESSED(source.text)):
+                if source.closed or len(source.text) > _LONGEST_HEADER:
+                    break
                 yield
             if _MUSE(source.text):
                 return self._named("atem")
+            if _ADDRESSED(source.text):
+                return self._named("harmony")
         return self._sole.get((yield from source.looking_at(marks(*self._sole))))
 
     def read_calls(self, source: Source, turn: Turn, opener: str) -> Reading[str]:

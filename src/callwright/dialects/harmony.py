@@ -19,8 +19,8 @@ from typing import ClassVar
 from callwright.arguments import Arguments, read_object
 from callwright.dialects.base import Dialect, open_call
 from callwright.dialects.call_object import read_held
-from callwright.dialects.message_header import ANALYSIS, CHANNEL, CHANNELS, CONSTRAIN, Header
-from callwright.dialects.messages import MESSAGE, START, Framed
+from callwright.dialects.message_header import ANALYSIS, CHANNEL, CHANNELS, CONSTRAIN, MESSAGE, START, Header
+from callwright.dialects.messages import Framed
 from callwright.dialects.named_parameters import NamedParameters
 from callwright.dialects.typescript import namespace
 from callwright.model import ToolCall, ToolSpec
@@ -37,7 +37,7 @@ RETURN = "<|return|>"
 
 _SPACE_OF_NAMES = re.compile(r"^(?:functions?|tools?)[.:/]")
 _GLUED = re.compile(rf"(?:json|code|xml|{'|'.join(CHANNELS)})$")
-_PARAMETERS = NamedParameters("rfl:", (CALL, END, RETURN, START), inset="\n")
+_PARAMETERS = NamedParameters("rfl:", (CALL, END, RETURN, START), (MESSAGE, START), (CALL,), inset="\n")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +80,7 @@ class Harmony(Framed):
         if not char or follows:
             arguments = self._open(source, turn, header)
             whole = yield from _PARAMETERS.read(source, arguments)
-            if whole and (yield from source.looking_at(self._bodies)):
+            if whole and ((yield from source.looking_at(self._bodies)) or arguments.are_all):
                 arguments.close()
             else:
                 arguments.call.cut()

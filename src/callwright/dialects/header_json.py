@@ -17,8 +17,9 @@ from functools import cached_property
 
 from callwright.arguments import Arguments, read_object
 from callwright.dialects.base import Dialect, Think, open_call
+from callwright.dialects.call_object import read_held
 from callwright.model import ToolCall
-from callwright.text.json_stream import Note, copy_value
+from callwright.text.json_stream import Note, copy_value, take_string
 from callwright.text.source import Marks, Reading, Source, marks
 from callwright.turn import Turn
 
@@ -36,6 +37,10 @@ class Head:
     name: str = ""
     id: str = ""
     mended: str = ""
+
+    @property
+    def notes(self) -> dict[str, str]:
+        return {"mended_header": self.mended} if self.mended else {}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,9 +109,11 @@ class HeaderJson(Dialect):
         if words.get("arguments", "null") != "null":
             problem = "no JSON object follows"
         elif not turn.accepts(head.name):
-            problem = f"unknown tool {head.name!r}"
+            problem = yield from self.read_nameless(source, turn, head)
         elif char == "{":
             yield from self.read_arguments(source, turn, head)
+        elif char == '"':
+            problem = yield from self._read_string(source, turn, head, sure=announced == "arguments")
         else:
             problem = yield from self._read_nothing(source, turn, head, sure=announced == "arguments")
         if not problem:
@@ -136,6 +143,11 @@ class HeaderJson(Dialect):
         """Which call a header means."""
         return Head(name, call_id)
 
+    def read_nameless(self, source: Source, turn: Turn, head: Head) -> Reading[str]:
+        """Read a call whose header names no tool that is offered, where something else can tell the tool."""
+        yield from ()
+        return f"unknown tool {head.name!r}"
+
     def read_arguments(self, source: Source, turn: Turn, head: Head) -> Reading[None]:
         """Read the JSON object that stands here as a call. Broken JSON is skipped to the next marker."""
         arguments = _open(source, turn, head)
@@ -146,6 +158,16 @@ class HeaderJson(Dialect):
         source.position -= len(mark or "")
         if raw:
             turn.malformed(raw, "the JSON of the arguments is broken")
+
+    def _read_string(self, source: Source, turn: Turn, head: Head, *, sure: bool) -> Reading[str]:
+        """Arguments that are JSON text in a string."""
+        raw = yield from take_string(source)
+        if raw is not None:
+            return (yield from read_held(source, turn, head.name, raw, head.id, head.notes))
+        if not sure:
+            return "the JSON breaks off"
+        _open(source, turn, head).call.cut()
+        return ""
 
     def _read_nothing(self, source: Source, turn: Turn, head: Head, *, sure: bool) -> Reading[str]:
         """A header without an object: a call without arguments if it is closed, a cut one if it is surely a call."""
@@ -212,8 +234,8 @@ class HeaderJson(Dialect):
 
 def _open(source: Source, turn: Turn, head: Head) -> Arguments:
     arguments = open_call(source, turn, head.name, head.id)
-    if head.mended:
-        arguments.call.note("mended_header", head.mended)
+    for kind, detail in head.notes.items():
+        arguments.call.note(kind, detail)
     return arguments
 
 

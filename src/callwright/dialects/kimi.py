@@ -14,8 +14,13 @@ from collections.abc import Sequence
 import msgspec
 
 from callwright.dialects.base import THINK, Dialect, Think
+from callwright.dialects.call_object import read_held
 from callwright.dialects.header_json import Head, HeaderJson
 from callwright.model import ToolCall
+from callwright.schema import Toolbox
+from callwright.text.json_stream import take_value
+from callwright.text.repair import parse_json, repair_json
+from callwright.text.source import Reading, Source
 from callwright.turn import Turn
 
 __all__ = ["DIALECTS", "Kimi"]
@@ -36,20 +41,34 @@ class Kimi(HeaderJson):
         header, name = name, name.removeprefix("functions.")
         odd = f"{header!r} is not of the form functions.NAME:COUNTER"
         if _NAMELESS(name) and name not in turn.tools:
-            return self._only(header, name.strip(":"), turn)
+            return self._only(header, turn)
         if counted := _COUNTED(name):
             return Head(counted[1], header, odd if name == header else "")
         if (cleaned := _CLEANED(header)) and not turn.accepts(name):
             return Head(cleaned[1], header, odd)
         return Head(name, header, odd)
 
-    def _only(self, header: str, counter: str, turn: Turn) -> Head:
-        """A header that names no tool can only mean the tool that is offered alone."""
+    def _only(self, header: str, turn: Turn) -> Head:
+        """A header that names no tool means the tool that is offered alone."""
         if len(turn.tools) != 1:
-            return Head()
+            return Head("", header)
         name = turn.tools.names[0]
-        call_id = self.make_id(name, int(counter)) if counter.isdecimal() else header
-        return Head(name, call_id, f"{header!r} names no tool; only {name!r} is offered")
+        return Head(name, self._id(name, header), f"{header!r} names no tool; only {name!r} is offered")
+
+    def _id(self, name: str, header: str) -> str:
+        counter = header.removeprefix("functions.").strip(":")
+        return self.make_id(name, int(counter)) if counter.isdecimal() else header
+
+    def read_nameless(self, source: Source, turn: Turn, head: Head) -> Reading[str]:
+        """Of several tools, a header that names none means the only one that takes arguments of these names."""
+        raw = ""
+        if head.id and not head.name and (yield from source.peek()) == "{":
+            raw = (yield from take_value(source, _ignore)) or ""
+        name = _fitting(turn.tools, raw)
+        if not name:
+            return (yield from super().read_nameless(source, turn, head))
+        notes = {"mended_header": f"{head.id!r} names no tool; only {name!r} takes these arguments"}
+        return (yield from read_held(source, turn, name, raw, self._id(name, head.id), notes))
 
     def render_call(self, *calls: ToolCall) -> str:
         """Ids of other forms are replaced: a call is named by its id alone."""
@@ -61,6 +80,21 @@ class Kimi(HeaderJson):
                 for index, call in enumerate(calls)
             )
         )
+
+
+def _fitting(tools: Toolbox, raw: str) -> str:
+    """The one tool that declares all the names in this object and requires no other."""
+    mended = repair_json(raw)
+    value = parse_json(mended.text) if mended else None
+    if not value or not isinstance(value, dict):
+        return ""
+    schemas = ((tool.name, tool.schema) for tool in tools)
+    fits = [name for name, schema in schemas if set(schema.required) <= value.keys() <= schema.properties.keys()]
+    return fits[0] if len(fits) == 1 else ""
+
+
+def _ignore(kind: str, detail: str) -> None:
+    """Mended again when the call is read."""
 
 
 KIMI_K2 = Kimi(

@@ -12,17 +12,20 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
-__all__ = ["ANALYSIS", "CHANNEL", "CHANNELS", "CONSTRAIN", "TO", "Header", "is_glued"]
+__all__ = ["ANALYSIS", "CHANNEL", "CHANNELS", "CONSTRAIN", "MESSAGE", "START", "TO", "Header", "is_glued"]
 
 CHANNEL = "<|channel|>"
 CONSTRAIN = "<|constrain|>"
 TO = "to="
+START = "<|start|>"
+MESSAGE = "<|message|>"
 ASSISTANT = "assistant"
 ANALYSIS = "analysis"
 CHANNELS = (ANALYSIS, "commentary", "final")
 TYPES = frozenset({"json", "code", "xml", "text", "python"})
 FOREIGN = frozenset({"system", "developer", "user", "tool"})
 
+_MARKERS = (START, CHANNEL, CONSTRAIN, MESSAGE)
 _NO_NAME = re.compile(r"[^\w./:-]")
 _AFTER_MARKER = frozenset("*#{[")
 _JUNK = re.compile(rf"(?:[^\w\s]|{'|'.join(CHANNELS)})*").fullmatch
@@ -110,8 +113,8 @@ class Header:
 
     @property
     def partial(self) -> bool:
-        """Whether the loose words may be the beginning of a word that belongs into a header."""
-        return any(word.startswith(self.loose) for word in (*self._channels, ASSISTANT, TO, *TYPES))
+        """Whether the loose words may be the beginning of a word or a marker that belongs into a header."""
+        return any(word.startswith(self.loose) for word in (*self._channels, ASSISTANT, TO, *TYPES, *_MARKERS))
 
     @property
     def empty(self) -> bool:
@@ -122,9 +125,9 @@ class Header:
     def _role_word(self, word: str) -> None:
         self.role = ASSISTANT
         rest = word.removeprefix(ASSISTANT)
-        self.glued = rest != word
         if not rest:
             return
+        self.glued = rest != word
         if self.glued and rest.startswith(TO):
             self._address(rest.removeprefix(TO))
         elif self._begins_channel(rest):

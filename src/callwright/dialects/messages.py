@@ -17,15 +17,24 @@ from types import MappingProxyType
 from typing import ClassVar
 
 from callwright.dialects.base import Dialect, Think
-from callwright.dialects.message_header import ANALYSIS, ASSISTANT, CHANNEL, CONSTRAIN, FOREIGN, TO, Header, is_glued
+from callwright.dialects.message_header import (
+    ANALYSIS,
+    ASSISTANT,
+    CHANNEL,
+    CONSTRAIN,
+    FOREIGN,
+    MESSAGE,
+    START,
+    TO,
+    Header,
+    is_glued,
+)
 from callwright.text.json_stream import copy_value
 from callwright.text.source import Emit, Reading, Source, marks
 from callwright.turn import Turn
 
-__all__ = ["MESSAGE", "START", "Framed", "Messages"]
+__all__ = ["Framed", "Messages"]
 
-START = "<|start|>"
-MESSAGE = "<|message|>"
 END_OF_TEXT = "<|endoftext|>"
 
 _SPACES = (" ", "\n", "\t", "\r")

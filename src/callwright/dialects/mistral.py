@@ -23,13 +23,14 @@ class Mistral(HeaderJson):
     """Also reads the JSON array that Mistral's models wrote after the same marker before v11."""
 
     def read_calls(self, source: Source, turn: Turn, opener: str) -> Reading[str]:
-        if (yield from source.skip_space()) not in ("[", "{"):
-            return (yield from super().read_calls(source, turn, opener))
-        problem = yield from read_calls(source, turn)
-        if not problem:
+        in_json = (yield from source.skip_space()) in ("[", "{")
+        problem = yield from (read_calls(source, turn) if in_json else super().read_calls(source, turn, opener))
+        if problem:
+            return problem
+        if in_json:
             turn.note("array_form", "the calls stood in JSON, as Mistral's models wrote them before v11")
-            yield from self.skip(source, marks("[/TOOL_CALLS]"))
-        return problem
+        yield from self.skip(source, marks("[/TOOL_CALLS]"))
+        return ""
 
 
 MISTRAL = Mistral(

@@ -26,12 +26,14 @@ _TO_CLOSE = re.compile(r"[^<>\n]*")
 class NamedParameters:
     """Parameter tags with this prefix.
 
-    `around` are the tags that may follow the last one, from the inside out; `begins` are those that begin a call.
+    `around` are the tags that may follow the last one, from the inside out; `begins` are those that begin a call,
+    `over` those that end one.
     """
 
     prefix: str
     around: tuple[str, ...]
     begins: tuple[str, ...] = ()
+    over: tuple[str, ...] = ()
     inset: str = ""
     """The newline that frames each value, if the family writes one."""
 
@@ -76,7 +78,7 @@ class NamedParameters:
 
     @cached_property
     def _value(self) -> RawValue:
-        return RawValue(self.close, self.around, (self.open,), self.inset, begins=self.begins)
+        return RawValue(self.close, self.around, (self.open,), self.inset, begins=self.begins, over=self.over)
 
     def render(self, arguments: str) -> list[str]:
         """A call's arguments, each between its tags."""

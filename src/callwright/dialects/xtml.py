@@ -58,6 +58,7 @@ def _escaped(text: str) -> str:
     return text.replace("&", "&amp;").replace('"', "&quot;")
 
 
+_MESSAGE = '<|open|>message role="assistant"<|sep|>'
 _CALL = ("<|open|>call", "<|close|>call<|sep|>")
 _ARGUMENT = ("<|open|>argument", "<|close|>argument<|sep|>")
 _TAGS = (*_pair("think"), *_pair("response"), *_pair("tools"), *_CALL, *_ARGUMENT, "<|close|>message<|sep|>")
@@ -67,7 +68,7 @@ KIMI_K3 = Xtml(
     models="Kimi-K3",
     source="chat template of moonshotai/Kimi-K3",
     thinks=(Think(*_pair("think")),),
-    framing=(*_pair("response"), "<|close|>message<|sep|>", "<|end_of_msg|>"),
+    framing=(*_pair("response"), _MESSAGE, "<|close|>message<|sep|>", "<|end_of_msg|>"),
     # The vocabulary has the four tokens; the tags are known by the one that they begin with.
     tokens=frozenset({"<|open|>", "<|sep|>", "<|close|>", "<|end_of_msg|>", *_TAGS}),
     spellings=(Spelling(_CALL, _ARGUMENT),),

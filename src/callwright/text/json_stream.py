@@ -12,9 +12,9 @@ import json
 import re
 from collections.abc import Callable
 
-from callwright.text.source import Emit, Held, Reading, Source
+from callwright.text.source import Emit, Held, Reading, Source, marks
 
-__all__ = ["Note", "copy_string", "copy_value", "escape", "take_key", "take_value"]
+__all__ = ["Note", "copy_string", "copy_value", "escape", "take_key", "take_string", "take_value"]
 
 Note = Callable[[str, str], object]
 """Called with the kind and the detail of a repair."""
@@ -24,6 +24,7 @@ _IN_STRING = re.compile(r'["\\\x00-\x1f]').search
 _ESCAPE = re.compile(r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})').match
 _OPEN_ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?\Z").match
 _AFTER_STRING = ",}]:"
+_QUOTE = marks('"')
 _BARE_KEY = re.compile(r"[\w$.-]*")
 _STRUCTURE = re.compile(r"""["'{}\[\],]""").search
 _IN_SINGLE_QUOTES = re.compile(r"['\\]").search
@@ -169,6 +170,22 @@ def take_value(source: Source, note: Note) -> Reading[str | None]:
     complete = yield from copy_value(source, held.add, note)
     text = held.text().strip()
     return text if complete and text else None
+
+
+def take_string(source: Source) -> Reading[str | None]:
+    """The text of the JSON string that begins here, quotes included, where every quote inside is escaped; None when
+    the text ended inside it. For strings that stand outside any JSON: nothing tells what may follow them."""
+    held = Held(source)
+    held.add((yield from source.peek()))
+    source.position += 1
+    escaped = True
+    while escaped:
+        piece, quote = yield from source.take_until(_QUOTE)
+        if quote is None:
+            return None
+        held.add(piece + quote)
+        escaped = (len(piece) - len(piece.rstrip("\\"))) % 2 == 1
+    return held.text()
 
 
 def take_key(source: Source, note: Note) -> Reading[str | None]:

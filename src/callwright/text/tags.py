@@ -30,8 +30,8 @@ class RawValue:
     `close` ends it, framed by `inset` (a newline for some families). `around` are the tags that close
     what encloses it, from the inside out. `opens` are those that open the next value; in an `inline`
     family they need no line of their own to end a value whose closing tag is missing. `begins` are
-    those that open a call. `loose` is its closing tag without the prefix that belongs there, for the
-    models that forget it.
+    those that open a call; `over` are those that end one, if not the outermost of `around` does. `loose`
+    is its closing tag without the prefix that belongs there, for the models that forget it.
     """
 
     close: str
@@ -40,6 +40,7 @@ class RawValue:
     inset: str = ""
     inline: bool = False
     begins: tuple[str, ...] = ()
+    over: tuple[str, ...] = ()
     loose: str = ""
 
     def copy(self, source: Source, emit: Emit, expects: Callable[[str], bool] | None = None) -> Reading[str | None]:
@@ -62,7 +63,7 @@ class RawValue:
                     quoting = True
                 elif bare in self.opens and quoting:
                     nested = True
-                elif tag in self.around[-1:]:
+                elif tag in self._over:
                     # The call that the value quotes is over.
                     quoting = nested = False
                 elif not source.is_literal(bare, end - len(bare)) and (
@@ -85,7 +86,11 @@ class RawValue:
         implied = (f"\n{tag}" for tag in (*self.around[:1], *self.opens))
         opens = self.opens if self.inline or self.begins else ()
         own = (self.close, self.inset + self.close, self.loose or self.close)
-        return marks(*own, *implied, *opens, *self.begins, *(self.around[-1:] if self.begins else ()))
+        return marks(*own, *implied, *opens, *self.begins, *(self._over if self.begins else ()))
+
+    @property
+    def _over(self) -> tuple[str, ...]:
+        return self.over or self.around[-1:]
 
     def _is_own(self, tag: str) -> bool:
         return tag.endswith(self.close) or tag == self.loose
@@ -120,6 +125,7 @@ class RawValue:
         """Whether the tags from `ahead` on continue the structure outward from `level`."""
         outermost = len(self.around)
         first = True
+        before = ""
         while True:
             at = yield from self._look(source, ahead)
             end = self._structure.at(source.text, at)
@@ -131,10 +137,12 @@ class RawValue:
                 # Another call, text, or the end: fine after the outermost tag, or where nothing comes at all.
                 if at == len(source.text):
                     return True
-                return (not first or level == outermost) and (bool(tag) or not nested)
+                begun = bool(tag) or before in self.begins
+                return (not first or level == outermost) and (begun or not nested)
             if self._chain[tag] <= level:
                 return False
             level = self._chain[tag]
+            before = tag
             first = False
 
     def _look(self, source: Source, ahead: int) -> Reading[int]:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from callwright.text.json_stream import copy_string, copy_value, escape, take_key, take_value
+from callwright.text.json_stream import copy_string, copy_value, escape, take_key, take_string, take_value
 from callwright.text.source import Source
 from tests.unit.text.test_source import drive, rest
 
@@ -127,6 +127,25 @@ def test_valid_json_is_never_changed(value: Any) -> None:
         notes: list[str] = []
         taken, _ = drive(lambda s, notes=notes: take_value(s, lambda k, d: notes.append(k)), chunks)
         assert (taken, notes) == (text, [])
+
+
+@pytest.mark.parametrize(
+    ("text", "taken", "left"),
+    [
+        ('"a"b', '"a"', "b"),
+        ('""', '""', ""),
+        (r'"a\"b\\"<end>', r'"a\"b\\"', "<end>"),
+        (r'"\\\""', r'"\\\""', ""),
+        ('"{\n}" x', '"{\n}"', " x"),
+        ('"a', None, ""),
+        (r'"a\"', None, ""),
+    ],
+)
+def test_a_string_outside_json_ends_at_the_first_quote_that_is_not_escaped(
+    text: str, taken: str | None, left: str
+) -> None:
+    assert all(drive(take_string, chunks)[0] == taken for chunks in cuts(text))
+    assert rest(drive(take_string, [text])[1]) == left
 
 
 def test_take_value_trims_and_refuses_nothing_and_the_unfinished() -> None:
