@@ -132,6 +132,10 @@ class Schema:
             return self._below(self.body["items"])
         return next((branch.items for branch in self.branches if "array" in branch.types), ANYTHING)
 
+    def allows(self, text: str) -> bool:
+        """Whether a value, as JSON text, is of one of the types allowed."""
+        return _allows(self.types, parse_json(text))
+
     @cached_property
     def is_string(self) -> bool:
         """Whether a value can only be a string: it may stream while it is written."""
@@ -206,9 +210,9 @@ def from_text(raw: str, schema: Schema) -> tuple[str, tuple[Repair, ...]]:
         if not isinstance(choice, str) and text in (json.dumps(choice), str(choice)):
             return json.dumps(choice), ()
     literal = python_literal(text) if text else None
-    if literal is not None and _fits(literal, types):
+    if literal is not None and schema.allows(literal):
         return _settled(literal, schema)
-    if types and types <= {"object", "array"} and (mended := repair_json(text)) and _fits(mended.text, types):
+    if types and types <= {"object", "array"} and (mended := repair_json(text)) and schema.allows(mended.text):
         value, repairs = _settled(mended.text, schema)
         return value, mended.repairs + repairs
     if literal is not None and "string" not in types:
@@ -228,10 +232,6 @@ def _settled(text: str, schema: Schema) -> tuple[str, tuple[Repair, ...]]:
 
 def _quoted(text: str) -> str:
     return f'"{escape(text)}"'
-
-
-def _fits(text: str, types: frozenset[str]) -> bool:
-    return _allows(types, parse_json(text))
 
 
 def _type_of(value: Any) -> str:

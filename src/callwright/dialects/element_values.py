@@ -6,6 +6,7 @@
 
 Strings go out while they are written. Where the schema wants a list or an object, elements inside a
 value are its items or members, and so are several elements of one name; JSON text is taken as well.
+Elements that the tool does not declare are parameters too where whole ones stand between others.
 """
 
 from __future__ import annotations
@@ -31,17 +32,25 @@ _DEEPEST = 32
 class ElementArguments:
     """Reads one call's parameters, an element each.
 
-    `keys` are the parameters that count, all when None. `closes` are the tags that close what encloses them,
-    from the inside out. Every tag begins with `prefix`.
+    `keys` are the parameters that are declared; without any, every element is one. `closes` are the tags that
+    close what encloses them, from the inside out. Every tag begins with `prefix`. `framed`: a value that begins
+    with a newline stands on lines of its own, and the newlines around it are not part of it.
     """
 
     def __init__(
-        self, arguments: Arguments, keys: Iterable[str] | None, closes: tuple[str, ...], prefix: str = ""
+        self,
+        arguments: Arguments,
+        keys: Iterable[str],
+        closes: tuple[str, ...],
+        *,
+        prefix: str = "",
+        framed: bool = False,
     ) -> None:
         self._arguments = arguments
         self._prefix = prefix
-        self._keys = {} if keys is None else {f"{prefix}<{key}>": key for key in keys}
-        self._opens = (f"{prefix}<",) if keys is None else tuple(self._keys)
+        self._framed = framed
+        self._keys = {f"{prefix}<{key}>": key for key in keys}
+        self._opens = tuple(self._keys) or (f"{prefix}<",)
         self._closes = closes
         self._waiting: dict[str, list[str]] = {}
 
@@ -61,6 +70,8 @@ class ElementArguments:
                     self._arguments.call.note("missing_close", f"{self._closes[0]} was missing after a call")
                 self._end()
                 return True
+            if not tag:
+                yield from source.accept(marks("<"))
             source.position += len(tag)
             key = self._keys.get(tag) or (yield from _take_key(source))
             if not key or not (yield from self._read_value(source, key)):
@@ -79,21 +90,21 @@ class ElementArguments:
         self._arguments.close()
 
     def _read_value(self, source: Source, key: str) -> Reading[bool]:
-        if not self._prefix:
-            yield from source.skip_newlines(1)
+        framed = self._framed and (yield from source.peek()) == "\n"
+        source.position += framed
         if not _holds_elements(self._arguments.call.schema.member(key), untyped=bool(self._prefix)):
             parameter = self._arguments.parameter(key)
-            whole = yield from self._copy(source, key, parameter.write)
+            whole = yield from self._copy(source, key, parameter.write, framed=framed)
             if whole:
                 parameter.end()
             return whole
         # Another element of this name makes it a list, so the value waits for the end of the call.
         held = Held(source)
-        whole = yield from self._copy(source, key, held.add)
+        whole = yield from self._copy(source, key, held.add, framed=framed)
         self._waiting.setdefault(key, []).append(held.text())
         return whole
 
-    def _copy(self, source: Source, key: str, write: Emit) -> Reading[bool]:
+    def _copy(self, source: Source, key: str, write: Emit, *, framed: bool) -> Reading[bool]:
         """Copy a value up to its end; False when it has none that can be relied on."""
         close = f"</{key}>"
         quoted: list[str] = []
@@ -103,13 +114,13 @@ class ElementArguments:
             if piece.endswith(close):
                 quoted.append(piece)
 
-        end = _value(key, self._closes, self._opens, self._prefix)
+        end = _value(key, self._closes, self._opens, self._prefix, "\n" if framed else "")
         closed = yield from end.copy(source, emit, self._arguments.misses if self._prefix else None)
         if closed is None:
             return False
         if not closed.endswith(close):
             self._arguments.call.note("missing_close", f"{close} was missing after a value")
-            # A closing tag passed for text because an element that the tool does not declare came after it.
+            # A closing tag passed for text because something that is no parameter came after it.
             return not quoted
         if not closed.endswith(self._prefix + close):
             self._arguments.call.note("missing_prefix", f"{close} lacked {self._prefix}")
@@ -117,13 +128,13 @@ class ElementArguments:
 
 
 @lru_cache(maxsize=1024)
-def _value(key: str, closes: tuple[str, ...], opens: tuple[str, ...], prefix: str) -> RawValue:
+def _value(key: str, closes: tuple[str, ...], opens: tuple[str, ...], prefix: str, inset: str) -> RawValue:
     if prefix:
         # The prefix is a token of its own: a value quotes single tags at most, and what follows one tells.
         return RawValue(f"{prefix}</{key}>", closes, opens, loose=f"</{key}>")
     # The outermost twice: alone on a line it ends a value only where the text ends too.
     begins = (closes[-1].replace("</", "<"),)
-    return RawValue(f"</{key}>", (*closes, closes[-1]), opens, "\n", begins=begins)
+    return RawValue(f"</{key}>", (*closes, closes[-1]), opens, inset, begins=begins, others=True)
 
 
 def _take_key(source: Source) -> Reading[str]:
@@ -181,7 +192,7 @@ def _leaf(raw: str, schema: Schema, note: Note, *, is_array: bool) -> str:
     value, repairs = from_text(raw, schema)
     for repair in repairs:
         note(repair.kind, repair.detail)
-    if is_array and not value.startswith("["):
+    if is_array and not schema.allows(value):
         return f"[{from_text(raw, schema.items)[0]}]"
     return value
 

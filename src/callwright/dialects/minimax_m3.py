@@ -5,7 +5,8 @@
     §</tool_call>
 
 Lists are `<item>` elements, objects an element for each member, nulls are left out; types come from the
-schema alone. The prefix is sometimes forgotten before a closing tag or the outer opening one.
+schema alone. The prefix is sometimes forgotten before a closing tag or the outer opening one, and missing
+everywhere where a server leaves special tokens out.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ class MiniMaxM3(Dialect):
                 break
             problem = yield from self._read_call(source, turn)
             if problem:
-                yield from source.take_until(marks(_END_INVOKE))
+                yield from source.take_until(marks(_END_INVOKE, "</invoke>"))
                 turn.malformed(source.kept(), problem)
         return ""
 
@@ -84,7 +85,13 @@ class MiniMaxM3(Dialect):
         if not turn.accepts(name):
             return f"unknown tool {name!r}"
         arguments = open_call(source, turn, name)
-        if not (yield from ElementArguments(arguments, None, (_END_INVOKE, _CLOSE), _NS).read(source)):
+        bare = marks("</invoke>", "</tool_call>", *(f"<{key}>" for key in arguments.call.schema.properties))
+        if (yield from source.looking_at(bare)):
+            arguments.call.note("missing_prefix", f"the tags lacked {_NS}")
+            elements = ElementArguments(arguments, arguments.call.schema.properties, ("</invoke>", "</tool_call>"))
+        else:
+            elements = ElementArguments(arguments, (), (_END_INVOKE, _CLOSE), prefix=_NS)
+        if not (yield from elements.read(source)):
             arguments.call.cut()
         return ""
 

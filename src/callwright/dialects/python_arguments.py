@@ -22,8 +22,11 @@ __all__ = ["python_text", "read_arguments", "skip_arguments"]
 _PREFIX = re.compile(r"[rRbBuUfF]{0,2}")
 
 
-def read_arguments(source: Source, arguments: Arguments, ends: Ends) -> Reading[bool]:
-    """Read arguments up to their closing bracket, and end the call. False: the text ended first."""
+def read_arguments(source: Source, arguments: Arguments, ends: Ends, *, unescaped_lines: bool = False) -> Reading[bool]:
+    """Read arguments up to their closing bracket, and end the call. False: the text ended first.
+
+    `unescaped_lines`: in strings with raw newlines nothing is escaped.
+    """
     call = arguments.call
     empty = True
     while char := (yield from source.skip_space()):
@@ -43,13 +46,13 @@ def read_arguments(source: Source, arguments: Arguments, ends: Ends) -> Reading[
             yield from source.skip_space()
             yield from source.accept(marks(")"))
             return whole
-        if not (yield from _read_argument(source, arguments, ends)):
+        if not (yield from _read_argument(source, arguments, ends, unescaped_lines)):
             return False
         empty = False
     return False
 
 
-def _read_argument(source: Source, arguments: Arguments, ends: Ends) -> Reading[bool]:
+def _read_argument(source: Source, arguments: Arguments, ends: Ends, unescaped_lines: bool) -> Reading[bool]:
     call = arguments.call
     key, begun = yield from take_keyword(source, call.note)
     if not key:
@@ -57,7 +60,7 @@ def _read_argument(source: Source, arguments: Arguments, ends: Ends) -> Reading[
         call.note("positional_argument", f"a value without a keyword became {key!r}")
     begun += yield from source.take_while(_PREFIX, 2)
     if _PREFIX.fullmatch(begun) and (quote := (yield from PYTHON.open(source))):
-        quote = replace(quote, escapes="r" not in begun.lower())
+        quote = replace(quote, escapes="r" not in begun.lower(), unescaped_lines=unescaped_lines)
         return (yield from read_string(source, arguments, key, quote, ends.here))
     return (yield from read_value(source, arguments, key, PYTHON, begun))
 

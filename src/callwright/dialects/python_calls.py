@@ -15,15 +15,17 @@ from dataclasses import dataclass
 from callwright.dialects.base import Dialect, open_call
 from callwright.dialects.python_list import PythonCalls
 from callwright.model import ToolCall
+from callwright.schema import Toolbox
 from callwright.text.ahead import Ahead
 from callwright.text.python_stream import call_ahead
-from callwright.text.source import Marks, Reading, Source, marks
+from callwright.text.source import Emit, Marks, Reading, Source, marks
 from callwright.turn import Turn
 
 __all__ = ["DIALECTS"]
 
 _CODE_TOOLS = ("python", "code_interpreter", "ipython")
 """What the tool that runs code is called; Llama 3 writes the code alone, without a name."""
+_AFTER_SENTENCE = tuple(f"{end}{space}[" for end in ".!?:" for space in ("", " "))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +59,20 @@ class AtLineStart(PythonCalls):
 
     def render_text(self, text: str) -> str:
         return f"{text}\n" if text else ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BareList(AtLineStart):
+    """A list without markers: it counts after the end of a sentence too, and nowhere else inside a line."""
+
+    def _listen(self, tools: Toolbox) -> Marks:
+        return marks(*super()._listen(tools).all, *_AFTER_SENTENCE)
+
+    def attempt(self, source: Source, turn: Turn, opener: str, emit: Emit) -> Reading[bool]:
+        if opener in _AFTER_SENTENCE:
+            emit(opener[:-1])
+            opener = opener[-1]
+        return (yield from super().attempt(source, turn, opener, emit))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,7 +116,7 @@ def _read_code(source: Source, turn: Turn, ends: Marks) -> Reading[str]:
     return "code, and no tool that takes it"
 
 
-PYTHONIC = AtLineStart(
+PYTHONIC = BareList(
     name="pythonic",
     shape="P",
     models="Llama 4, Llama 3.2 in its zero-shot prompt, ToolACE, Gemma 3 as Google prompts it",

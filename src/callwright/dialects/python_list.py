@@ -65,7 +65,8 @@ class PythonCalls(Dialect):
     def _read_list(self, source: Source, turn: Turn, *, bracketed: bool, close: str) -> Reading[str]:
         """Read calls one after the other. Those of unknown tools are set aside if another is known."""
         enclosed = bracketed or bool(close)
-        after = (",", ";", "]" if bracketed else "\n", *self.framing, *([close] if close else []))
+        again = (opener for opener in self.openers if opener.startswith("<"))
+        after = (",", ";", "]" if bracketed else "\n", *self.framing, *again, *([close] if close else []))
         refused, said, more = "", False, True
         if enclosed:
             yield from source.skip_space()
@@ -73,19 +74,36 @@ class PythonCalls(Dialect):
             if name := self._tool(turn, head.name):
                 _set_aside(source, turn, refused)
                 refused, said = "", True
-                if not (yield from _read_call(source, turn, name, head, after)):
+                if not (yield from self._read_call(source, turn, name, head, after)):
                     return ""
             else:
                 refused = refused or f"unknown tool {head.name!r}"
-                if not close and not said:
-                    return refused
                 source.position += head.size
                 yield from skip_arguments(source, *after)
             more = (yield from _separated(source, enclosed=enclosed)) or enclosed
         if said:
             _set_aside(source, turn, refused)
             source.settle()
+            _drop_cut_name(source, turn)
         return "" if said else refused or "no call of a tool follows"
+
+    def _read_call(
+        self, source: Source, turn: Turn, name: str, head: CallHead, after: tuple[str, ...]
+    ) -> Reading[bool]:
+        """Read the call that begins here. False: the text ended inside it."""
+        source.position += head.size
+        arguments = open_call(source, turn, name)
+        ends = argument_ends(*after, ")") if head.wrapper else argument_ends(*after)
+        # LFM2's template puts strings between single quotes as they are.
+        unescaped = self.literals == "single"
+        if not (yield from read_arguments(source, arguments, ends, unescaped_lines=unescaped)):
+            source.settle()
+            arguments.call.cut()
+            return False
+        if head.wrapper:
+            yield from source.accept(marks(")"))
+        source.keep()
+        return True
 
     def _tool(self, turn: Turn, name: str) -> str:
         """The tool that is meant by a name; empty when it is none."""
@@ -113,19 +131,12 @@ class PythonCalls(Dialect):
         return python_text(value)
 
 
-def _read_call(source: Source, turn: Turn, name: str, head: CallHead, after: tuple[str, ...]) -> Reading[bool]:
-    """Read the call that begins here. False: the text ended inside it."""
-    source.position += head.size
-    arguments = open_call(source, turn, name)
-    ends = argument_ends(*after, ")") if head.wrapper else argument_ends(*after)
-    if not (yield from read_arguments(source, arguments, ends)):
-        source.settle()
-        arguments.call.cut()
-        return False
-    if head.wrapper:
-        yield from source.accept(marks(")"))
-    source.keep()
-    return True
+def _drop_cut_name(source: Source, turn: Turn) -> None:
+    """The output ends in the name of the next call: that is no text."""
+    rest = source.text[source.position :]
+    if source.closed and rest and any(name.startswith(rest) for name in turn.tools.names):
+        source.position = len(source.text)
+        turn.malformed(rest, "cut")
 
 
 def _set_aside(source: Source, turn: Turn, refused: str) -> None:

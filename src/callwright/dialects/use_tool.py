@@ -8,6 +8,7 @@
 Obsidian Copilot writes `<args>` in its place, later versions the parameters themselves:
 `<use_tool><name>get_weather</name><city>Oslo</city></use_tool>`. Other prompts say
 `<tool_call><tool_name>get_weather</tool_name><parameters><city>Oslo</city></parameters></tool_call>`.
+A JSON object that names the tool itself is read too.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from dataclasses import dataclass
 
 from callwright.arguments import read_object
 from callwright.dialects.base import THINK, Dialect, Think, open_call
+from callwright.dialects.call_object import read_calls as read_json_calls
+from callwright.dialects.call_object import read_held
 from callwright.dialects.element_values import ElementArguments
 from callwright.model import ToolCall
 from callwright.text.source import Reading, Source, marks
@@ -50,7 +53,13 @@ class UseTool(Dialect):
         return _NAMES
 
     def read_calls(self, source: Source, turn: Turn, opener: str) -> Reading[str]:
-        return (yield from read_named_call(source, turn, _closing(opener)))
+        close = _closing(opener)
+        if (yield from source.skip_space()) not in ("{", "["):
+            return (yield from read_named_call(source, turn, close))
+        problem = yield from read_json_calls(source, turn)
+        if not problem:
+            yield from _close(source, turn, (close,))
+        return problem
 
     def render_call(self, *calls: ToolCall) -> str:
         return "\n".join(
@@ -71,7 +80,10 @@ def read_named_call(source: Source, turn: Turn, close: str) -> Reading[str]:
     yield from source.skip_space()
     holder = yield from source.accept(marks(*_HOLDERS))
     closes: tuple[str, ...] = (_closing(holder), close) if holder else (close,)
-    is_json = bool(holder) and (yield from source.skip_space()) == "{"
+    first = (yield from source.skip_space()) if holder else ""
+    if first == '"':
+        return (yield from _read_text(source, turn, name, closes))
+    is_json = first == "{"
     tool = turn.tools.get(name)
     keys = tuple(tool.schema.properties) if tool else ()
     opens = tuple(f"<{key}>" for key in keys) or ("<",)
@@ -83,13 +95,24 @@ def read_named_call(source: Source, turn: Turn, close: str) -> Reading[str]:
     if is_json:
         whole = yield from read_object(source, arguments)
     else:
-        whole = yield from ElementArguments(arguments, keys or None, closes).read(source)
+        whole = yield from ElementArguments(arguments, keys, closes).read(source)
         closes = closes[1:]
     if whole:
         yield from _close(source, turn, closes)
     else:
         arguments.call.cut()
     return ""
+
+
+def _read_text(source: Source, turn: Turn, name: str, closes: tuple[str, ...]) -> Reading[str]:
+    """Read a call whose arguments are JSON in a JSON string, which ends where a tag follows its quote."""
+    raw, end = yield from source.take_until(marks(f'"{closes[0]}', f'"\n{closes[0]}'))
+    if not end:
+        return "the JSON breaks off"
+    problem = yield from read_held(source, turn, name, raw + '"')
+    if not problem:
+        yield from _close(source, turn, closes[1:])
+    return problem
 
 
 def _closing(tag: str) -> str:
@@ -108,7 +131,7 @@ def _take_name(source: Source, tags: tuple[str, ...]) -> Reading[str]:
 
 def _close(source: Source, turn: Turn, closes: tuple[str, ...]) -> Reading[None]:
     """Consume the tags that close what encloses the arguments; the first that is missing is noted."""
-    for close in closes:
+    for close in () if turn.was_cut else closes:
         yield from source.skip_space()
         if not (yield from source.accept(marks(close))):
             turn.note("missing_close", f"{close} was missing after a call")

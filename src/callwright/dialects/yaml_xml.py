@@ -33,8 +33,9 @@ from callwright.turn import Turn
 
 __all__ = ["DIALECTS", "YamlXml"]
 
-_SPACE = re.compile(r"\s*")
+_SPACE = re.compile(r"(?:\s|#[^\n]*(?:\n|\Z))*")
 _LONGEST_SPACE = 4096
+"""Room for white space and comments before the first key."""
 _KEY = re.compile(r"[\w.$\"'-]*")
 _LONGEST_KEY = 256
 _LINE = re.compile(r"[ \t]*([\w.$-]+):[ \t]*(.*)")
@@ -134,7 +135,7 @@ def _write(body: str, arguments: Arguments) -> bool:
 
 def _members(body: str, schema: Schema, note: Note) -> list[tuple[str, str]]:
     """The members of a YAML mapping as keys and JSON."""
-    events = yaml.parse(body, Loader=yaml.BaseLoader)
+    events = yaml.parse(body, Loader=_Loader)
     next(events)
     next(events)
     if not isinstance(next(events), yaml.MappingStartEvent):
@@ -181,6 +182,14 @@ def _scalar(event: yaml.ScalarEvent, schema: Schema, note: Note) -> str:
     for repair in repairs:
         note(repair.kind, repair.detail)
     return value
+
+
+class _Loader(yaml.BaseLoader):
+    """Takes control characters as they come; only NUL, which PyYAML takes for the end, is refused."""
+
+    def check_printable(self, data: str) -> None:
+        if "\0" in data:
+            super().check_printable(data)
 
 
 class _Dumper(yaml.SafeDumper):

@@ -47,21 +47,27 @@ class Quote:
     """What the mark means inside a string, if it is a token of its own; otherwise it is one quote of several."""
     escapes: bool = True
     """Python's escapes count."""
+    unescaped_lines: bool = False
+    """A raw newline shows that nothing is escaped: after one, escapes do not count."""
 
     def copy(self, source: Source, emit: Emit, note: Note, closes: Closes) -> Reading[bool]:
         """Emit the inside of a string whose opening mark is consumed; consume the closing one.
 
         False: the text ended before the string did.
         """
+        stops = marks(self.mark, "\\") if self.escapes else marks(self.mark)
         while True:
             text, position = source.text, source.position
-            start, end = self._stops.find(text, position, source.closed)
+            start, end = stops.find(text, position, source.closed)
             if start > position:
                 piece = text[position:start]
-                if len(self.mark) == 1 and "\n" in piece:
-                    note("escaped_control_character", "a raw newline stood inside a string")
                 emit(piece)
                 source.position = start
+                if len(self.mark) == 1 and "\n" in piece:
+                    note("escaped_control_character", "a raw newline stood inside a string")
+                    if self.unescaped_lines:
+                        stops = marks(self.mark)
+                        continue
             if start == end:
                 if source.closed:
                     return False
@@ -78,10 +84,6 @@ class Quote:
                 emit(self.inside or self.mark[0])
                 source.position += len(self.mark) if self.inside else 1
                 note("escaped_quote", "a quote inside a string was not escaped")
-
-    @cached_property
-    def _stops(self) -> Marks:
-        return marks(self.mark, "\\") if self.escapes else marks(self.mark)
 
 
 PYTHON_QUOTES = tuple(Quote(mark) for mark in ('"""', "'''", '"', "'"))

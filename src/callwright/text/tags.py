@@ -21,6 +21,8 @@ __all__ = ["RawValue"]
 
 _KEY = re.compile(r"""\s*["']?([^<>"'=\s]+)["'<>\s]""")
 _LONGEST_KEY = 256
+_ELEMENT = re.compile(rf"<([A-Za-z_][\w.-]{{0,{_LONGEST_KEY}}})>")
+_UNDECIDED = re.compile(rf"<(?:[A-Za-z_][\w.-]{{0,{_LONGEST_KEY}}})?\Z")
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,8 @@ class RawValue:
     what encloses it, from the inside out. `opens` are those that open the next value; in an `inline`
     family they need no line of their own to end a value whose closing tag is missing. `begins` are
     those that open a call; `over` are those that end one, if not the outermost of `around` does. `loose`
-    is its closing tag without the prefix that belongs there, for the models that forget it.
+    is its closing tag without the prefix that belongs there, for the models that forget it. With `others`,
+    whole elements of any name may stand between it and the next tag.
     """
 
     close: str
@@ -42,6 +45,7 @@ class RawValue:
     begins: tuple[str, ...] = ()
     over: tuple[str, ...] = ()
     loose: str = ""
+    others: bool = False
 
     def copy(self, source: Source, emit: Emit, expects: Callable[[str], bool] | None = None) -> Reading[str | None]:
         """Emit the value and return the tag that ended it; None when the text ended first.
@@ -62,7 +66,8 @@ class RawValue:
                 if bare in self.begins:
                     quoting = True
                 elif bare in self.opens and quoting:
-                    nested = True
+                    # Where any name may follow an opening, a slash makes it that of a closing tag.
+                    nested = nested or not (tag.endswith("<") and text.startswith("/", end))
                 elif tag in self._over:
                     # The call that the value quotes is over.
                     quoting = nested = False
@@ -133,6 +138,9 @@ class RawValue:
             ahead = end - source.position
             if tag in self.opens:
                 return expects is None or (yield from self._opens(source, ahead, expects))
+            if not tag and self.others and (size := (yield from self._other(source, at - source.position))):
+                ahead = size
+                continue
             if tag not in self._chain:
                 # Another call, text, or the end: fine after the outermost tag, or where nothing comes at all.
                 if at == len(source.text):
@@ -144,6 +152,22 @@ class RawValue:
             level = self._chain[tag]
             before = tag
             first = False
+
+    def _other(self, source: Source, ahead: int) -> Reading[int]:
+        """Where the element that opens `ahead` of here ends, counted from here; 0 when none does."""
+        searched = 0
+        while True:
+            start = source.position + ahead
+            opening = _ELEMENT.match(source.text, start)
+            if opening:
+                close = f"</{opening.group(1)}>"
+                end = source.text.find(close, max(start + searched, opening.end()))
+                if end >= 0:
+                    return end + len(close) - source.position
+                searched = max(len(source.text) - start - len(close), 0)
+            if source.closed or (not opening and not _UNDECIDED.match(source.text, start)):
+                return 0
+            yield
 
     def _look(self, source: Source, ahead: int) -> Reading[int]:
         """The position of the next word from `ahead` on, once it is clear which tag it is, if any."""

@@ -41,7 +41,8 @@ def test_with_no_tools_named_every_name_in_a_list_is_one() -> None:
     ("text", "arguments"),
     [
         ('[get_weather(days="2', ""),
-        ('[nope("a", "b"), ping()]', None),
+        ('[nope("a", "b"), ping()]', "{}"),
+        ('[nope("a", "b"), nope()]', None),
         ('[get_weather("Oslo", "2")]', '{"city": "Oslo", "days": 2}'),
     ],
 )
