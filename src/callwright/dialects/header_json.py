@@ -143,6 +143,30 @@ class HeaderJson(Dialect):
         """Which call a header means."""
         return Head(name, call_id)
 
+    def is_cut(self, turn: Turn, opener: str, raw: str) -> bool:
+        """Also with an id that no sample has, and with the markers that only some of the family write."""
+        known = super().is_cut(turn, opener, raw)
+        if known or self.text_tags:
+            return known
+        written, *arguments = self._announced.split(raw)
+        words = self._header.sub(" ", written).split()
+        kinds = ("id", "name") if self.first == "id" else ("name", "id")
+        name = self.identify(dict(zip(kinds, words, strict=False)).get("name", ""), "", turn).name
+        more = self._header.sub("", "".join(arguments)).strip()
+        header_only = 0 < len(words) <= len(kinds) and all(map(_WORD.fullmatch, words)) and not more
+        return header_only and any(tool.startswith(name) for tool in turn.tools.names)
+
+    @cached_property
+    def _announced(self) -> re.Pattern[str]:
+        """What announces arguments."""
+        return re.compile("|".join(re.escape(mark) for mark, kind in self._kinds.items() if kind == "arguments"))
+
+    @cached_property
+    def _header(self) -> re.Pattern[str]:
+        """The markers of a header, and what the end of the output left of one."""
+        markers = map(re.escape, (*self.openers, *self._kinds))
+        return re.compile(rf"{'|'.join(markers)}|[<\[][^>\]]*\Z")
+
     def read_nameless(self, source: Source, turn: Turn, head: Head) -> Reading[str]:
         """Read a call whose header names no tool that is offered, where something else can tell the tool."""
         yield from ()
