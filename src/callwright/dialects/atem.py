@@ -72,10 +72,10 @@ class Atem(Framed):
         return name if turn.accepts(name) else ""
 
     def read_body(self, source: Source, turn: Turn, header: Header) -> Reading[str]:
-        wrapper = yield from _accept_next(source, "<atem:function_calls>", "<function_calls>")
+        wrapper = yield from source.accept_next(marks("<atem:function_calls>", "<function_calls>"))
         read = False
         while not turn.was_cut:
-            opener = yield from _accept_next(source, *_TAGS)
+            opener = yield from source.accept_next(marks(*_TAGS))
             if not opener:
                 break
             written = yield from read_name(source)
@@ -92,7 +92,7 @@ class Atem(Framed):
             return "no call follows"
         if not wrapper:
             turn.note("missing_open", f"{self.bare[0]} was missing before a call")
-        elif not (yield from _accept_next(source, f"</{wrapper[1:]}")) and not turn.was_cut:
+        elif not (yield from source.accept_next(marks(f"</{wrapper[1:]}"))) and not turn.was_cut:
             turn.note("missing_close", f"</{wrapper[1:]} was missing after a call")
         return ""
 
@@ -136,14 +136,6 @@ class Atem(Framed):
 
     def render_text(self, text: str) -> str:
         return f"{START}assistant to=user{MESSAGE}{text}{EOM}" if text else ""
-
-
-def _accept_next(source: Source, *tags: str) -> Reading[str]:
-    """Consume the tag that comes next; without one, the white space before it stays too."""
-    if not (yield from source.looking_at(marks(*tags))):
-        return ""
-    yield from source.skip_space()
-    return (yield from source.accept(marks(*tags)))
 
 
 ATEM = Atem(

@@ -85,13 +85,10 @@ class Gemma(Dialect):
         return ""
 
     def _close(self, source: Source, turn: Turn) -> Reading[None]:
-        marker = yield from source.looking_at(marks(self.close, "}" + self.close))
+        marker = yield from source.accept_next(marks(self.close, "}" + self.close))
         if not marker:
             turn.note("missing_close", f"{self.close} was missing after a call")
-            return
-        yield from source.skip_space()
-        source.position += len(marker)
-        if marker != self.close:
+        elif marker != self.close:
             turn.note("extra_bracket", "'}' stood after a call")
 
     def _read_members(self, source: Source, arguments: Arguments, bracket: str) -> Reading[bool]:

@@ -90,7 +90,7 @@ class HeaderJson(Dialect):
             turn.note("variant_marker", f"{opener} stood for {self.sections[0]}")
         if problem or not self.sections:
             return problem
-        while (mark := (yield from self.skip(source, self._next))) == self.call:
+        while (mark := (yield from source.accept_next(self._next))) == self.call:
             source.keep()
             refused = yield from self._read_call(source, turn)
             if refused:
@@ -183,20 +183,12 @@ class HeaderJson(Dialect):
 
     def _close(self, source: Source, note: Note) -> Reading[None]:
         """Consume what closes a call."""
-        while mark := (yield from self.skip(source, self._loose)):
+        while mark := (yield from source.accept_next(self._loose)):
             if mark in _BRACKETS:
                 note("extra_bracket", f"{mark!r} stood after a call")
         for closer in self.closes:
-            if not (yield from self.skip(source, marks(closer))):
+            if not (yield from source.accept_next(marks(closer))):
                 note("missing_close", f"{closer} was missing after a call")
-
-    def skip(self, source: Source, some: Marks) -> Reading[str]:
-        """Consume the marker that stands here after white space; consume nothing when none does."""
-        mark = yield from source.looking_at(some)
-        if mark:
-            yield from source.skip_space()
-            source.position += len(mark)
-        return mark
 
     @cached_property
     def _kinds(self) -> dict[str, str]:

@@ -25,7 +25,6 @@ from callwright.dialects.tag_parts import (
     read_element,
     read_header,
     sink,
-    take,
     take_name,
     undone,
 )
@@ -148,13 +147,13 @@ class InvokeTags(Dialect):
         problem = yield from self._read_call(source, turn)
         if not problem and self.sections:
             turn.note("missing_open", f"{self.sections[0][0]} was missing before a call")
-            while (yield from take(source, marks(*self._section_ends, *self._between))):
+            while (yield from source.accept_next(marks(*self._section_ends, *self._between))):
                 pass
         return problem
 
     def _read_section(self, source: Source, turn: Turn) -> Reading[str]:
         said = False
-        while tag := (yield from take(source, self._in_section)):
+        while tag := (yield from source.accept_next(self._in_section)):
             if tag in self._section_ends:
                 return "" if said else "no call stands between the tags"
             if tag in self._calls or tag in "{[":
@@ -217,7 +216,7 @@ class InvokeTags(Dialect):
 
     def _read_body(self, source: Source, turn: Turn, arguments: Arguments) -> Reading[bool]:
         """Read a call's parameters and its closing tag; False when that does not come."""
-        while tag := (yield from take(source, self._in_call)):
+        while tag := (yield from source.accept_next(self._in_call)):
             if tag in self._call_ends.all:
                 arguments.close()
                 return True
@@ -233,7 +232,7 @@ class InvokeTags(Dialect):
         arguments.call.note("json_body", "the arguments were written as JSON")
         if not (yield from read_object(source, arguments)):
             return False
-        while (tag := (yield from take(source, self._in_call))) in self.inside:
+        while (tag := (yield from source.accept_next(self._in_call))) in self.inside:
             pass
         if tag not in self._call_ends.all:
             source.position -= len(tag)
@@ -250,7 +249,7 @@ class InvokeTags(Dialect):
         if header.worn:
             arguments.call.note("damaged_tag", "white space was missing inside a tag")
             write = undone(write)
-        wrapped = self.cdata and (yield from take(source, marks(_CDATA)))
+        wrapped = self.cdata and (yield from source.accept_next(marks(_CDATA)))
         if wrapped:
             value = RawValue(_CDATA_END, (value.close, *value.around), value.opens, begins=value.begins)
         closed = yield from value.copy(source, write, arguments.misses)
@@ -260,19 +259,19 @@ class InvokeTags(Dialect):
         if closed != value.close:
             arguments.call.note("missing_close", f"{value.close} was missing after a value")
         if wrapped:
-            yield from take(source, marks(value.around[0]))
+            yield from source.accept_next(marks(value.around[0]))
         return True
 
     def _read_elements(self, source: Source, turn: Turn) -> Reading[str]:
         """Read Claude 2's form: `<invoke><tool_name>N</tool_name><parameters><K>V</K></parameters></invoke>`."""
-        if not (yield from take(source, marks("<tool_name>", "<toolname>"))):
+        if not (yield from source.accept_next(marks("<tool_name>", "<toolname>"))):
             return "the call has no name"
         name = yield from take_name(source)
         if not (yield from source.accept(marks("</tool_name>", "</toolname>"))) or not turn.accepts(name):
             return f"unknown tool {name!r}"
         arguments = open_call(source, turn, name)
         while True:
-            tag = yield from take(source, marks("<parameters>", "</parameters>", *self._call_ends.all))
+            tag = yield from source.accept_next(marks("<parameters>", "</parameters>", *self._call_ends.all))
             if tag in self._call_ends.all:
                 arguments.close()
                 return ""

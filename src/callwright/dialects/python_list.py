@@ -171,8 +171,5 @@ def _separated(source: Source, *, enclosed: bool) -> Reading[bool]:
 
 def _expect(source: Source, turn: Turn, close: str, missing: str) -> Reading[None]:
     """Go past what closes the calls, or note that it is missing."""
-    if (yield from source.looking_at(marks(close))):
-        yield from source.skip_space()
-        yield from source.accept(marks(close))
-    elif not turn.was_cut:
+    if not (yield from source.accept_next(marks(close))) and not turn.was_cut:
         turn.note(missing, f"{close!r} was missing after a call")

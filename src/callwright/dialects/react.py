@@ -152,12 +152,9 @@ class React(LineCalls):
 
     def _end(self, source: Source, turn: Turn, fence: str) -> Reading[None]:
         """What may stand after an object: a bracket too many, and the end of the fence that it stands in."""
-        if found := (yield from source.looking_at(_BRACKETS)):
-            yield from source.take_until(_BRACKETS)
+        if found := (yield from source.accept_next(_BRACKETS)):
             turn.note("extra_bracket", f"{found!r} stood after a call")
-        if fence and (yield from source.looking_at(_FENCE)):
-            yield from source.take_until(_FENCE)
-        elif fence:
+        if fence and not (yield from source.accept_next(_FENCE)):
             turn.note("missing_close", f"{FENCE} was missing after a call")
 
     def render_call(self, *calls: ToolCall) -> str:

@@ -17,7 +17,7 @@ from callwright.schema import ANYTHING, Schema
 from callwright.text.repair import parse_json, repair_json
 from callwright.text.source import Emit, Marks, Reading, Source, marks
 
-__all__ = ["GLYPHS", "Header", "ignore", "read_element", "read_header", "sink", "take", "take_name", "undone"]
+__all__ = ["GLYPHS", "Header", "ignore", "read_element", "read_header", "sink", "take_name", "undone"]
 
 _HEADER = re.compile(r"[^<>]*")
 _ATTRIBUTE = r"""[\sĠĊ]*([A-Za-z_]+)[\sĠ]*=[\sĠ]*("[^"]*"|'[^']*'|“[^”]*”|[^\s"'=ĠĊ]+)"""
@@ -95,18 +95,9 @@ def undone(write: Emit) -> Emit:
     return lambda piece: write(piece.translate(_UNDO))
 
 
-def take(source: Source, markers: Marks) -> Reading[str]:
-    """Consume the marker that stands here after white space; where none does, consume nothing."""
-    tag = yield from source.looking_at(markers)
-    if tag:
-        yield from source.skip_space()
-        source.position += len(tag)
-    return tag
-
-
 def read_element(source: Source, arguments: Arguments) -> Reading[bool]:
     """Read one argument whose tag is named like it. Its first closing tag ends it."""
-    if not (yield from take(source, marks("<"))):
+    if not (yield from source.accept_next(marks("<"))):
         return False
     key = yield from source.take_while(_ELEMENT, _LONGEST_HEADER)
     if not key or not (yield from source.accept(marks(">"))):

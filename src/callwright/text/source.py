@@ -201,6 +201,14 @@ class Source:
                 return self.text[start:end] if end >= 0 else ""
             yield
 
+    def accept_next(self, markers: Marks) -> Reading[str]:
+        """Consume and return the marker that stands here after white space, and that space; where none does, consume
+        nothing."""
+        marker = yield from self.looking_at(markers)
+        if marker:
+            self.position = _space_end(self.text, self.position) + len(marker)
+        return marker
+
     def skip_space(self) -> Reading[str]:
         """Consume white space; return the character after it without consuming it, empty at the end."""
         while True:
