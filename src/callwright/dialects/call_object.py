@@ -13,7 +13,7 @@ from callwright.arguments import Arguments, read_object
 from callwright.dialects.base import open_call
 from callwright.text.json_stream import copy_value, escape, take_key, take_value
 from callwright.text.repair import parse_json, repair_json
-from callwright.text.source import Reading, Source
+from callwright.text.source import Reading, Source, ignore
 from callwright.turn import Turn
 
 __all__ = ["KEYS", "Keys", "read_arguments", "read_call", "read_calls", "read_held", "read_list"]
@@ -122,7 +122,7 @@ def read_call(source: Source, turn: Turn, keys: Keys = KEYS, *, name: str = "", 
             problem = yield from _read_member(source, turn, draft, key, keys)
         if problem is not None:
             if problem and whole:
-                yield from copy_value(source, _ignore, _ignore_note, depth=1)
+                yield from copy_value(source, ignore, ignore, depth=1)
             return problem
 
 
@@ -162,7 +162,7 @@ def _read_member(source: Source, turn: Turn, draft: _Draft, key: str, keys: Keys
         draft.name = _string(raw)
         if draft.name in keys.no_call and draft.name not in turn.tools:
             turn.note("no_call", f"the model wrote {draft.name!r}")
-            yield from copy_value(source, _ignore, _ignore_note, depth=1)
+            yield from copy_value(source, ignore, ignore, depth=1)
             source.settle()
             return ""
         return None if turn.accepts(draft.name) else f"unknown tool {draft.name!r}"
@@ -199,7 +199,7 @@ def read_arguments(source: Source, turn: Turn, arguments: Arguments, *, depth: i
     if (yield from read_object(source, arguments)):
         return True
     if (yield from source.peek()):
-        yield from copy_value(source, _ignore, _ignore_note, depth=depth)
+        yield from copy_value(source, ignore, ignore, depth=depth)
         raw = source.kept()
         arguments.call.cut()
         turn.malformed(raw, "the JSON of the arguments is broken")
@@ -244,11 +244,3 @@ def read_held(
 def _string(raw: str) -> str:
     mended = repair_json(raw)
     return str(parse_json(mended.text)) if mended else raw
-
-
-def _ignore(text: str) -> None:
-    """What is skipped is kept by the source."""
-
-
-def _ignore_note(kind: str, detail: str) -> None:
-    """What is skipped needs no mending."""

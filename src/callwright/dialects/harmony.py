@@ -26,7 +26,7 @@ from callwright.dialects.typescript import namespace
 from callwright.model import ToolCall, ToolSpec
 from callwright.schema import Tool
 from callwright.text.json_stream import copy_value
-from callwright.text.source import Marks, Reading, Source, marks
+from callwright.text.source import Marks, Reading, Source, ignore, marks
 from callwright.turn import Turn
 
 __all__ = ["DIALECTS", "Beam", "Harmony"]
@@ -105,7 +105,7 @@ class Harmony(Framed):
             arguments.close()
             return ""
         source.keep()
-        yield from copy_value(source, _ignore, arguments.call.note, depth=1)
+        yield from copy_value(source, ignore, arguments.call.note, depth=1)
         raw = source.kept()
         arguments.call.cut()
         if raw:
@@ -204,10 +204,6 @@ def _only_string(tool: Tool | None) -> str:
     """The parameter of a tool that takes one string and nothing else."""
     names = [name for name, schema in tool.schema.properties.items() if schema.is_string] if tool else []
     return names[0] if tool and len(names) == len(tool.schema.properties) == 1 else ""
-
-
-def _ignore(text: str) -> None:
-    """What is skipped is kept by the source."""
 
 
 HARMONY = Harmony(

@@ -20,7 +20,7 @@ from callwright.dialects.base import Dialect, Think, open_call
 from callwright.dialects.call_object import read_held
 from callwright.model import ToolCall
 from callwright.text.json_stream import Note, copy_value, take_string
-from callwright.text.source import Marks, Reading, Source, marks
+from callwright.text.source import Marks, Reading, Source, ignore, marks
 from callwright.turn import Turn
 
 __all__ = ["DIALECTS", "Head", "HeaderJson"]
@@ -117,11 +117,11 @@ class HeaderJson(Dialect):
         else:
             problem = yield from self._read_nothing(source, turn, head, sure=announced == "arguments")
         if not problem:
-            yield from self._close(source, _ignore if turn.was_cut else turn.note)
+            yield from self._close(source, ignore if turn.was_cut else turn.note)
         elif char == "{" and head.name:
             # Skipped as JSON: what its strings quote is no call either.
-            yield from copy_value(source, _ignore, _ignore)
-            yield from self._close(source, _ignore)
+            yield from copy_value(source, ignore, ignore)
+            yield from self._close(source, ignore)
         return problem
 
     def _read_head(self, source: Source) -> Reading[tuple[dict[str, str], str]]:
@@ -229,10 +229,6 @@ def _open(source: Source, turn: Turn, head: Head) -> Arguments:
     for kind, detail in head.notes.items():
         arguments.call.note(kind, detail)
     return arguments
-
-
-def _ignore(*_: str) -> None:
-    """What is skipped is kept by the source, and needs no mending."""
 
 
 SOLAR = HeaderJson(

@@ -21,7 +21,6 @@ from callwright.dialects.call_object import read_calls as read_json_calls
 from callwright.dialects.tag_parts import (
     GLYPHS,
     Header,
-    ignore,
     read_element,
     read_header,
     sink,
@@ -29,7 +28,7 @@ from callwright.dialects.tag_parts import (
     undone,
 )
 from callwright.model import ToolCall
-from callwright.text.source import Emit, Marks, Reading, Source, marks
+from callwright.text.source import Emit, Marks, Reading, Source, ignore, marks
 from callwright.text.tags import RawValue
 from callwright.turn import Turn
 

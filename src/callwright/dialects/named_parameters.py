@@ -12,7 +12,7 @@ from functools import cached_property
 
 from callwright.arguments import Arguments
 from callwright.dialects.base import raw_text
-from callwright.text.source import Reading, Source, marks
+from callwright.text.source import Reading, Source, ignore, marks
 from callwright.text.tags import RawValue
 
 __all__ = ["NamedParameters", "read_name"]
@@ -62,7 +62,7 @@ class NamedParameters:
             if not (yield from source.accept(marks(self.open))):
                 return
             yield from read_name(source)
-            yield from self._value.copy(source, _ignore)
+            yield from self._value.copy(source, ignore)
 
     def read_value(self, source: Source, arguments: Arguments, key: str) -> Reading[bool]:
         """Read one value with its closing tag; False when it breaks off."""
@@ -96,7 +96,3 @@ def read_name(source: Source) -> Reading[str | None]:
         yield from source.accept(marks(quote))
         yield from source.take_while(_TO_CLOSE, _LONGEST_NAME)
     return name if (yield from source.accept(marks(">"))) else None
-
-
-def _ignore(text: str) -> None:
-    """What is skipped is kept by the source."""

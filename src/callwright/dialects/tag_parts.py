@@ -17,7 +17,7 @@ from callwright.schema import ANYTHING, Schema
 from callwright.text.repair import parse_json, repair_json
 from callwright.text.source import Emit, Marks, Reading, Source, marks
 
-__all__ = ["GLYPHS", "Header", "ignore", "read_element", "read_header", "sink", "take_name", "undone"]
+__all__ = ["GLYPHS", "Header", "read_element", "read_header", "sink", "take_name", "undone"]
 
 _HEADER = re.compile(r"[^<>]*")
 _ATTRIBUTE = r"""[\sĠĊ]*([A-Za-z_]+)[\sĠ]*=[\sĠ]*("[^"]*"|'[^']*'|“[^”]*”|[^\s"'=ĠĊ]+)"""
@@ -107,7 +107,3 @@ def read_element(source: Source, arguments: Arguments) -> Reading[bool]:
         return False
     parameter.end()
     return True
-
-
-def ignore(text: str) -> None:
-    """What is skipped is kept by the source."""

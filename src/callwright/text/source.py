@@ -18,7 +18,7 @@ from typing import TypeVar
 
 from callwright.errors import BackendError, MisuseError
 
-__all__ = ["DEFAULT_LIMIT", "Emit", "Marks", "Reading", "Source", "marks"]
+__all__ = ["DEFAULT_LIMIT", "Emit", "Marks", "Reading", "Source", "ignore", "marks"]
 
 T = TypeVar("T")
 Reading = Generator[None, None, T]
@@ -268,3 +268,7 @@ class Held:
 def _space_end(text: str, position: int) -> int:
     word = _WORD.search(text, position)
     return word.start() if word else len(text)
+
+
+def ignore(*_: str) -> None:
+    """Where the text of something that is skipped goes, and the notes on it: the source keeps what is needed."""
