@@ -96,6 +96,7 @@ class Arguments:
         first = yield from source.peek()
         if first == '"' and self.streams(key):
             source.position += 1
+            source.settle()
             self.begin_string(key)
             whole = yield from copy_string(source, self.call.write, self.call.note)
             if whole:
@@ -177,8 +178,8 @@ class Arguments:
 def read_object(source: Source, arguments: Arguments) -> Reading[bool]:
     """Read the JSON object that begins here as a call's arguments, and close them.
 
-    False: the object could not be read to its end; the call is still open, and its owner decides. What
-    stood where a key should is then kept by the source.
+    False: the object could not be read to its end; the call is still open, and its owner decides. What was read of
+    the last member and not said is then kept by the source.
     """
     note = arguments.call.note
     source.position += 1
@@ -201,7 +202,7 @@ def read_object(source: Source, arguments: Arguments) -> Reading[bool]:
         key = yield from take_key(source, note)
         if key is None:
             return False
-        source.settle()
         if not (yield from arguments.read_member(source, key)):
             return False
+        source.settle()
         before = ""

@@ -23,6 +23,7 @@ from callwright.dialects.base import Dialect, open_call
 from callwright.dialects.message_header import ANALYSIS, MESSAGE, START, Header
 from callwright.dialects.messages import Framed
 from callwright.dialects.named_parameters import NamedParameters, read_name
+from callwright.dialects.section import break_off
 from callwright.model import ToolCall
 from callwright.text.source import Reading, Source, marks
 from callwright.turn import Turn
@@ -78,7 +79,7 @@ class Atem(Framed):
             opener = yield from source.accept_next(marks(*_TAGS))
             if not opener:
                 break
-            written = yield from read_name(source)
+            written = yield from read_name(source, turn.note)
             if written is None:
                 return "the tag of a call does not close"
             problem = yield from self._read_invoke(source, turn, header, written, _TAGS[opener])
@@ -103,8 +104,9 @@ class Atem(Framed):
         if not name:
             return f"unknown tool {written!r}"
         arguments = open_call(source, turn, name)
-        if header.odd:
-            arguments.call.note("odd_header", ", ".join(header.odd))
+        unknown = [] if header.tool or header.recipient in self.bare else [f"recipient {header.recipient!r}"]
+        if header.odd or unknown:
+            arguments.call.note("odd_header", ", ".join((*header.odd, *unknown)))
         if name != written:
             arguments.call.note("renamed_tool", f"{written!r} became {name!r}")
         if not tags.prefix:
@@ -113,7 +115,7 @@ class Atem(Framed):
         if whole and (yield from tags.read(source, arguments)) and (yield from source.accept(marks(tags.around[0]))):
             arguments.close()
         else:
-            arguments.call.cut()
+            yield from break_off(source, turn, arguments)
         return ""
 
     def _read_swallowed(self, source: Source, arguments: Arguments, tags: NamedParameters, key: str) -> Reading[bool]:

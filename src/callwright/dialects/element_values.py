@@ -70,11 +70,15 @@ class ElementArguments:
                     self._arguments.call.note("missing_close", f"{self._closes[0]} was missing after a call")
                 self._end()
                 return True
+            source.keep()
             if not tag:
                 yield from source.accept(marks("<"))
             source.position += len(tag)
             key = self._keys.get(tag) or (yield from _take_key(source))
-            if not key or not (yield from self._read_value(source, key)):
+            if not key:
+                return False
+            source.settle()
+            if not (yield from self._read_value(source, key)):
                 return False
 
     def _end(self) -> None:

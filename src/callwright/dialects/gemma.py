@@ -24,7 +24,7 @@ from callwright.dialects.quoted_values import read_string, read_value
 from callwright.model import ToolCall
 from callwright.text.ahead import Ahead
 from callwright.text.quoted import PYTHON_QUOTES, Closes, Ends, Notation, Quote
-from callwright.text.source import Marks, Reading, Source, marks
+from callwright.text.source import Marks, Reading, Source, ignore, marks
 from callwright.turn import Turn
 
 __all__ = ["DIALECTS", "Gemma"]
@@ -74,15 +74,26 @@ class Gemma(Dialect):
             return "no arguments follow the name"
         source.position += 1
         arguments = open_call(source, turn, name)
+        if name != written:
+            arguments.call.note("renamed_tool", f"{written!r} became {name!r}")
         if prefix != "call:":
             arguments.call.note("missing_prefix", "'call:' was missing before the name")
         if bracket == "(":
             arguments.call.note("round_brackets", "the arguments stood in round brackets")
         if not (yield from self._read_members(source, arguments, _BRACKETS[bracket])):
-            arguments.call.cut()
+            yield from self._break_off(source, turn, arguments)
             return ""
         yield from self._close(source, turn)
         return ""
+
+    def _break_off(self, source: Source, turn: Turn, arguments: Arguments) -> Reading[None]:
+        """The members break off: set what is left of the call aside."""
+        arguments.call.cut()
+        mark = yield from source.copy_until(marks(self.close, self.open, *self.framing), ignore)
+        raw = source.kept()
+        if mark is not None:
+            turn.malformed(raw.removesuffix(mark), "the arguments are broken")
+            source.position -= 0 if mark == self.close else len(mark)
 
     def _close(self, source: Source, turn: Turn) -> Reading[None]:
         marker = yield from source.accept_next(marks(self.close, "}" + self.close))
@@ -103,8 +114,12 @@ class Gemma(Dialect):
                 continue
             if not separated:
                 note("missing_comma", f"a comma was missing before {char!r}")
+            source.keep()
             key = yield from self._take_key(source, arguments)
-            if not key or not (yield from self._read_member(source, arguments, key, closes)):
+            if not key:
+                return False
+            source.settle()
+            if not (yield from self._read_member(source, arguments, key, closes)):
                 return False
             separated = False
         source.position += 1

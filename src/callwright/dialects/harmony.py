@@ -22,6 +22,7 @@ from callwright.dialects.call_object import read_held
 from callwright.dialects.message_header import ANALYSIS, CHANNEL, CHANNELS, CONSTRAIN, MESSAGE, START, Header
 from callwright.dialects.messages import Framed
 from callwright.dialects.named_parameters import NamedParameters
+from callwright.dialects.section import break_off
 from callwright.dialects.typescript import namespace
 from callwright.model import ToolCall, ToolSpec
 from callwright.schema import Tool
@@ -82,9 +83,8 @@ class Harmony(Framed):
             whole = yield from _PARAMETERS.read(source, arguments)
             if whole and ((yield from source.looking_at(self._bodies)) or arguments.are_all):
                 arguments.close()
-            else:
-                arguments.call.cut()
-            return ""
+                return ""
+            return (yield from break_off(source, turn, arguments))
         return (yield from self._read_raw(source, turn, header))
 
     def skip_body(self, source: Source) -> Reading[None]:
@@ -104,7 +104,6 @@ class Harmony(Framed):
             arguments.call.note("missing_brace", "'}' was missing after the arguments")
             arguments.close()
             return ""
-        source.keep()
         yield from copy_value(source, ignore, arguments.call.note, depth=1)
         raw = source.kept()
         arguments.call.cut()

@@ -154,9 +154,10 @@ class HeaderJson(Dialect):
         if (yield from read_object(source, arguments)):
             return
         arguments.call.cut()
-        raw, mark = yield from source.take_until(self._structure)
+        mark = yield from source.copy_until(self._structure, ignore)
         source.position -= len(mark or "")
-        if raw:
+        raw = source.kept()
+        if raw and mark:
             turn.malformed(raw, "the JSON of the arguments is broken")
 
     def _read_string(self, source: Source, turn: Turn, head: Head, *, sure: bool) -> Reading[str]:

@@ -190,6 +190,13 @@ class InvokeTags(Dialect):
         if raw.strip():
             turn.malformed(raw, reason)
 
+    def _break_off(self, source: Source, turn: Turn, arguments: Arguments) -> Reading[None]:
+        """The call breaks off: cut it, and set aside what is left of it unless the text ended there."""
+        raw = source.kept()
+        arguments.call.cut()
+        if (yield from source.peek()):
+            yield from self._set_aside(source, turn, raw, "the call breaks off")
+
     def _read_call(self, source: Source, turn: Turn) -> Reading[str]:
         """Read the call whose opening tag has begun. It is one when its name is known and its inside begins."""
         header = yield from self._read_header(source)
@@ -203,15 +210,19 @@ class InvokeTags(Dialect):
         if not (yield from source.looking_at(self._in_call)) and (yield from source.skip_space()):
             return "no parameter follows"
         arguments = open_call(source, turn, name)
-        if header.worn:
-            arguments.call.note("damaged_tag", "white space was missing inside a tag")
+        self._note(arguments, header)
         if not (yield from self._read_body(source, turn, arguments)):
-            arguments.call.cut()
-            yield from self._set_aside(source, turn, "", "the call breaks off")
+            yield from self._break_off(source, turn, arguments)
         return ""
 
     def _read_header(self, source: Source) -> Reading[Header | None]:
         return (yield from read_header(source, self.tag_end))
+
+    def _note(self, arguments: Arguments, header: Header) -> None:
+        if header.worn:
+            arguments.call.note("damaged_tag", "white space was missing inside a tag")
+        if odd := header.odd(self.name_attribute, self.key_attribute):
+            arguments.call.note("dropped_attribute", odd)
 
     def _read_body(self, source: Source, turn: Turn, arguments: Arguments) -> Reading[bool]:
         """Read a call's parameters and its closing tag; False when that does not come."""
@@ -239,15 +250,15 @@ class InvokeTags(Dialect):
         return True
 
     def _read_parameter(self, source: Source, arguments: Arguments, tag: str) -> Reading[bool]:
+        source.keep()
         header = yield from self._read_header(source)
         key = header.attributes.get(self.key_attribute) if header else None
         if not header or not key:
             return False
+        source.settle()
         value, goal = self._values[tag], sink(arguments, key, header.attributes)
-        write: Emit = goal.write
-        if header.worn:
-            arguments.call.note("damaged_tag", "white space was missing inside a tag")
-            write = undone(write)
+        write: Emit = undone(goal.write) if header.worn else goal.write
+        self._note(arguments, header)
         wrapped = self.cdata and (yield from source.accept_next(marks(_CDATA)))
         if wrapped:
             value = RawValue(_CDATA_END, (value.close, *value.around), value.opens, begins=value.begins)
@@ -275,8 +286,7 @@ class InvokeTags(Dialect):
                 arguments.close()
                 return ""
             if not tag and not (yield from read_element(source, arguments)):
-                arguments.call.cut()
-                yield from self._set_aside(source, turn, "", "the call breaks off")
+                yield from self._break_off(source, turn, arguments)
                 return ""
 
     # ── rendering ──────────────────────────────────────────────────────────────────────────────

@@ -19,6 +19,7 @@ from typing import Any, ClassVar, Literal
 
 from callwright.dialects.base import Dialect, Think, open_call, raw_text
 from callwright.dialects.element_values import ElementArguments
+from callwright.dialects.section import break_off
 from callwright.model import ToolCall
 from callwright.text.source import Reading, Source, marks
 from callwright.turn import Turn
@@ -92,7 +93,7 @@ class MiniMaxM3(Dialect):
         else:
             elements = ElementArguments(arguments, (), (_END_INVOKE, _CLOSE), prefix=_NS)
         if not (yield from elements.read(source)):
-            arguments.call.cut()
+            return (yield from break_off(source, turn, arguments))
         return ""
 
     def render_call(self, *calls: ToolCall) -> str:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from callwright.dialects.base import Dialect, open_call
 from callwright.dialects.call_object import read_calls as read_json_calls
 from callwright.dialects.python_arguments import python_text, read_arguments, skip_arguments
+from callwright.dialects.section import break_off
 from callwright.model import ToolCall
 from callwright.text.ahead import Ahead
 from callwright.text.json_stream import escape
@@ -97,8 +98,7 @@ class PythonCalls(Dialect):
         # LFM2's template puts strings between single quotes as they are.
         unescaped = self.literals == "single"
         if not (yield from read_arguments(source, arguments, ends, unescaped_lines=unescaped)):
-            source.settle()
-            arguments.call.cut()
+            yield from break_off(source, turn, arguments)
             return False
         if head.wrapper:
             yield from source.accept(marks(")"))

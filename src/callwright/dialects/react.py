@@ -92,7 +92,7 @@ class React(LineCalls):
 
     def read_calls(self, source: Source, turn: Turn, opener: str) -> Reading[str]:
         first = yield from source.skip_space()
-        fence = yield from self._open_fence(source)
+        fence = yield from self._open_fence(source, turn)
         if fence or first == "{":
             return (yield from self._read_blob(source, turn, fence))
         name = (yield from source.take_while(_LINE, _LONGEST_NAME)).strip(_AROUND_NAME)
@@ -121,7 +121,7 @@ class React(LineCalls):
             open_call(source, turn, name).close()
             return ""
         yield from source.skip_space()
-        fence = yield from self._open_fence(source)
+        fence = yield from self._open_fence(source, turn)
         if (yield from source.peek()) != "{":
             return (yield from self._read_text(source, turn, name, fence))
         if (yield from read_arguments(source, turn, open_call(source, turn, name))):
@@ -143,10 +143,12 @@ class React(LineCalls):
             source.position -= len(end)
         return ""
 
-    def _open_fence(self, source: Source) -> Reading[str]:
+    def _open_fence(self, source: Source, turn: Turn) -> Reading[str]:
         fence = yield from source.accept(_FENCE)
         if fence:
-            yield from source.take_while(_INFO, _LONGEST_NAME)
+            info = yield from source.take_while(_INFO, _LONGEST_NAME)
+            if info.strip().lower() not in ("", "json"):
+                turn.note("dropped_header", f"{fence}{info}")
             yield from source.skip_newlines(1)
         return fence
 

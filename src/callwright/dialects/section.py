@@ -65,11 +65,11 @@ def close(source: Source, turn: Turn, tag: str, *, expected: bool = True) -> Rea
 
 
 def break_off(source: Source, turn: Turn, arguments: Arguments) -> Reading[str]:
-    """The call's tags end or break here: it is cut. What was consumed in vain since `keep` is set aside."""
+    """The call ends or breaks here: it is cut. What was consumed in vain since `keep` is set aside."""
     raw = source.kept()
     arguments.call.cut()
     if raw and (yield from source.peek()):
-        turn.malformed(raw, "the tags of a parameter are broken")
+        turn.malformed(raw, "the arguments are broken")
     return ""
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from callwright.arguments import Arguments, Parameter
 from callwright.schema import ANYTHING, Schema
-from callwright.text.repair import parse_json, repair_json
+from callwright.text.repair import PYTHON_KINDS, parse_json, repair_json
 from callwright.text.source import Emit, Marks, Reading, Source, marks
 
 __all__ = ["GLYPHS", "Header", "read_element", "read_header", "sink", "take_name", "undone"]
@@ -29,6 +29,10 @@ GLYPHS = "ĠĊ"
 """How byte-level tokenizers spell a space and a newline; seen where a server glues tokens without decoding them."""
 _UNDO = str.maketrans(GLYPHS, " \n")
 _STRING = Schema({"type": "string"})
+_MEANINGS = {
+    "string": ("true", "false"),
+    "type": ("string", "number", "integer", "boolean", "object", "array", "null"),
+}
 _WRAPPERS = frozenset({"arguments", "input", "properties"})
 """Parameters that models invent to hold all the real ones."""
 
@@ -39,6 +43,14 @@ class Header:
 
     attributes: dict[str, str]
     worn: bool
+
+    def odd(self, *names: str) -> str:
+        """The attributes that mean nothing, besides those of these names; mostly none."""
+        return ", ".join(
+            f"{key}={value}"
+            for key, value in self.attributes.items()
+            if key not in names and value not in _MEANINGS.get(key, ()) and not (key == "index" and value.isdecimal())
+        )
 
 
 def read_header(source: Source, end: str) -> Reading[Header | None]:
@@ -75,6 +87,9 @@ class _Wrapper:
             self._arguments.put_text(self._key, raw, self._kind)
             return
         self._arguments.call.note("unwrapped_arguments", f"{self._key!r} held all the arguments")
+        for repair in mended.repairs if mended else ():
+            if repair.kind not in PYTHON_KINDS:
+                self._arguments.call.note(repair.kind, repair.detail)
         for key, value in inside.items():
             self._arguments.put_json(key, json.dumps(value, ensure_ascii=False))
 
@@ -97,11 +112,13 @@ def undone(write: Emit) -> Emit:
 
 def read_element(source: Source, arguments: Arguments) -> Reading[bool]:
     """Read one argument whose tag is named like it. Its first closing tag ends it."""
+    source.keep()
     if not (yield from source.accept_next(marks("<"))):
         return False
     key = yield from source.take_while(_ELEMENT, _LONGEST_HEADER)
     if not key or not (yield from source.accept(marks(">"))):
         return False
+    source.settle()
     parameter = arguments.parameter(key)
     if (yield from source.copy_until(Marks((f"</{key}>",)), parameter.write)) is None:
         return False

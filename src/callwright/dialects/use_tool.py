@@ -22,6 +22,7 @@ from callwright.dialects.base import THINK, Dialect, Think, open_call
 from callwright.dialects.call_object import read_calls as read_json_calls
 from callwright.dialects.call_object import read_held
 from callwright.dialects.element_values import ElementArguments
+from callwright.dialects.section import break_off
 from callwright.model import ToolCall
 from callwright.text.source import Reading, Source, marks
 from callwright.turn import Turn
@@ -100,7 +101,7 @@ def read_named_call(source: Source, turn: Turn, close: str) -> Reading[str]:
     if whole:
         yield from _close(source, turn, closes)
     else:
-        arguments.call.cut()
+        yield from break_off(source, turn, arguments)
     return ""
 
 
