@@ -21,8 +21,8 @@ from functools import cached_property, lru_cache
 from typing import ClassVar
 
 from callwright.arguments import Arguments, read_object
-from callwright.dialects.base import THINK, Dialect, Think, open_call, raw_text
-from callwright.dialects.section import Section, break_off, close, expected, read_json
+from callwright.dialects.base import THINK, Dialect, Think, break_off, open_call, raw_text
+from callwright.dialects.section import Section, close, expected, read_json
 from callwright.model import ToolCall
 from callwright.schema import ANYTHING, Schema
 from callwright.text.source import Reading, Source, marks
@@ -245,10 +245,10 @@ def _read_kind(source: Source, arguments: Arguments, tags: _Tags) -> Reading[Sch
     yield from source.accept(marks(tags.kind[1]))
     yield from source.skip_space()
     # K2 Horizon's template prints what an array holds in brackets: array[string].
-    schema = Schema({"type": kind.strip().partition("[")[0]})
-    if not schema.types:
+    schemas = [Schema({"type": word}) for word in kind.strip().rstrip("]").split("[")]
+    if not all(schema.types for schema in schemas):
         arguments.call.note("unknown_type", kind)
-    return schema
+    return schemas[0]
 
 
 def _pairs(*words: str, suffix: str = "") -> frozenset[str]:

@@ -19,11 +19,10 @@ from types import MappingProxyType
 from typing import ClassVar
 
 from callwright.arguments import Arguments
-from callwright.dialects.base import Dialect, open_call
+from callwright.dialects.base import Dialect, break_off, open_call
 from callwright.dialects.message_header import ANALYSIS, MESSAGE, START, Header
 from callwright.dialects.messages import Framed
 from callwright.dialects.named_parameters import NamedParameters, read_name
-from callwright.dialects.section import break_off
 from callwright.model import ToolCall
 from callwright.text.source import Reading, Source, marks
 from callwright.turn import Turn
@@ -104,9 +103,9 @@ class Atem(Framed):
         if not name:
             return f"unknown tool {written!r}"
         arguments = open_call(source, turn, name)
-        unknown = [] if header.tool or header.recipient in self.bare else [f"recipient {header.recipient!r}"]
-        if header.odd or unknown:
-            arguments.call.note("odd_header", ", ".join((*header.odd, *unknown)))
+        known = header.recipient in (header.tool, written, *self.bare)
+        if header.odd or not known:
+            arguments.call.note("odd_header", ", ".join((*header.odd, *(() if known else (header.recipient,)))))
         if name != written:
             arguments.call.note("renamed_tool", f"{written!r} became {name!r}")
         if not tags.prefix:

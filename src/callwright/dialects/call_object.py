@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from callwright.arguments import Arguments, read_object
-from callwright.dialects.base import open_call
+from callwright.dialects.base import break_off, open_call
 from callwright.text.json_stream import copy_value, escape, take_key, take_value
 from callwright.text.repair import parse_json, repair_json
 from callwright.text.source import Reading, Source, ignore
@@ -209,13 +209,8 @@ def read_arguments(source: Source, turn: Turn, arguments: Arguments, *, depth: i
     or it is broken; then the call is cut, and what is left of the `depth` brackets around it is set aside."""
     if (yield from read_object(source, arguments)):
         return True
-    if (yield from source.peek()):
-        yield from copy_value(source, ignore, ignore, depth=depth)
-        raw = source.kept()
-        arguments.call.cut()
-        turn.malformed(raw, "the JSON of the arguments is broken")
-    else:
-        arguments.call.cut()
+    yield from copy_value(source, ignore, ignore, depth=depth)
+    yield from break_off(source, turn, arguments)
     return False
 
 

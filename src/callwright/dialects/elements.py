@@ -18,9 +18,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from callwright.dialects.base import THINK, Dialect, Think, open_call, raw_text
+from callwright.dialects.base import THINK, Dialect, Think, break_off, open_call, raw_text
 from callwright.dialects.element_values import ElementArguments
-from callwright.dialects.section import break_off
 from callwright.dialects.use_tool import read_named_call
 from callwright.model import ToolCall
 from callwright.schema import Toolbox

@@ -19,7 +19,7 @@ from functools import cached_property, partial
 from typing import Any, ClassVar
 
 from callwright.arguments import Arguments
-from callwright.dialects.base import Dialect, Think, open_call
+from callwright.dialects.base import Dialect, Think, break_off, open_call
 from callwright.dialects.quoted_values import read_string, read_value
 from callwright.model import ToolCall
 from callwright.text.ahead import Ahead
@@ -88,12 +88,11 @@ class Gemma(Dialect):
 
     def _break_off(self, source: Source, turn: Turn, arguments: Arguments) -> Reading[None]:
         """The members break off: set what is left of the call aside."""
-        arguments.call.cut()
         mark = yield from source.copy_until(marks(self.close, self.open, *self.framing), ignore)
-        raw = source.kept()
-        if mark is not None:
-            turn.malformed(raw.removesuffix(mark), "the arguments are broken")
-            source.position -= 0 if mark == self.close else len(mark)
+        source.position -= len(mark or "")
+        yield from break_off(source, turn, arguments)
+        if mark == self.close:
+            source.position += len(mark)
 
     def _close(self, source: Source, turn: Turn) -> Reading[None]:
         marker = yield from source.accept_next(marks(self.close, "}" + self.close))
@@ -116,11 +115,9 @@ class Gemma(Dialect):
                 note("missing_comma", f"a comma was missing before {char!r}")
             source.keep()
             key = yield from self._take_key(source, arguments)
-            if not key:
+            if not key or not (yield from self._read_member(source, arguments, key, closes)):
                 return False
             source.settle()
-            if not (yield from self._read_member(source, arguments, key, closes)):
-                return False
             separated = False
         source.position += 1
         arguments.close()
@@ -150,6 +147,7 @@ class Gemma(Dialect):
         if quote is not self.quote:
             arguments.call.note("plain_quotes", f"a string was in {quote.mark}, not in {self.quote.mark}")
         elif self.quotes_all:
+            source.settle()
             parameter = arguments.parameter(key)
             whole = yield from quote.copy(source, parameter.write, arguments.call.note, closes)
             if whole:
@@ -159,6 +157,7 @@ class Gemma(Dialect):
 
     def _read_bare(self, source: Source, arguments: Arguments, key: str, closes: Closes) -> Reading[bool]:
         """A value without an opening quote: a number, a word, or a string that lost its quote."""
+        source.settle()
         parameter = arguments.parameter(key)
         stops = marks(self.quote.mark, ",", "}", ")")
         while (stop := (yield from source.copy_until(stops, parameter.write))) is not None:

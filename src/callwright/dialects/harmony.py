@@ -17,12 +17,11 @@ from types import MappingProxyType
 from typing import ClassVar
 
 from callwright.arguments import Arguments, read_object
-from callwright.dialects.base import Dialect, open_call
+from callwright.dialects.base import Dialect, break_off, open_call
 from callwright.dialects.call_object import read_held
 from callwright.dialects.message_header import ANALYSIS, CHANNEL, CHANNELS, CONSTRAIN, MESSAGE, START, Header
 from callwright.dialects.messages import Framed
 from callwright.dialects.named_parameters import NamedParameters
-from callwright.dialects.section import break_off
 from callwright.dialects.typescript import namespace
 from callwright.model import ToolCall, ToolSpec
 from callwright.schema import Tool
@@ -105,11 +104,7 @@ class Harmony(Framed):
             arguments.close()
             return ""
         yield from copy_value(source, ignore, arguments.call.note, depth=1)
-        raw = source.kept()
-        arguments.call.cut()
-        if raw:
-            turn.malformed(raw, "the JSON of the arguments is broken")
-        return ""
+        return (yield from break_off(source, turn, arguments))
 
     def _read_raw(self, source: Source, turn: Turn, header: Header) -> Reading[str]:
         """A body that is no object: JSON in a string, or the bare text of a tool's only argument, such as code."""
@@ -128,7 +123,7 @@ class Harmony(Framed):
             return ""
         raw, ended = yield from source.take_until(ends)
         if ended is None:
-            self._open(source, turn, header).call.cut()
+            self._open(source, turn, header).call.cut(raw)
             return ""
         source.position -= len(ended)
         problem = yield from read_held(source, turn, header.tool, raw, notes=self._notes(header))

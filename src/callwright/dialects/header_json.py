@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from callwright.arguments import Arguments, read_object
-from callwright.dialects.base import Dialect, Think, open_call
+from callwright.dialects.base import Dialect, Think, break_off, open_call
 from callwright.dialects.call_object import read_held
 from callwright.model import ToolCall
 from callwright.text.json_stream import Note, copy_value, take_string
@@ -153,12 +153,9 @@ class HeaderJson(Dialect):
         arguments = _open(source, turn, head)
         if (yield from read_object(source, arguments)):
             return
-        arguments.call.cut()
         mark = yield from source.copy_until(self._structure, ignore)
         source.position -= len(mark or "")
-        raw = source.kept()
-        if raw and mark:
-            turn.malformed(raw, "the JSON of the arguments is broken")
+        yield from break_off(source, turn, arguments)
 
     def _read_string(self, source: Source, turn: Turn, head: Head, *, sure: bool) -> Reading[str]:
         """Arguments that are JSON text in a string."""
@@ -167,7 +164,8 @@ class HeaderJson(Dialect):
             return (yield from read_held(source, turn, head.name, raw, head.id, head.notes))
         if not sure:
             return "the JSON breaks off"
-        _open(source, turn, head).call.cut()
+        raw = source.kept()
+        _open(source, turn, head).call.cut(raw)
         return ""
 
     def _read_nothing(self, source: Source, turn: Turn, head: Head, *, sure: bool) -> Reading[str]:

@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from callwright.arguments import Arguments, read_object
-from callwright.dialects.base import Dialect, open_call, raw_text
+from callwright.dialects.base import Dialect, break_off, open_call, raw_text
 from callwright.dialects.call_object import read_calls as read_json_calls
 from callwright.dialects.tag_parts import (
     GLYPHS,
@@ -192,10 +192,12 @@ class InvokeTags(Dialect):
 
     def _break_off(self, source: Source, turn: Turn, arguments: Arguments) -> Reading[None]:
         """The call breaks off: cut it, and set aside what is left of it unless the text ended there."""
+        if not (yield from source.peek()):
+            yield from break_off(source, turn, arguments)
+            return
         raw = source.kept()
         arguments.call.cut()
-        if (yield from source.peek()):
-            yield from self._set_aside(source, turn, raw, "the call breaks off")
+        yield from self._set_aside(source, turn, raw, "the call breaks off")
 
     def _read_call(self, source: Source, turn: Turn) -> Reading[str]:
         """Read the call whose opening tag has begun. It is one when its name is known and its inside begins."""

@@ -17,9 +17,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from callwright.dialects.base import Dialect, Think, open_call, raw_text
+from callwright.dialects.base import Dialect, Think, break_off, open_call, raw_text
 from callwright.dialects.element_values import ElementArguments
-from callwright.dialects.section import break_off
 from callwright.model import ToolCall
 from callwright.text.source import Reading, Source, marks
 from callwright.turn import Turn

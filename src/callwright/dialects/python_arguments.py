@@ -46,8 +46,10 @@ def read_arguments(source: Source, arguments: Arguments, ends: Ends, *, unescape
             yield from source.skip_space()
             yield from source.accept(marks(")"))
             return whole
+        source.keep()
         if not (yield from _read_argument(source, arguments, ends, unescaped_lines)):
             return False
+        source.settle()
         empty = False
     return False
 

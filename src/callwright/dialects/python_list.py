@@ -6,10 +6,9 @@ import json
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from callwright.dialects.base import Dialect, open_call
+from callwright.dialects.base import Dialect, break_off, open_call
 from callwright.dialects.call_object import read_calls as read_json_calls
 from callwright.dialects.python_arguments import python_text, read_arguments, skip_arguments
-from callwright.dialects.section import break_off
 from callwright.model import ToolCall
 from callwright.text.ahead import Ahead
 from callwright.text.json_stream import escape

@@ -192,7 +192,7 @@ def _copy_text(source: Source, arguments: Arguments, key: str, ends: Marks) -> R
     text, end = yield from source.take_until(ends)
     value = text.strip()
     if key and not end and not is_json(value):
-        arguments.call.cut()
+        arguments.call.cut(value)
         return ""
     if key:
         # In quotes it is a JSON string; if not, the quotes are the model's own words.

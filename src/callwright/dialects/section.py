@@ -16,7 +16,7 @@ from callwright.dialects import call_object
 from callwright.text.source import Reading, Source, marks
 from callwright.turn import Turn
 
-__all__ = ["Section", "break_off", "close", "expected", "read_json"]
+__all__ = ["Section", "close", "expected", "read_json"]
 
 
 @dataclass(frozen=True)
@@ -62,15 +62,6 @@ def close(source: Source, turn: Turn, tag: str, *, expected: bool = True) -> Rea
     """Consume a closing tag after white space. Where it is missing, nothing is consumed, and that is noted."""
     if not (yield from source.accept_next(marks(tag))) and expected and not turn.was_cut:
         turn.note("missing_close", f"{tag} was missing after a call")
-
-
-def break_off(source: Source, turn: Turn, arguments: Arguments) -> Reading[str]:
-    """The call ends or breaks here: it is cut. What was consumed in vain since `keep` is set aside."""
-    raw = source.kept()
-    arguments.call.cut()
-    if raw and (yield from source.peek()):
-        turn.malformed(raw, "the arguments are broken")
-    return ""
 
 
 def expected(arguments: Arguments) -> Callable[[str], bool] | None:

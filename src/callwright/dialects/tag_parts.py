@@ -74,13 +74,13 @@ class _Wrapper:
         self._arguments = arguments
         self._key = key
         self._kind = kind
-        self._parts: list[str] = []
+        self._parts = arguments.waiting[key] = []
 
     def write(self, text: str) -> None:
         self._parts.append(text)
 
     def end(self) -> None:
-        raw = "".join(self._parts)
+        raw = "".join(self._arguments.waiting.pop(self._key))
         mended = repair_json(raw)
         inside = parse_json(mended.text) if mended else None
         if not isinstance(inside, dict) or not inside.keys() & self._arguments.call.schema.properties.keys():

@@ -18,11 +18,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from callwright.arguments import read_object
-from callwright.dialects.base import THINK, Dialect, Think, open_call
+from callwright.dialects.base import THINK, Dialect, Think, break_off, open_call
 from callwright.dialects.call_object import read_calls as read_json_calls
 from callwright.dialects.call_object import read_held
 from callwright.dialects.element_values import ElementArguments
-from callwright.dialects.section import break_off
 from callwright.model import ToolCall
 from callwright.text.source import Reading, Source, marks
 from callwright.turn import Turn
