@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -237,3 +238,16 @@ def soup(dialect: Dialect) -> st.SearchStrategy[str]:
         plain(),
     )
     return st.lists(piece, max_size=14).map("".join)
+
+
+WORD = re.compile(r"wq\d\dz")
+"""The words of `worded`: no marker, no name and no value holds one."""
+
+
+def worded(texts: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    """Texts with words put in at any places, each once and in rising order."""
+
+    def put(text: str, places: list[int]) -> str:
+        return "".join(f"{piece}wq{number}z" for number, piece in enumerate(cut(text, places), 10))
+
+    return st.builds(put, texts, st.lists(st.integers(0, 5000), max_size=4))

@@ -35,6 +35,8 @@ class Parameter:
         self._streaming = streaming
         if self._parts is None:
             arguments.begin_string(key)
+        else:
+            arguments.waiting[key] = self._parts
 
     def write(self, text: str) -> None:
         """More of the raw value."""
@@ -44,7 +46,7 @@ class Parameter:
         self._parts.append(text)
         if self._streaming and not self._may_be_null():
             self._arguments.begin_string(self._key)
-            held, self._parts = "".join(self._parts), None
+            held, self._parts = "".join(self._arguments.waiting.pop(self._key)), None
             self._arguments.call.write(escape(held))
 
     def _may_be_null(self) -> bool:
@@ -56,7 +58,7 @@ class Parameter:
         if self._parts is None:
             self._arguments.call.write('"')
         else:
-            self._arguments.put_text(self._key, "".join(self._parts), self._schema)
+            self._arguments.put_text(self._key, "".join(self._arguments.waiting.pop(self._key)), self._schema)
 
 
 class Arguments:
@@ -66,6 +68,9 @@ class Arguments:
         self.call = call
         self._given: set[str] = set()
         self._late: list[tuple[str, str, bool]] = []
+        self.waiting: dict[str, list[str]] = {}
+        """What was read of values that cannot be written before their end."""
+        call.unsaid = self._unsaid
 
     def parameter(self, key: str, kind: Schema = ANYTHING) -> Parameter:
         """Begin a member whose value is bare text. `kind`: the type that the dialect itself gives, if the tool's
@@ -96,6 +101,7 @@ class Arguments:
         first = yield from source.peek()
         if first == '"' and self.streams(key):
             source.position += 1
+            source.settle()
             self.begin_string(key)
             whole = yield from copy_string(source, self.call.write, self.call.note)
             if whole:
@@ -137,6 +143,10 @@ class Arguments:
         self.call.write("}" if self._given else "{}")
         self.call.end()
 
+    def _unsaid(self) -> str:
+        late = (f"{key}: {raw}" for key, raw, _ in self._late)
+        return ", ".join((*late, *(f"{key}: {''.join(parts)}" for key, parts in self.waiting.items())))
+
     def _schema(self, key: str, fallback: Schema = ANYTHING) -> Schema:
         schema = self.call.schema.member(key)
         return schema if schema.types else fallback
@@ -177,8 +187,8 @@ class Arguments:
 def read_object(source: Source, arguments: Arguments) -> Reading[bool]:
     """Read the JSON object that begins here as a call's arguments, and close them.
 
-    False: the object could not be read to its end; the call is still open, and its owner decides. What
-    stood where a key should is then kept by the source.
+    False: the object could not be read to its end; the call is still open, and its owner decides. What was read of
+    the last member and not said is then kept by the source.
     """
     note = arguments.call.note
     source.position += 1
@@ -201,7 +211,7 @@ def read_object(source: Source, arguments: Arguments) -> Reading[bool]:
         key = yield from take_key(source, note)
         if key is None:
             return False
-        source.settle()
         if not (yield from arguments.read_member(source, key)):
             return False
+        source.settle()
         before = ""

@@ -46,7 +46,7 @@ _TEXT, _REASONING, _NOTHING = -1, -2, -3
 class Call:
     """One open call. `write` appends JSON text to its arguments; `end` is called exactly once."""
 
-    __slots__ = ("_held", "_turn", "id", "index", "name", "repairs", "schema")
+    __slots__ = ("_held", "_turn", "id", "index", "name", "repairs", "schema", "unsaid")
 
     def __init__(self, turn: Turn, index: int, name: str, call_id: str) -> None:
         self._turn = turn
@@ -56,6 +56,8 @@ class Call:
         tool = turn.tools.get(name)
         self.schema: Schema = tool.schema if tool else ANYTHING
         self.repairs: dict[str, str] = {}
+        self.unsaid: Callable[[], str] = str
+        """What was read of the arguments and waits to be written."""
         self._held: list[str] | None = None
         if turn.truncated != "partial":
             self._held = []
@@ -75,9 +77,11 @@ class Call:
         """The call is whole."""
         self._finish(complete=True)
 
-    def cut(self) -> None:
-        """The output ended inside the call."""
+    def cut(self, tail: str = "") -> None:
+        """The output ended inside the call. What was read and not written yet is noted, and so is the `tail` of it."""
         self._turn.was_cut = True
+        if unsaid := ", ".join(filter(None, (self.unsaid(), tail.strip()))):
+            self.note("unsaid_value", unsaid)
         if self._held is not None and self._turn.truncated == "repair":
             mended = repair_json("".join(self._held))
             self._held = [mended.text if mended else "{}"]

@@ -21,8 +21,8 @@ from functools import cached_property, lru_cache
 from typing import ClassVar
 
 from callwright.arguments import Arguments, read_object
-from callwright.dialects.base import THINK, Dialect, Think, open_call, raw_text
-from callwright.dialects.section import Section, break_off, close, expected, read_json
+from callwright.dialects.base import THINK, Dialect, Think, break_off, open_call, raw_text
+from callwright.dialects.section import Section, close, expected, read_json
 from callwright.model import ToolCall
 from callwright.schema import ANYTHING, Schema
 from callwright.text.source import Reading, Source, marks
@@ -162,7 +162,7 @@ class ArgPairs(Dialect):
             return False
         if (yield from _skip_gap(source)):
             _note_literal(arguments)
-        kind = yield from _read_kind(source, tags)
+        kind = yield from _read_kind(source, arguments, tags)
         if not (yield from source.accept(marks(tags.value[0]))):
             return False
         source.settle()
@@ -220,6 +220,8 @@ class SuffixedPairs(ArgPairs):
                 turn.text(f"<think:{suffix}")
                 return
             close += f"{suffix}>"
+            if close not in self._silent:
+                turn.note("variant_marker", f"<think:{suffix}> stood for {self.thinks[0].open}")
         yield from super()._think(source, turn, close)
 
 
@@ -235,7 +237,7 @@ def _note_literal(arguments: Arguments) -> None:
     arguments.call.note("literal_newline", "a newline between tags was written as backslash and n")
 
 
-def _read_kind(source: Source, tags: _Tags) -> Reading[Schema]:
+def _read_kind(source: Source, arguments: Arguments, tags: _Tags) -> Reading[Schema]:
     """The type that the model itself writes before a value, if it does."""
     if not (yield from source.accept(marks(tags.kind[0]))):
         return ANYTHING
@@ -243,7 +245,10 @@ def _read_kind(source: Source, tags: _Tags) -> Reading[Schema]:
     yield from source.accept(marks(tags.kind[1]))
     yield from source.skip_space()
     # K2 Horizon's template prints what an array holds in brackets: array[string].
-    return Schema({"type": kind.strip().partition("[")[0]})
+    schemas = [Schema({"type": word}) for word in kind.strip().rstrip("]").split("[")]
+    if not all(schema.types for schema in schemas):
+        arguments.call.note("unknown_type", kind)
+    return schemas[0]
 
 
 def _pairs(*words: str, suffix: str = "") -> frozenset[str]:

@@ -19,7 +19,7 @@ from types import MappingProxyType
 from typing import ClassVar
 
 from callwright.arguments import Arguments
-from callwright.dialects.base import Dialect, open_call
+from callwright.dialects.base import Dialect, break_off, open_call
 from callwright.dialects.message_header import ANALYSIS, MESSAGE, START, Header
 from callwright.dialects.messages import Framed
 from callwright.dialects.named_parameters import NamedParameters, read_name
@@ -72,13 +72,13 @@ class Atem(Framed):
         return name if turn.accepts(name) else ""
 
     def read_body(self, source: Source, turn: Turn, header: Header) -> Reading[str]:
-        wrapper = yield from _accept_next(source, "<atem:function_calls>", "<function_calls>")
+        wrapper = yield from source.accept_next(marks("<atem:function_calls>", "<function_calls>"))
         read = False
         while not turn.was_cut:
-            opener = yield from _accept_next(source, *_TAGS)
+            opener = yield from source.accept_next(marks(*_TAGS))
             if not opener:
                 break
-            written = yield from read_name(source)
+            written = yield from read_name(source, turn.note)
             if written is None:
                 return "the tag of a call does not close"
             problem = yield from self._read_invoke(source, turn, header, written, _TAGS[opener])
@@ -92,7 +92,7 @@ class Atem(Framed):
             return "no call follows"
         if not wrapper:
             turn.note("missing_open", f"{self.bare[0]} was missing before a call")
-        elif not (yield from _accept_next(source, f"</{wrapper[1:]}")) and not turn.was_cut:
+        elif not (yield from source.accept_next(marks(f"</{wrapper[1:]}"))) and not turn.was_cut:
             turn.note("missing_close", f"</{wrapper[1:]} was missing after a call")
         return ""
 
@@ -103,8 +103,9 @@ class Atem(Framed):
         if not name:
             return f"unknown tool {written!r}"
         arguments = open_call(source, turn, name)
-        if header.odd:
-            arguments.call.note("odd_header", ", ".join(header.odd))
+        known = header.recipient in (header.tool, written, *self.bare)
+        if header.odd or not known:
+            arguments.call.note("odd_header", ", ".join((*header.odd, *(() if known else (header.recipient,)))))
         if name != written:
             arguments.call.note("renamed_tool", f"{written!r} became {name!r}")
         if not tags.prefix:
@@ -113,7 +114,7 @@ class Atem(Framed):
         if whole and (yield from tags.read(source, arguments)) and (yield from source.accept(marks(tags.around[0]))):
             arguments.close()
         else:
-            arguments.call.cut()
+            yield from break_off(source, turn, arguments)
         return ""
 
     def _read_swallowed(self, source: Source, arguments: Arguments, tags: NamedParameters, key: str) -> Reading[bool]:
@@ -136,14 +137,6 @@ class Atem(Framed):
 
     def render_text(self, text: str) -> str:
         return f"{START}assistant to=user{MESSAGE}{text}{EOM}" if text else ""
-
-
-def _accept_next(source: Source, *tags: str) -> Reading[str]:
-    """Consume the tag that comes next; without one, the white space before it stays too."""
-    if not (yield from source.looking_at(marks(*tags))):
-        return ""
-    yield from source.skip_space()
-    return (yield from source.accept(marks(*tags)))
 
 
 ATEM = Atem(

@@ -23,7 +23,7 @@ from callwright.text.ahead import Ahead
 from callwright.text.source import Emit, Marks, Reading, Source, marks
 from callwright.turn import Turn
 
-__all__ = ["THINK", "Dialect", "Think", "open_call", "raw_text", "schema_of"]
+__all__ = ["THINK", "Dialect", "Think", "break_off", "open_call", "raw_text", "schema_of"]
 
 FENCE = "```"
 _LINE_FENCE = "\n```"
@@ -275,3 +275,13 @@ def open_call(source: Source, turn: Turn, name: str, call_id: str = "") -> Argum
     """It is a call: open it, and stop keeping its text."""
     source.settle()
     return Arguments(turn.call(name, call_id))
+
+
+def break_off(source: Source, turn: Turn, arguments: Arguments) -> Reading[str]:
+    """The call ends or breaks here: it is cut. What was consumed in vain since `keep` is noted or set aside."""
+    raw = source.kept()
+    ended = not (yield from source.peek())
+    arguments.call.cut(raw if ended else "")
+    if raw and not ended:
+        turn.malformed(raw, "the arguments are broken")
+    return ""

@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from callwright.arguments import Arguments, read_object
-from callwright.dialects.base import open_call
+from callwright.dialects.base import break_off, open_call
 from callwright.text.json_stream import copy_value, escape, take_key, take_value
 from callwright.text.repair import parse_json, repair_json
-from callwright.text.source import Reading, Source
+from callwright.text.source import Reading, Source, ignore
 from callwright.turn import Turn
 
 __all__ = ["KEYS", "Keys", "read_arguments", "read_call", "read_calls", "read_held", "read_list"]
@@ -35,6 +35,8 @@ class Keys:
 
 
 KEYS = Keys()
+_KINDS = ("function", "tool", "tool_call", "tool_use")
+"""What a member that says of which kind the object is may say."""
 
 
 @dataclass
@@ -47,6 +49,12 @@ class _Draft:
     members: dict[str, str] = field(default_factory=dict)
     said: bool = False
     notes: dict[str, str] = field(default_factory=dict)
+
+    def drop_members(self, turn: Turn) -> None:
+        """The arguments stand in a member of their own, so that others mean nothing: that they came is noted."""
+        for key, raw in self.members.items():
+            turn.note("dropped_member", f"{key}: {raw}")
+        self.members.clear()
 
     def note(self, kind: str, detail: str) -> None:
         self.notes.setdefault(kind, detail)
@@ -97,13 +105,15 @@ def read_list(source: Source, turn: Turn, keys: Keys = KEYS) -> Reading[str]:
     return problem
 
 
-def read_call(source: Source, turn: Turn, keys: Keys = KEYS, *, name: str = "", whole: bool = False) -> Reading[str]:
+def read_call(
+    source: Source, turn: Turn, keys: Keys = KEYS, *, name: str = "", call_id: str = "", whole: bool = False
+) -> Reading[str]:
     """Read the call object that begins here. Returns a problem or the empty string.
 
-    `name`: the tool, where what stands before the object has named it. `whole`: an object that is no
-    call is consumed to its end, so that the next one can be read; otherwise only as far as was needed.
+    `name` and `call_id`: the tool and the id, where what stands before the object has said them. `whole`: an object
+    that is no call is consumed to its end, so that the next one can be read; otherwise only as far as was needed.
     """
-    draft = _Draft(name)
+    draft = _Draft(name, call_id)
     source.position += 1
     while True:
         char = yield from source.skip_space()
@@ -122,13 +132,14 @@ def read_call(source: Source, turn: Turn, keys: Keys = KEYS, *, name: str = "", 
             problem = yield from _read_member(source, turn, draft, key, keys)
         if problem is not None:
             if problem and whole:
-                yield from copy_value(source, _ignore, _ignore_note, depth=1)
+                yield from copy_value(source, ignore, ignore, depth=1)
             return problem
 
 
 def _unfinished(source: Source, turn: Turn, draft: _Draft) -> str:
     """The object breaks off. After its arguments that is a missing brace, before them there is no call."""
     if draft.said:
+        draft.drop_members(turn)
         stray = source.kept()
         if stray.strip():
             turn.malformed(stray, "no member of a call")
@@ -148,7 +159,7 @@ def _read_member(source: Source, turn: Turn, draft: _Draft, key: str, keys: Keys
         source.position += 1
         return (yield from read_list(source, turn, keys)) or None
     if key in keys.name and char == "{":
-        problem = yield from read_call(source, turn, keys, whole=True)
+        problem = yield from read_call(source, turn, keys, call_id=draft.id, whole=True)
         draft.said = True
         return problem or None
     if key in keys.arguments and draft.name and not draft.said:
@@ -161,9 +172,8 @@ def _read_member(source: Source, turn: Turn, draft: _Draft, key: str, keys: Keys
     if key in keys.name and char in "\"'" and draft.name in ("", _string(raw)):
         draft.name = _string(raw)
         if draft.name in keys.no_call and draft.name not in turn.tools:
-            turn.note("no_call", f"the model wrote {draft.name!r}")
-            yield from copy_value(source, _ignore, _ignore_note, depth=1)
-            source.settle()
+            yield from copy_value(source, ignore, ignore, depth=1)
+            turn.note("no_call", f"the model wrote {source.kept()}")
             return ""
         return None if turn.accepts(draft.name) else f"unknown tool {draft.name!r}"
     if key in keys.id:
@@ -172,7 +182,7 @@ def _read_member(source: Source, turn: Turn, draft: _Draft, key: str, keys: Keys
         draft.id = _string(raw)
     elif key in keys.arguments:
         draft.arguments = raw
-    elif key not in keys.ignored:
+    elif key not in keys.ignored or (_string(raw) not in _KINDS and not raw.isdecimal()):
         draft.members[key] = raw
     return None
 
@@ -189,6 +199,7 @@ def _read_arguments(source: Source, turn: Turn, draft: _Draft) -> Reading[str | 
     for kind, detail in draft.notes.items():
         arguments.call.note(kind, detail)
     draft.said = True
+    draft.drop_members(turn)
     intact = yield from read_arguments(source, turn, arguments, depth=2)
     return None if intact else ""
 
@@ -198,19 +209,15 @@ def read_arguments(source: Source, turn: Turn, arguments: Arguments, *, depth: i
     or it is broken; then the call is cut, and what is left of the `depth` brackets around it is set aside."""
     if (yield from read_object(source, arguments)):
         return True
-    if (yield from source.peek()):
-        yield from copy_value(source, _ignore, _ignore_note, depth=depth)
-        raw = source.kept()
-        arguments.call.cut()
-        turn.malformed(raw, "the JSON of the arguments is broken")
-    else:
-        arguments.call.cut()
+    yield from copy_value(source, ignore, ignore, depth=depth)
+    yield from break_off(source, turn, arguments)
     return False
 
 
 def _settle(source: Source, turn: Turn, draft: _Draft) -> Reading[str]:
     """The object is closed: say the call if its arguments had to wait for it."""
     if draft.said:
+        draft.drop_members(turn)
         source.settle()
         return ""
     if not draft.name:
@@ -219,6 +226,7 @@ def _settle(source: Source, turn: Turn, draft: _Draft) -> Reading[str]:
         raw = "{" + ", ".join(f'"{escape(name)}": {value}' for name, value in draft.members.items()) + "}"
     else:
         raw = draft.arguments
+        draft.drop_members(turn)
     return (yield from read_held(source, turn, draft.name, raw, draft.id, draft.notes))
 
 
@@ -244,11 +252,3 @@ def read_held(
 def _string(raw: str) -> str:
     mended = repair_json(raw)
     return str(parse_json(mended.text)) if mended else raw
-
-
-def _ignore(text: str) -> None:
-    """What is skipped is kept by the source."""
-
-
-def _ignore_note(kind: str, detail: str) -> None:
-    """What is skipped needs no mending."""

@@ -52,7 +52,6 @@ class ElementArguments:
         self._keys = {f"{prefix}<{key}>": key for key in keys}
         self._opens = tuple(self._keys) or (f"{prefix}<",)
         self._closes = closes
-        self._waiting: dict[str, list[str]] = {}
 
     def read(self, source: Source) -> Reading[bool]:
         """Read up to the closing tag and end the call. False: it did not come, and the call is still open.
@@ -70,16 +69,21 @@ class ElementArguments:
                     self._arguments.call.note("missing_close", f"{self._closes[0]} was missing after a call")
                 self._end()
                 return True
+            source.keep()
             if not tag:
                 yield from source.accept(marks("<"))
             source.position += len(tag)
             key = self._keys.get(tag) or (yield from _take_key(source))
-            if not key or not (yield from self._read_value(source, key)):
+            if not key:
+                return False
+            source.settle()
+            if not (yield from self._read_value(source, key)):
                 return False
 
     def _end(self) -> None:
         """Say the values that had to wait, and end the call."""
-        for key, raws in self._waiting.items():
+        waiting, self._arguments.waiting = self._arguments.waiting, {}
+        for key, raws in waiting.items():
             schema = self._arguments.call.schema.member(key)
             note = self._arguments.call.note
             if len(raws) == 1:
@@ -101,7 +105,7 @@ class ElementArguments:
         # Another element of this name makes it a list, so the value waits for the end of the call.
         held = Held(source)
         whole = yield from self._copy(source, key, held.add, framed=framed)
-        self._waiting.setdefault(key, []).append(held.text())
+        self._arguments.waiting.setdefault(key, []).append(held.text())
         return whole
 
     def _copy(self, source: Source, key: str, write: Emit, *, framed: bool) -> Reading[bool]:

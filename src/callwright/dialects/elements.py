@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from callwright.dialects.base import THINK, Dialect, Think, open_call, raw_text
+from callwright.dialects.base import THINK, Dialect, Think, break_off, open_call, raw_text
 from callwright.dialects.element_values import ElementArguments
 from callwright.dialects.use_tool import read_named_call
 from callwright.model import ToolCall
@@ -94,7 +94,7 @@ class Elements(NamedTags):
             return f"no parameter of {name} follows"
         arguments = open_call(source, turn, name)
         if not (yield from ElementArguments(arguments, keys, (close,), framed=self.framed).read(source)):
-            arguments.call.cut()
+            return (yield from break_off(source, turn, arguments))
         return ""
 
     def render_call(self, *calls: ToolCall) -> str:

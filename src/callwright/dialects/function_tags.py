@@ -22,9 +22,9 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from callwright.arguments import Arguments
-from callwright.dialects.base import Dialect, Think, open_call, raw_text
+from callwright.dialects.base import Dialect, Think, break_off, open_call, raw_text
 from callwright.dialects.call_object import read_arguments
-from callwright.dialects.section import Section, break_off, close, expected, read_json
+from callwright.dialects.section import Section, close, expected, read_json
 from callwright.model import ToolCall
 from callwright.text.source import Reading, Source, marks
 from callwright.text.tags import RawValue

@@ -57,7 +57,7 @@ class Functionary(HeaderJson):
         lines = {f"{name}\n": name for name in ("all", *turn.tools.names)}
         name = lines.get((yield from source.looking_at(marks(*lines))))
         if name == "all" or name == PYTHON:
-            yield from self.skip(source, marks(f"{name}\n"))
+            yield from source.accept_next(marks(f"{name}\n"))
         if name == PYTHON:
             yield from self.attempt(source, turn, self.code, turn.text)
         elif name and name != "all":

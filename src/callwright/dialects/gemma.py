@@ -19,12 +19,12 @@ from functools import cached_property, partial
 from typing import Any, ClassVar
 
 from callwright.arguments import Arguments
-from callwright.dialects.base import Dialect, Think, open_call
+from callwright.dialects.base import Dialect, Think, break_off, open_call
 from callwright.dialects.quoted_values import read_string, read_value
 from callwright.model import ToolCall
 from callwright.text.ahead import Ahead
 from callwright.text.quoted import PYTHON_QUOTES, Closes, Ends, Notation, Quote
-from callwright.text.source import Marks, Reading, Source, marks
+from callwright.text.source import Marks, Reading, Source, ignore, marks
 from callwright.turn import Turn
 
 __all__ = ["DIALECTS", "Gemma"]
@@ -74,24 +74,31 @@ class Gemma(Dialect):
             return "no arguments follow the name"
         source.position += 1
         arguments = open_call(source, turn, name)
+        if name != written:
+            arguments.call.note("renamed_tool", f"{written!r} became {name!r}")
         if prefix != "call:":
             arguments.call.note("missing_prefix", "'call:' was missing before the name")
         if bracket == "(":
             arguments.call.note("round_brackets", "the arguments stood in round brackets")
         if not (yield from self._read_members(source, arguments, _BRACKETS[bracket])):
-            arguments.call.cut()
+            yield from self._break_off(source, turn, arguments)
             return ""
         yield from self._close(source, turn)
         return ""
 
+    def _break_off(self, source: Source, turn: Turn, arguments: Arguments) -> Reading[None]:
+        """The members break off: set what is left of the call aside."""
+        mark = yield from source.copy_until(marks(self.close, self.open, *self.framing), ignore)
+        source.position -= len(mark or "")
+        yield from break_off(source, turn, arguments)
+        if mark == self.close:
+            source.position += len(mark)
+
     def _close(self, source: Source, turn: Turn) -> Reading[None]:
-        marker = yield from source.looking_at(marks(self.close, "}" + self.close))
+        marker = yield from source.accept_next(marks(self.close, "}" + self.close))
         if not marker:
             turn.note("missing_close", f"{self.close} was missing after a call")
-            return
-        yield from source.skip_space()
-        source.position += len(marker)
-        if marker != self.close:
+        elif marker != self.close:
             turn.note("extra_bracket", "'}' stood after a call")
 
     def _read_members(self, source: Source, arguments: Arguments, bracket: str) -> Reading[bool]:
@@ -106,9 +113,11 @@ class Gemma(Dialect):
                 continue
             if not separated:
                 note("missing_comma", f"a comma was missing before {char!r}")
+            source.keep()
             key = yield from self._take_key(source, arguments)
             if not key or not (yield from self._read_member(source, arguments, key, closes)):
                 return False
+            source.settle()
             separated = False
         source.position += 1
         arguments.close()
@@ -138,6 +147,7 @@ class Gemma(Dialect):
         if quote is not self.quote:
             arguments.call.note("plain_quotes", f"a string was in {quote.mark}, not in {self.quote.mark}")
         elif self.quotes_all:
+            source.settle()
             parameter = arguments.parameter(key)
             whole = yield from quote.copy(source, parameter.write, arguments.call.note, closes)
             if whole:
@@ -147,6 +157,7 @@ class Gemma(Dialect):
 
     def _read_bare(self, source: Source, arguments: Arguments, key: str, closes: Closes) -> Reading[bool]:
         """A value without an opening quote: a number, a word, or a string that lost its quote."""
+        source.settle()
         parameter = arguments.parameter(key)
         stops = marks(self.quote.mark, ",", "}", ")")
         while (stop := (yield from source.copy_until(stops, parameter.write))) is not None:

@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import ClassVar
 
 from callwright.arguments import Arguments, read_object
-from callwright.dialects.base import Dialect, open_call
+from callwright.dialects.base import Dialect, break_off, open_call
 from callwright.dialects.call_object import read_held
 from callwright.dialects.message_header import ANALYSIS, CHANNEL, CHANNELS, CONSTRAIN, MESSAGE, START, Header
 from callwright.dialects.messages import Framed
@@ -26,7 +26,7 @@ from callwright.dialects.typescript import namespace
 from callwright.model import ToolCall, ToolSpec
 from callwright.schema import Tool
 from callwright.text.json_stream import copy_value
-from callwright.text.source import Marks, Reading, Source, marks
+from callwright.text.source import Marks, Reading, Source, ignore, marks
 from callwright.turn import Turn
 
 __all__ = ["DIALECTS", "Beam", "Harmony"]
@@ -82,9 +82,8 @@ class Harmony(Framed):
             whole = yield from _PARAMETERS.read(source, arguments)
             if whole and ((yield from source.looking_at(self._bodies)) or arguments.are_all):
                 arguments.close()
-            else:
-                arguments.call.cut()
-            return ""
+                return ""
+            return (yield from break_off(source, turn, arguments))
         return (yield from self._read_raw(source, turn, header))
 
     def skip_body(self, source: Source) -> Reading[None]:
@@ -104,13 +103,8 @@ class Harmony(Framed):
             arguments.call.note("missing_brace", "'}' was missing after the arguments")
             arguments.close()
             return ""
-        source.keep()
-        yield from copy_value(source, _ignore, arguments.call.note, depth=1)
-        raw = source.kept()
-        arguments.call.cut()
-        if raw:
-            turn.malformed(raw, "the JSON of the arguments is broken")
-        return ""
+        yield from copy_value(source, ignore, arguments.call.note, depth=1)
+        return (yield from break_off(source, turn, arguments))
 
     def _read_raw(self, source: Source, turn: Turn, header: Header) -> Reading[str]:
         """A body that is no object: JSON in a string, or the bare text of a tool's only argument, such as code."""
@@ -129,7 +123,7 @@ class Harmony(Framed):
             return ""
         raw, ended = yield from source.take_until(ends)
         if ended is None:
-            self._open(source, turn, header).call.cut()
+            self._open(source, turn, header).call.cut(raw)
             return ""
         source.position -= len(ended)
         problem = yield from read_held(source, turn, header.tool, raw, notes=self._notes(header))
@@ -204,10 +198,6 @@ def _only_string(tool: Tool | None) -> str:
     """The parameter of a tool that takes one string and nothing else."""
     names = [name for name, schema in tool.schema.properties.items() if schema.is_string] if tool else []
     return names[0] if tool and len(names) == len(tool.schema.properties) == 1 else ""
-
-
-def _ignore(text: str) -> None:
-    """What is skipped is kept by the source."""
 
 
 HARMONY = Harmony(

@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from callwright.arguments import Arguments, read_object
-from callwright.dialects.base import Dialect, Think, open_call
+from callwright.dialects.base import Dialect, Think, break_off, open_call
 from callwright.dialects.call_object import read_held
 from callwright.model import ToolCall
 from callwright.text.json_stream import Note, copy_value, take_string
-from callwright.text.source import Marks, Reading, Source, marks
+from callwright.text.source import Marks, Reading, Source, ignore, marks
 from callwright.turn import Turn
 
 __all__ = ["DIALECTS", "Head", "HeaderJson"]
@@ -90,7 +90,7 @@ class HeaderJson(Dialect):
             turn.note("variant_marker", f"{opener} stood for {self.sections[0]}")
         if problem or not self.sections:
             return problem
-        while (mark := (yield from self.skip(source, self._next))) == self.call:
+        while (mark := (yield from source.accept_next(self._next))) == self.call:
             source.keep()
             refused = yield from self._read_call(source, turn)
             if refused:
@@ -117,11 +117,11 @@ class HeaderJson(Dialect):
         else:
             problem = yield from self._read_nothing(source, turn, head, sure=announced == "arguments")
         if not problem:
-            yield from self._close(source, _ignore if turn.was_cut else turn.note)
+            yield from self._close(source, ignore if turn.was_cut else turn.note)
         elif char == "{" and head.name:
             # Skipped as JSON: what its strings quote is no call either.
-            yield from copy_value(source, _ignore, _ignore)
-            yield from self._close(source, _ignore)
+            yield from copy_value(source, ignore, ignore)
+            yield from self._close(source, ignore)
         return problem
 
     def _read_head(self, source: Source) -> Reading[tuple[dict[str, str], str]]:
@@ -177,11 +177,9 @@ class HeaderJson(Dialect):
         arguments = _open(source, turn, head)
         if (yield from read_object(source, arguments)):
             return
-        arguments.call.cut()
-        raw, mark = yield from source.take_until(self._structure)
+        mark = yield from source.copy_until(self._structure, ignore)
         source.position -= len(mark or "")
-        if raw:
-            turn.malformed(raw, "the JSON of the arguments is broken")
+        yield from break_off(source, turn, arguments)
 
     def _read_string(self, source: Source, turn: Turn, head: Head, *, sure: bool) -> Reading[str]:
         """Arguments that are JSON text in a string."""
@@ -190,7 +188,8 @@ class HeaderJson(Dialect):
             return (yield from read_held(source, turn, head.name, raw, head.id, head.notes))
         if not sure:
             return "the JSON breaks off"
-        _open(source, turn, head).call.cut()
+        raw = source.kept()
+        _open(source, turn, head).call.cut(raw)
         return ""
 
     def _read_nothing(self, source: Source, turn: Turn, head: Head, *, sure: bool) -> Reading[str]:
@@ -207,20 +206,12 @@ class HeaderJson(Dialect):
 
     def _close(self, source: Source, note: Note) -> Reading[None]:
         """Consume what closes a call."""
-        while mark := (yield from self.skip(source, self._loose)):
+        while mark := (yield from source.accept_next(self._loose)):
             if mark in _BRACKETS:
                 note("extra_bracket", f"{mark!r} stood after a call")
         for closer in self.closes:
-            if not (yield from self.skip(source, marks(closer))):
+            if not (yield from source.accept_next(marks(closer))):
                 note("missing_close", f"{closer} was missing after a call")
-
-    def skip(self, source: Source, some: Marks) -> Reading[str]:
-        """Consume the marker that stands here after white space; consume nothing when none does."""
-        mark = yield from source.looking_at(some)
-        if mark:
-            yield from source.skip_space()
-            source.position += len(mark)
-        return mark
 
     @cached_property
     def _kinds(self) -> dict[str, str]:
@@ -261,10 +252,6 @@ def _open(source: Source, turn: Turn, head: Head) -> Arguments:
     for kind, detail in head.notes.items():
         arguments.call.note(kind, detail)
     return arguments
-
-
-def _ignore(*_: str) -> None:
-    """What is skipped is kept by the source, and needs no mending."""
 
 
 SOLAR = HeaderJson(

@@ -78,6 +78,8 @@ class Inkling(TaggedJson):
             return "no JSON follows"
         name = header if turn.accepts(header) else ""
         problem = yield from read_call(source, turn, self.keys, name=name, whole=True)
+        if header and not name and not problem:
+            turn.note("dropped_header", header)
         return (yield from self.read_rest(source, turn, problem))
 
     def is_cut(self, turn: Turn, opener: str, raw: str) -> bool:

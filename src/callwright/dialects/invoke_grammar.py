@@ -16,21 +16,19 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from callwright.arguments import Arguments, read_object
-from callwright.dialects.base import Dialect, open_call, raw_text
+from callwright.dialects.base import Dialect, break_off, open_call, raw_text
 from callwright.dialects.call_object import read_calls as read_json_calls
 from callwright.dialects.tag_parts import (
     GLYPHS,
     Header,
-    ignore,
     read_element,
     read_header,
     sink,
-    take,
     take_name,
     undone,
 )
 from callwright.model import ToolCall
-from callwright.text.source import Emit, Marks, Reading, Source, marks
+from callwright.text.source import Emit, Marks, Reading, Source, ignore, marks
 from callwright.text.tags import RawValue
 from callwright.turn import Turn
 
@@ -148,13 +146,13 @@ class InvokeTags(Dialect):
         problem = yield from self._read_call(source, turn)
         if not problem and self.sections:
             turn.note("missing_open", f"{self.sections[0][0]} was missing before a call")
-            while (yield from take(source, marks(*self._section_ends, *self._between))):
+            while (yield from source.accept_next(marks(*self._section_ends, *self._between))):
                 pass
         return problem
 
     def _read_section(self, source: Source, turn: Turn) -> Reading[str]:
         said = False
-        while tag := (yield from take(source, self._in_section)):
+        while tag := (yield from source.accept_next(self._in_section)):
             if tag in self._section_ends:
                 return "" if said else "no call stands between the tags"
             if tag in self._calls or tag in "{[":
@@ -192,6 +190,15 @@ class InvokeTags(Dialect):
         if raw.strip():
             turn.malformed(raw, reason)
 
+    def _break_off(self, source: Source, turn: Turn, arguments: Arguments) -> Reading[None]:
+        """The call breaks off: cut it, and set aside what is left of it unless the text ended there."""
+        if not (yield from source.peek()):
+            yield from break_off(source, turn, arguments)
+            return
+        raw = source.kept()
+        arguments.call.cut()
+        yield from self._set_aside(source, turn, raw, "the call breaks off")
+
     def _read_call(self, source: Source, turn: Turn) -> Reading[str]:
         """Read the call whose opening tag has begun. It is one when its name is known and its inside begins."""
         header = yield from self._read_header(source)
@@ -205,19 +212,23 @@ class InvokeTags(Dialect):
         if not (yield from source.looking_at(self._in_call)) and (yield from source.skip_space()):
             return "no parameter follows"
         arguments = open_call(source, turn, name)
-        if header.worn:
-            arguments.call.note("damaged_tag", "white space was missing inside a tag")
+        self._note(arguments, header)
         if not (yield from self._read_body(source, turn, arguments)):
-            arguments.call.cut()
-            yield from self._set_aside(source, turn, "", "the call breaks off")
+            yield from self._break_off(source, turn, arguments)
         return ""
 
     def _read_header(self, source: Source) -> Reading[Header | None]:
         return (yield from read_header(source, self.tag_end))
 
+    def _note(self, arguments: Arguments, header: Header) -> None:
+        if header.worn:
+            arguments.call.note("damaged_tag", "white space was missing inside a tag")
+        if odd := header.odd(self.name_attribute, self.key_attribute):
+            arguments.call.note("dropped_attribute", odd)
+
     def _read_body(self, source: Source, turn: Turn, arguments: Arguments) -> Reading[bool]:
         """Read a call's parameters and its closing tag; False when that does not come."""
-        while tag := (yield from take(source, self._in_call)):
+        while tag := (yield from source.accept_next(self._in_call)):
             if tag in self._call_ends.all:
                 arguments.close()
                 return True
@@ -233,7 +244,7 @@ class InvokeTags(Dialect):
         arguments.call.note("json_body", "the arguments were written as JSON")
         if not (yield from read_object(source, arguments)):
             return False
-        while (tag := (yield from take(source, self._in_call))) in self.inside:
+        while (tag := (yield from source.accept_next(self._in_call))) in self.inside:
             pass
         if tag not in self._call_ends.all:
             source.position -= len(tag)
@@ -241,16 +252,16 @@ class InvokeTags(Dialect):
         return True
 
     def _read_parameter(self, source: Source, arguments: Arguments, tag: str) -> Reading[bool]:
+        source.keep()
         header = yield from self._read_header(source)
         key = header.attributes.get(self.key_attribute) if header else None
         if not header or not key:
             return False
+        source.settle()
         value, goal = self._values[tag], sink(arguments, key, header.attributes)
-        write: Emit = goal.write
-        if header.worn:
-            arguments.call.note("damaged_tag", "white space was missing inside a tag")
-            write = undone(write)
-        wrapped = self.cdata and (yield from take(source, marks(_CDATA)))
+        write: Emit = undone(goal.write) if header.worn else goal.write
+        self._note(arguments, header)
+        wrapped = self.cdata and (yield from source.accept_next(marks(_CDATA)))
         if wrapped:
             value = RawValue(_CDATA_END, (value.close, *value.around), value.opens, begins=value.begins)
         closed = yield from value.copy(source, write, arguments.misses)
@@ -260,25 +271,24 @@ class InvokeTags(Dialect):
         if closed != value.close:
             arguments.call.note("missing_close", f"{value.close} was missing after a value")
         if wrapped:
-            yield from take(source, marks(value.around[0]))
+            yield from source.accept_next(marks(value.around[0]))
         return True
 
     def _read_elements(self, source: Source, turn: Turn) -> Reading[str]:
         """Read Claude 2's form: `<invoke><tool_name>N</tool_name><parameters><K>V</K></parameters></invoke>`."""
-        if not (yield from take(source, marks("<tool_name>", "<toolname>"))):
+        if not (yield from source.accept_next(marks("<tool_name>", "<toolname>"))):
             return "the call has no name"
         name = yield from take_name(source)
         if not (yield from source.accept(marks("</tool_name>", "</toolname>"))) or not turn.accepts(name):
             return f"unknown tool {name!r}"
         arguments = open_call(source, turn, name)
         while True:
-            tag = yield from take(source, marks("<parameters>", "</parameters>", *self._call_ends.all))
+            tag = yield from source.accept_next(marks("<parameters>", "</parameters>", *self._call_ends.all))
             if tag in self._call_ends.all:
                 arguments.close()
                 return ""
             if not tag and not (yield from read_element(source, arguments)):
-                arguments.call.cut()
-                yield from self._set_aside(source, turn, "", "the call breaks off")
+                yield from self._break_off(source, turn, arguments)
                 return ""
 
     # ── rendering ──────────────────────────────────────────────────────────────────────────────

@@ -20,7 +20,7 @@ from callwright.model import ToolCall
 from callwright.schema import Toolbox
 from callwright.text.json_stream import take_value
 from callwright.text.repair import parse_json, repair_json
-from callwright.text.source import Reading, Source
+from callwright.text.source import Reading, Source, ignore
 from callwright.turn import Turn
 
 __all__ = ["DIALECTS", "Kimi"]
@@ -63,7 +63,7 @@ class Kimi(HeaderJson):
         """Of several tools, a header that names none means the only one that takes arguments of these names."""
         raw = ""
         if head.id and not head.name and (yield from source.peek()) == "{":
-            raw = (yield from take_value(source, _ignore)) or ""
+            raw = (yield from take_value(source, ignore)) or ""
         name = _fitting(turn.tools, raw)
         if not name:
             return (yield from super().read_nameless(source, turn, head))
@@ -91,10 +91,6 @@ def _fitting(tools: Toolbox, raw: str) -> str:
     schemas = ((tool.name, tool.schema) for tool in tools)
     fits = [name for name, schema in schemas if set(schema.required) <= value.keys() <= schema.properties.keys()]
     return fits[0] if len(fits) == 1 else ""
-
-
-def _ignore(kind: str, detail: str) -> None:
-    """Mended again when the call is read."""
 
 
 KIMI_K2 = Kimi(

@@ -30,7 +30,7 @@ from callwright.dialects.message_header import (
     is_glued,
 )
 from callwright.text.json_stream import copy_value
-from callwright.text.source import Emit, Reading, Source, marks
+from callwright.text.source import Emit, Reading, Source, ignore, marks
 from callwright.turn import Turn
 
 __all__ = ["Framed", "Messages"]
@@ -92,7 +92,7 @@ class Framed(Dialect):
     def skip_body(self, source: Source) -> Reading[None]:
         """Pass over what in a body may hold markers that are data."""
         if (yield from source.skip_space()) == "{":
-            yield from copy_value(source, _ignore, _ignore_note)
+            yield from copy_value(source, ignore, ignore)
 
     def grammar(self, source: Source, turn: Turn) -> Reading[None]:
         messages = Messages(self, source, turn)
@@ -366,11 +366,3 @@ class Messages:
         elif text.strip():
             self._turn.note("missing_header", "text stood outside any message")
             self._turn.text(text)
-
-
-def _ignore(text: str) -> None:
-    """What is skipped is kept by the source."""
-
-
-def _ignore_note(kind: str, detail: str) -> None:
-    """What is skipped needs no mending."""

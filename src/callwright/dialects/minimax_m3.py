@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from callwright.dialects.base import Dialect, Think, open_call, raw_text
+from callwright.dialects.base import Dialect, Think, break_off, open_call, raw_text
 from callwright.dialects.element_values import ElementArguments
 from callwright.model import ToolCall
 from callwright.text.source import Reading, Source, marks
@@ -92,7 +92,7 @@ class MiniMaxM3(Dialect):
         else:
             elements = ElementArguments(arguments, (), (_END_INVOKE, _CLOSE), prefix=_NS)
         if not (yield from elements.read(source)):
-            arguments.call.cut()
+            return (yield from break_off(source, turn, arguments))
         return ""
 
     def render_call(self, *calls: ToolCall) -> str:

@@ -29,7 +29,7 @@ class Mistral(HeaderJson):
             return problem
         if in_json:
             turn.note("array_form", "the calls stood in JSON, as Mistral's models wrote them before v11")
-        yield from self.skip(source, marks("[/TOOL_CALLS]"))
+        yield from source.accept_next(marks("[/TOOL_CALLS]"))
         return ""
 
 

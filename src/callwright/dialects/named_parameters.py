@@ -12,7 +12,8 @@ from functools import cached_property
 
 from callwright.arguments import Arguments
 from callwright.dialects.base import raw_text
-from callwright.text.source import Reading, Source, marks
+from callwright.text.json_stream import Note
+from callwright.text.source import Reading, Source, ignore, marks
 from callwright.text.tags import RawValue
 
 __all__ = ["NamedParameters", "read_name"]
@@ -51,8 +52,12 @@ class NamedParameters:
             yield from source.skip_space()
             if not (yield from source.accept(marks(self.open))):
                 return True
-            key = yield from read_name(source)
-            if key is None or not (yield from self.read_value(source, arguments, key)):
+            source.keep()
+            key = yield from read_name(source, arguments.call.note)
+            if key is None:
+                return False
+            source.settle()
+            if not (yield from self.read_value(source, arguments, key)):
                 return False
 
     def skip(self, source: Source) -> Reading[None]:
@@ -61,8 +66,8 @@ class NamedParameters:
             yield from source.skip_space()
             if not (yield from source.accept(marks(self.open))):
                 return
-            yield from read_name(source)
-            yield from self._value.copy(source, _ignore)
+            yield from read_name(source, ignore)
+            yield from self._value.copy(source, ignore)
 
     def read_value(self, source: Source, arguments: Arguments, key: str) -> Reading[bool]:
         """Read one value with its closing tag; False when it breaks off."""
@@ -88,15 +93,13 @@ class NamedParameters:
         ]
 
 
-def read_name(source: Source) -> Reading[str | None]:
+def read_name(source: Source, note: Note) -> Reading[str | None]:
     """The value of a name attribute and the end of its tag; quotes may be missing. None: the tag does not close."""
     quote = yield from source.accept(marks('"', "'"))
     name = yield from source.take_while(_NAMES[quote], _LONGEST_NAME)
     if quote:
         yield from source.accept(marks(quote))
-        yield from source.take_while(_TO_CLOSE, _LONGEST_NAME)
+        more = yield from source.take_while(_TO_CLOSE, _LONGEST_NAME)
+        if more.strip():
+            note("dropped_attribute", more)
     return name if (yield from source.accept(marks(">"))) else None
-
-
-def _ignore(text: str) -> None:
-    """What is skipped is kept by the source."""

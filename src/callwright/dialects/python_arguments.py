@@ -15,7 +15,7 @@ from callwright.arguments import Arguments, read_object
 from callwright.dialects.quoted_values import read_string, read_value
 from callwright.text.python_stream import PYTHON, take_keyword
 from callwright.text.quoted import PYTHON_QUOTES, Ends, Notation
-from callwright.text.source import Reading, Source, marks
+from callwright.text.source import Reading, Source, ignore, marks
 
 __all__ = ["python_text", "read_arguments", "skip_arguments"]
 
@@ -46,8 +46,10 @@ def read_arguments(source: Source, arguments: Arguments, ends: Ends, *, unescape
             yield from source.skip_space()
             yield from source.accept(marks(")"))
             return whole
+        source.keep()
         if not (yield from _read_argument(source, arguments, ends, unescaped_lines)):
             return False
+        source.settle()
         empty = False
     return False
 
@@ -68,14 +70,10 @@ def _read_argument(source: Source, arguments: Arguments, ends: Ends, unescaped_l
 def skip_arguments(source: Source, *after: str) -> Reading[None]:
     """Go past the arguments of a call that does not count, and that these may follow."""
     notation = Notation(PYTHON_QUOTES, Ends(")]}", marks(*after, *",)]}"), "=:", colon=True))
-    while (yield from notation.take(source, _ignore)) is not None:
+    while (yield from notation.take(source, ignore)) is not None:
         source.position += 1
         if source.text[source.position - 1] != ",":
             return
-
-
-def _ignore(kind: str, detail: str) -> None:
-    """What is skipped needs no mending."""
 
 
 def python_text(value: Any) -> str:

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from callwright.dialects.base import Dialect, open_call
+from callwright.dialects.base import Dialect, break_off, open_call
 from callwright.dialects.call_object import read_calls as read_json_calls
 from callwright.dialects.python_arguments import python_text, read_arguments, skip_arguments
 from callwright.model import ToolCall
@@ -97,8 +97,7 @@ class PythonCalls(Dialect):
         # LFM2's template puts strings between single quotes as they are.
         unescaped = self.literals == "single"
         if not (yield from read_arguments(source, arguments, ends, unescaped_lines=unescaped)):
-            source.settle()
-            arguments.call.cut()
+            yield from break_off(source, turn, arguments)
             return False
         if head.wrapper:
             yield from source.accept(marks(")"))
@@ -171,8 +170,5 @@ def _separated(source: Source, *, enclosed: bool) -> Reading[bool]:
 
 def _expect(source: Source, turn: Turn, close: str, missing: str) -> Reading[None]:
     """Go past what closes the calls, or note that it is missing."""
-    if (yield from source.looking_at(marks(close))):
-        yield from source.skip_space()
-        yield from source.accept(marks(close))
-    elif not turn.was_cut:
+    if not (yield from source.accept_next(marks(close))) and not turn.was_cut:
         turn.note(missing, f"{close!r} was missing after a call")

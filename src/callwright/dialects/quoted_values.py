@@ -18,6 +18,7 @@ def read_string(source: Source, arguments: Arguments, key: str, quote: Quote, cl
     """Read the rest of a string as a member; it streams if it may. False: the text ended inside it."""
     call = arguments.call
     if arguments.streams(key):
+        source.settle()
         arguments.begin_string(key)
         whole = yield from quote.copy(source, lambda text: call.write(escape(text)), call.note, closes)
         if whole:

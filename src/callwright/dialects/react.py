@@ -92,7 +92,7 @@ class React(LineCalls):
 
     def read_calls(self, source: Source, turn: Turn, opener: str) -> Reading[str]:
         first = yield from source.skip_space()
-        fence = yield from self._open_fence(source)
+        fence = yield from self._open_fence(source, turn)
         if fence or first == "{":
             return (yield from self._read_blob(source, turn, fence))
         name = (yield from source.take_while(_LINE, _LONGEST_NAME)).strip(_AROUND_NAME)
@@ -121,7 +121,7 @@ class React(LineCalls):
             open_call(source, turn, name).close()
             return ""
         yield from source.skip_space()
-        fence = yield from self._open_fence(source)
+        fence = yield from self._open_fence(source, turn)
         if (yield from source.peek()) != "{":
             return (yield from self._read_text(source, turn, name, fence))
         if (yield from read_arguments(source, turn, open_call(source, turn, name))):
@@ -143,21 +143,20 @@ class React(LineCalls):
             source.position -= len(end)
         return ""
 
-    def _open_fence(self, source: Source) -> Reading[str]:
+    def _open_fence(self, source: Source, turn: Turn) -> Reading[str]:
         fence = yield from source.accept(_FENCE)
         if fence:
-            yield from source.take_while(_INFO, _LONGEST_NAME)
+            info = yield from source.take_while(_INFO, _LONGEST_NAME)
+            if info.strip().lower() not in ("", "json"):
+                turn.note("dropped_header", f"{fence}{info}")
             yield from source.skip_newlines(1)
         return fence
 
     def _end(self, source: Source, turn: Turn, fence: str) -> Reading[None]:
         """What may stand after an object: a bracket too many, and the end of the fence that it stands in."""
-        if found := (yield from source.looking_at(_BRACKETS)):
-            yield from source.take_until(_BRACKETS)
+        if found := (yield from source.accept_next(_BRACKETS)):
             turn.note("extra_bracket", f"{found!r} stood after a call")
-        if fence and (yield from source.looking_at(_FENCE)):
-            yield from source.take_until(_FENCE)
-        elif fence:
+        if fence and not (yield from source.accept_next(_FENCE)):
             turn.note("missing_close", f"{FENCE} was missing after a call")
 
     def render_call(self, *calls: ToolCall) -> str:
@@ -193,7 +192,7 @@ def _copy_text(source: Source, arguments: Arguments, key: str, ends: Marks) -> R
     text, end = yield from source.take_until(ends)
     value = text.strip()
     if key and not end and not is_json(value):
-        arguments.call.cut()
+        arguments.call.cut(value)
         return ""
     if key:
         # In quotes it is a JSON string; if not, the quotes are the model's own words.

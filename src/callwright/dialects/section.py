@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 from callwright.arguments import Arguments
 from callwright.dialects import call_object
-from callwright.text.source import Marks, Reading, Source, marks
+from callwright.text.source import Reading, Source, marks
 from callwright.turn import Turn
 
-__all__ = ["Section", "break_off", "close", "expected", "read_json"]
+__all__ = ["Section", "close", "expected", "read_json"]
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Section:
             return problem
         if not opened:
             turn.note("missing_open", f"{self.open} was missing before a call")
-        while (yield from _take(source, marks(self.begin))):
+        while (yield from source.accept_next(marks(self.begin))):
             source.keep()
             problem = yield from read_call()
             if problem:
@@ -60,25 +60,8 @@ def read_json(source: Source, turn: Turn, tag: str) -> Reading[str]:
 
 def close(source: Source, turn: Turn, tag: str, *, expected: bool = True) -> Reading[None]:
     """Consume a closing tag after white space. Where it is missing, nothing is consumed, and that is noted."""
-    if not (yield from _take(source, marks(tag))) and expected and not turn.was_cut:
+    if not (yield from source.accept_next(marks(tag))) and expected and not turn.was_cut:
         turn.note("missing_close", f"{tag} was missing after a call")
-
-
-def _take(source: Source, tags: Marks) -> Reading[str]:
-    tag = yield from source.looking_at(tags)
-    if tag:
-        yield from source.skip_space()
-        source.position += len(tag)
-    return tag
-
-
-def break_off(source: Source, turn: Turn, arguments: Arguments) -> Reading[str]:
-    """The call's tags end or break here: it is cut. What was consumed in vain since `keep` is set aside."""
-    raw = source.kept()
-    arguments.call.cut()
-    if raw and (yield from source.peek()):
-        turn.malformed(raw, "the tags of a parameter are broken")
-    return ""
 
 
 def expected(arguments: Arguments) -> Callable[[str], bool] | None:

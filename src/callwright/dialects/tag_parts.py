@@ -14,10 +14,10 @@ from dataclasses import dataclass
 
 from callwright.arguments import Arguments, Parameter
 from callwright.schema import ANYTHING, Schema
-from callwright.text.repair import parse_json, repair_json
+from callwright.text.repair import PYTHON_KINDS, parse_json, repair_json
 from callwright.text.source import Emit, Marks, Reading, Source, marks
 
-__all__ = ["GLYPHS", "Header", "ignore", "read_element", "read_header", "sink", "take", "take_name", "undone"]
+__all__ = ["GLYPHS", "Header", "read_element", "read_header", "sink", "take_name", "undone"]
 
 _HEADER = re.compile(r"[^<>]*")
 _ATTRIBUTE = r"""[\sĠĊ]*([A-Za-z_]+)[\sĠ]*=[\sĠ]*("[^"]*"|'[^']*'|“[^”]*”|[^\s"'=ĠĊ]+)"""
@@ -29,6 +29,10 @@ GLYPHS = "ĠĊ"
 """How byte-level tokenizers spell a space and a newline; seen where a server glues tokens without decoding them."""
 _UNDO = str.maketrans(GLYPHS, " \n")
 _STRING = Schema({"type": "string"})
+_MEANINGS = {
+    "string": ("true", "false"),
+    "type": ("string", "number", "integer", "boolean", "object", "array", "null"),
+}
 _WRAPPERS = frozenset({"arguments", "input", "properties"})
 """Parameters that models invent to hold all the real ones."""
 
@@ -39,6 +43,14 @@ class Header:
 
     attributes: dict[str, str]
     worn: bool
+
+    def odd(self, *names: str) -> str:
+        """The attributes that mean nothing, besides those of these names; mostly none."""
+        return ", ".join(
+            f"{key}={value}"
+            for key, value in self.attributes.items()
+            if key not in names and value not in _MEANINGS.get(key, ()) and not (key == "index" and value.isdecimal())
+        )
 
 
 def read_header(source: Source, end: str) -> Reading[Header | None]:
@@ -62,19 +74,22 @@ class _Wrapper:
         self._arguments = arguments
         self._key = key
         self._kind = kind
-        self._parts: list[str] = []
+        self._parts = arguments.waiting[key] = []
 
     def write(self, text: str) -> None:
         self._parts.append(text)
 
     def end(self) -> None:
-        raw = "".join(self._parts)
+        raw = "".join(self._arguments.waiting.pop(self._key))
         mended = repair_json(raw)
         inside = parse_json(mended.text) if mended else None
         if not isinstance(inside, dict) or not inside.keys() & self._arguments.call.schema.properties.keys():
             self._arguments.put_text(self._key, raw, self._kind)
             return
         self._arguments.call.note("unwrapped_arguments", f"{self._key!r} held all the arguments")
+        for repair in mended.repairs if mended else ():
+            if repair.kind not in PYTHON_KINDS:
+                self._arguments.call.note(repair.kind, repair.detail)
         for key, value in inside.items():
             self._arguments.put_json(key, json.dumps(value, ensure_ascii=False))
 
@@ -95,28 +110,17 @@ def undone(write: Emit) -> Emit:
     return lambda piece: write(piece.translate(_UNDO))
 
 
-def take(source: Source, markers: Marks) -> Reading[str]:
-    """Consume the marker that stands here after white space; where none does, consume nothing."""
-    tag = yield from source.looking_at(markers)
-    if tag:
-        yield from source.skip_space()
-        source.position += len(tag)
-    return tag
-
-
 def read_element(source: Source, arguments: Arguments) -> Reading[bool]:
     """Read one argument whose tag is named like it. Its first closing tag ends it."""
-    if not (yield from take(source, marks("<"))):
+    source.keep()
+    if not (yield from source.accept_next(marks("<"))):
         return False
     key = yield from source.take_while(_ELEMENT, _LONGEST_HEADER)
     if not key or not (yield from source.accept(marks(">"))):
         return False
+    source.settle()
     parameter = arguments.parameter(key)
     if (yield from source.copy_until(Marks((f"</{key}>",)), parameter.write)) is None:
         return False
     parameter.end()
     return True
-
-
-def ignore(text: str) -> None:
-    """What is skipped is kept by the source."""

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from callwright.arguments import read_object
-from callwright.dialects.base import THINK, Dialect, Think, open_call
+from callwright.dialects.base import THINK, Dialect, Think, break_off, open_call
 from callwright.dialects.call_object import read_calls as read_json_calls
 from callwright.dialects.call_object import read_held
 from callwright.dialects.element_values import ElementArguments
@@ -100,7 +100,7 @@ def read_named_call(source: Source, turn: Turn, close: str) -> Reading[str]:
     if whole:
         yield from _close(source, turn, closes)
     else:
-        arguments.call.cut()
+        yield from break_off(source, turn, arguments)
     return ""
 
 

@@ -118,8 +118,8 @@ class _Reader:
     def _space(self) -> str:
         """Skip white space and comments; the next character, empty at the end."""
         end = _SPACE.match(self.text, self.position).end()  # type: ignore[union-attr]  # it matches the empty string
-        if self.text[self.position : end].strip():
-            self._note("dropped_comment", "a comment stood inside the JSON")
+        if comment := self.text[self.position : end].strip():
+            self._note("dropped_comment", f"a comment stood inside the JSON: {comment}")
         self.position = end
         return self.text[end : end + 1]
 

@@ -18,7 +18,7 @@ from typing import TypeVar
 
 from callwright.errors import BackendError, MisuseError
 
-__all__ = ["DEFAULT_LIMIT", "Emit", "Marks", "Reading", "Source", "marks"]
+__all__ = ["DEFAULT_LIMIT", "Emit", "Marks", "Reading", "Source", "ignore", "marks"]
 
 T = TypeVar("T")
 Reading = Generator[None, None, T]
@@ -201,6 +201,14 @@ class Source:
                 return self.text[start:end] if end >= 0 else ""
             yield
 
+    def accept_next(self, markers: Marks) -> Reading[str]:
+        """Consume and return the marker that stands here after white space, and that space; where none does, consume
+        nothing."""
+        marker = yield from self.looking_at(markers)
+        if marker:
+            self.position = _space_end(self.text, self.position) + len(marker)
+        return marker
+
     def skip_space(self) -> Reading[str]:
         """Consume white space; return the character after it without consuming it, empty at the end."""
         while True:
@@ -260,3 +268,7 @@ class Held:
 def _space_end(text: str, position: int) -> int:
     word = _WORD.search(text, position)
     return word.start() if word else len(text)
+
+
+def ignore(*_: str) -> None:
+    """Where the text of something that is skipped goes, and the notes on it: the source keeps what is needed."""
