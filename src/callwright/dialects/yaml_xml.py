@@ -60,6 +60,8 @@ class YamlXml(NamedTags):
         if (yield from source.peek()) not in (":", "{") or not tool or not _begins(line, tool.schema):
             return f"no parameter of {name} follows"
         arguments = open_call(source, turn, name)
+        if space.strip():
+            arguments.call.note("dropped_comment", space.strip())
         indent = 0 if "\n" not in space else len(space) - space.rindex("\n") - 1
         body = _Body(close, indent, inline="\n" not in space)
         text, whole = yield from body.read(source, " " * indent + line)
