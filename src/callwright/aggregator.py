@@ -64,11 +64,20 @@ class _Call:
         self.said_parts = 0
         self.said = 0
         self.whole = False
+        self.started = False
+        """Whether it was told of. A call without a name is not, until the name comes."""
 
     @property
     def has_own_id(self) -> bool:
         """Whether the upstream gave it an id."""
         return any(key.startswith("id:") for key in self.keys)
+
+    def takes(self, name: str, call_id: str) -> bool:
+        """Whether a delta at this call's place continues it, rather than begin the next of an upstream that does not
+        count: that one comes with a name, and under another id or another name."""
+        if not name or not self.name:
+            return True
+        return name == self.name and not (call_id and self.has_own_id)
 
     def text(self, cumulative: bool | None) -> str:
         """The arguments as they stand. While it is undecided what they are, the reading that is JSON."""
@@ -81,7 +90,8 @@ class _Call:
         """What was not said yet, as far as it is decided; it counts as said from now on."""
         if cumulative is None and len(self.parts) > 1:
             return ""
-        text = self.parts[-1][self.said :] if cumulative and self.parts else "".join(self.parts[self.said_parts :])
+        resent = self.parts and (cumulative or self.whole)
+        text = self.parts[-1][self.said :] if resent else "".join(self.parts[self.said_parts :])
         self.said_parts = len(self.parts)
         self.said += len(text)
         return text
@@ -129,18 +139,18 @@ class Aggregator:
             name, arguments = _text(function.get("name")), _arguments(function.get("arguments"))
             calls = self._calls.get(choice, [])
             call = self._by_key(choice, _keys(key, entry))
-            if call is None and order < known and not (_id(entry) and calls[order].has_own_id):
+            if call is None and order < known and self._is_same(calls[order], _id(entry), name, arguments):
                 call = calls[order]
-            started = call is None
             if call is None:
                 call = self._new(choice, name, _id(entry))
                 call.keys |= _keys(key, entry)
-            out += self._whole(choice, call, arguments, started=started)
+            out += self._whole(choice, call, arguments)
+        out += self._items(choice, message)
         content = message.get("content")
         if emit_if_missing and isinstance(content, str) and not self.has_calls(choice):
             for pattern in self._patterns:
                 for name, arguments in pattern(content):
-                    out += self._whole(choice, self._new(choice, name, ""), arguments, started=True)
+                    out += self._whole(choice, self._new(choice, name, ""), arguments)
                 if out:
                     break
         return out
@@ -150,18 +160,21 @@ class Aggregator:
         out: list[ToolCallDelta] = []
         for choice, calls in self._calls.items():
             for call in calls:
-                out += self._whole(choice, call, call.text(self._cumulative), started=False)
+                out += self._whole(choice, call, call.text(self._cumulative))
         return out
 
     def snapshot(self, choice: int = 0) -> tuple[ToolCallRecord, ...]:
         """The calls of a choice as they stand, in order of creation."""
         return tuple(
-            ToolCallRecord(call.id, call.name, call.text(self._cumulative)) for call in self._calls.get(choice, ())
+            ToolCallRecord(call.id, call.name, call.text(self._cumulative))
+            for call in self._calls.get(choice, ())
+            if call.name
         )
 
     def has_calls(self, choice: int | None = None) -> bool:
         """Whether a choice has calls; without one, whether any has."""
-        return bool(self._calls.get(choice)) if choice is not None else any(self._calls.values())
+        choices = self._calls if choice is None else (choice,)
+        return any(self.snapshot(one) for one in choices)
 
     def reset_turn(self, choice: int | None = None) -> None:
         """Forget the calls of one choice, or of all; text patterns stay."""
@@ -180,32 +193,36 @@ class Aggregator:
         name, call_id = _text(function.get("name")), _id(entry)
         arguments = function.get("arguments")
         call = self._find(choice, key, call_id, name, arguments, alone=alone)
-        started = call is None
         if call is None:
             call = self._new(choice, name, call_id)
+        call.name = call.name or name
         call.keys |= _keys(key, entry)
         if isinstance(arguments, Mapping | list):
-            return self._whole(choice, call, _arguments(arguments), started=started)
-        return self._append(choice, call, _text(arguments), started=started)
+            return self._whole(choice, call, _arguments(arguments))
+        return self._append(choice, call, _text(arguments))
 
     def _find(self, choice: int, key: str, call_id: str, name: str, arguments: Any, *, alone: bool) -> _Call | None:
         """The call that a delta continues; None when it begins one."""
         calls = self._calls.get(choice, [])
         if call_id:
             known = self._by_key(choice, {f"id:{call_id}"})
-            if known is not None or not key:
+            if known is not None or (name and not key):
                 return known
         if isinstance(arguments, Mapping | list):
             return None
         if key:
             call = next((call for call in reversed(calls) if key in call.keys), None)
-            # The same index under another id or another name is the next call of an upstream that does not count.
-            fresh = call is not None and ((call_id and call.has_own_id) or (name and name != call.name))
-            return None if fresh else call
+            return call if call is not None and call.takes(name, call_id) else None
         last = calls[-1] if calls and alone else None
         if last is None or not name:
             return last
         return last if name == last.name and not _is_object(last.text(self._cumulative)) else None
+
+    def _is_same(self, call: _Call, call_id: str, name: str, arguments: str) -> bool:
+        """Whether a final message's call is the one that came at its place: some upstreams give it another id."""
+        if not (call_id and call.has_own_id):
+            return True
+        return name == call.name and arguments.startswith(call.text(self._cumulative))
 
     def _by_key(self, choice: int, keys: set[str]) -> _Call | None:
         ids = {key for key in keys if key.startswith("id:")}
@@ -221,32 +238,28 @@ class Aggregator:
 
     # ── arguments ──────────────────────────────────────────────────────────────────────────────────
 
-    def _append(self, choice: int, call: _Call, fragment: str, *, started: bool = False) -> list[ToolCallDelta]:
+    def _append(self, choice: int, call: _Call, fragment: str) -> list[ToolCallDelta]:
         """Add a fragment, deciding on the way what kind of stream this is."""
         if fragment and not call.whole:
             self._grow(len(fragment))
             if call.parts and self._cumulative is None:
                 self._cumulative = _judge(call, fragment)
             call.parts.append(fragment)
-        return self._say(choice, call, started=started)
+        if not call.name:
+            return []
+        fresh = call.fresh(self._cumulative)
+        if not fresh and call.started:
+            return []
+        started, call.started = not call.started, True
+        return [ToolCallDelta(choice, call.index, call.id, call.name, fresh, started)]
 
-    def _whole(self, choice: int, call: _Call, arguments: str, *, started: bool) -> list[ToolCallDelta]:
+    def _whole(self, choice: int, call: _Call, arguments: str) -> list[ToolCallDelta]:
         """Take the arguments in one piece; they complete what was said, or else what was said stands."""
         said = call.text(self._cumulative)[: call.said]
         if not call.whole and arguments.startswith(said):
             self._grow(len(arguments))
-            rest = arguments[call.said :]
-            call.parts, call.said_parts, call.said, call.whole = [arguments], 1, len(arguments), True
-            return self._delta(choice, call, rest, started=started)
-        return self._say(choice, call, started=started)
-
-    def _say(self, choice: int, call: _Call, *, started: bool) -> list[ToolCallDelta]:
-        return self._delta(choice, call, call.fresh(self._cumulative), started=started)
-
-    def _delta(self, choice: int, call: _Call, fresh: str, *, started: bool) -> list[ToolCallDelta]:
-        if not fresh and not started:
-            return []
-        return [ToolCallDelta(choice, call.index, call.id, call.name, fresh, started)]
+            call.parts, call.whole = [arguments], True
+        return self._append(choice, call, "")
 
     def _grow(self, size: int) -> None:
         self._size += size
@@ -257,28 +270,36 @@ class Aggregator:
 
     def _responses_event(self, choice: int, event: Mapping[str, Any]) -> list[ToolCallDelta]:
         kind = event["type"]
-        item = event.get("item")
-        if kind in ("response.output_item.added", "response.output_item.done") and isinstance(item, Mapping):
-            if item.get("type") not in ("function_call", "custom_tool_call"):
-                return []
-            keys = {f"id:{item[key]}" for key in ("id", "call_id") if item.get(key)}
-            call = self._by_key(choice, keys)
-            started = call is None
-            if call is None:
-                call = self._new(choice, _text(item.get("name")), _text(item.get("call_id")) or _text(item.get("id")))
-            call.keys |= keys
-            arguments = _text(item.get("arguments") or item.get("input"))
-            if kind.endswith("done"):
-                return self._whole(choice, call, arguments, started=started)
-            return self._append(choice, call, arguments, started=started)
+        item, response = event.get("item"), event.get("response")
+        if isinstance(item, Mapping):
+            return self._item(choice, item, done=kind.endswith("done"))
+        if isinstance(response, Mapping):
+            return self._items(choice, response)
         call = self._by_key(choice, {f"id:{event.get('item_id')}"})
         if call is None:
             return []
         if kind in ("response.function_call_arguments.delta", "response.custom_tool_call_input.delta"):
             return self._append(choice, call, _text(event.get("delta")))
         if kind in ("response.function_call_arguments.done", "response.custom_tool_call_input.done"):
-            return self._whole(choice, call, _text(event.get("arguments") or event.get("input")), started=False)
+            return self._whole(choice, call, _text(event.get("arguments") or event.get("input")))
         return []
+
+    def _items(self, choice: int, response: Mapping[str, Any]) -> list[ToolCallDelta]:
+        """The calls of a whole response."""
+        items = response.get("output")
+        found = [item for item in items if isinstance(item, Mapping)] if isinstance(items, list) else []
+        return [delta for item in found for delta in self._item(choice, item, done=True)]
+
+    def _item(self, choice: int, item: Mapping[str, Any], *, done: bool) -> list[ToolCallDelta]:
+        if item.get("type") not in ("function_call", "custom_tool_call"):
+            return []
+        keys = {f"id:{item[key]}" for key in ("id", "call_id") if item.get(key)}
+        call = self._by_key(choice, keys)
+        if call is None:
+            call = self._new(choice, _text(item.get("name")), _text(item.get("call_id")) or _text(item.get("id")))
+        call.keys |= keys
+        arguments = _text(item.get("arguments") or item.get("input"))
+        return self._whole(choice, call, arguments) if done else self._append(choice, call, arguments)
 
 
 def _judge(call: _Call, fragment: str) -> bool | None:

@@ -46,6 +46,8 @@ class Parser:
         unknown_tool: UnknownTool = "text",
         limit: int = DEFAULT_LIMIT,
     ) -> None:
+        if not isinstance(dialect, Dialect):
+            raise MisuseError(f"a parser needs a dialect, not {dialect!r}; dialect(NAME) gives one")
         self.dialect = dialect
         self._source = Source(limit=limit)
         self._turn = Turn(Toolbox(map(tool_spec, tools)), ids, truncated=truncated, unknown_tool=unknown_tool)
@@ -63,7 +65,9 @@ class Parser:
         """Read a chunk. `special`: where in it special tokens begin, if the backend tells; once given, the
         dialect's special tokens count only where they were announced."""
         if self._closed:
-            raise MisuseError("the parser is closed")
+            raise MisuseError("the parser is closed: it reads one turn, make another for the next")
+        if not isinstance(text, str):
+            raise MisuseError(f"a chunk is a string, not {type(text).__name__}; decode bytes before")
         if special is not None and not self._source.tokens_known:
             self._source.expect_tokens(self.dialect.tokens)
         self._source.feed(text, special or ())
@@ -75,6 +79,7 @@ class Parser:
         if self._closed:
             return []
         self._closed = True
+        self._turn.ending(self.dialect.endings(self._turn.tools))
         self._source.close()
         next(self._grammar, None)
         self._turn.finish(reason)

@@ -320,3 +320,47 @@ def test_bounds_are_errors() -> None:
 def test_deep_nesting_is_no_crash() -> None:
     deep = '{"a":' * 50_000
     assert read(*stream(0, "f", deep, deep + "1"))[0][2].startswith(deep)
+
+
+def test_an_id_made_up_for_every_chunk_is_no_new_call() -> None:
+    for index in (0, None):
+        first = delta(entry(index, "a", name="f", arguments='{"x"'))
+        rest = [delta(entry(index, f"b{at}", arguments=part)) for at, part in enumerate((": 1", "}"))]
+        assert read(first, *rest) == [("a", "f", '{"x": 1}')]
+
+
+def test_a_name_that_comes_late() -> None:
+    nameless = {"index": 0, "id": "a", "type": "function"}
+    assert read(delta(nameless), delta(entry(0, name="f")), delta(entry(0, arguments="{}"))) == [("a", "f", "{}")]
+    assert read(delta(entry(0, "a", arguments='{"x"')), delta(entry(0, name="f", arguments=": 1}"))) == [
+        ("a", "f", '{"x": 1}')
+    ]
+    assert read(delta(entry(0, "a", arguments={"x": 1})), delta(entry(0, name="f"))) == [("a", "f", '{"x": 1}')]
+    calls = ToolCallAggregator()
+    assert calls.ingest_delta(delta(nameless)) == []
+    assert not calls.has_calls()
+    assert not calls.has_calls(0)
+    assert calls.snapshot() == ()
+
+
+def test_a_response_that_comes_whole() -> None:
+    output = [
+        {"type": "message", "content": []},
+        {"type": "function_call", "id": "fc", "call_id": "c", "name": "f", "arguments": "{}"},
+        "noise",
+    ]
+    done = {"type": "response.completed", "response": {"output": output}}
+    assert read(done) == read(done, done) == [("c", "f", "{}")]
+    calls = ToolCallAggregator()
+    assert len(calls.ingest_message({"output": output})) == 1
+    assert calls.ingest_message({"output": output}) == []
+
+
+def test_a_final_message_with_other_ids_brings_the_same_calls() -> None:
+    calls = ToolCallAggregator()
+    calls.ingest_delta(delta(entry(0, "a", name="f", arguments='{"x": 1}')))
+    same = {"tool_calls": [entry(None, "z", name="f", arguments='{"x": 1}')]}
+    assert calls.ingest_message(same) == []
+    other = {"tool_calls": [entry(None, "y", name="f", arguments='{"x": 2}')]}
+    assert len(calls.ingest_message(other)) == 1
+    assert [call.arguments for call in calls.snapshot()] == ['{"x": 1}', '{"x": 2}']

@@ -88,5 +88,5 @@ def test_ids_may_be_written_with_dashes() -> None:
 
 def test_an_unknown_name_is_an_error_that_lists_the_known_ones() -> None:
     assert for_model("nobody-knows-this") is None
-    with pytest.raises(MisuseError, match=r"'nobody-knows-this'; known are: apertus, .*yaml_xml"):
+    with pytest.raises(MisuseError, match=r"'nobody-knows-this', .*; dialects are: apertus, .*yaml_xml"):
         dialect("nobody-knows-this")

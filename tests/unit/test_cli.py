@@ -40,7 +40,7 @@ def tools(tmp_path: Path) -> str:
 def test_without_a_command_it_teaches(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys)
     assert code == 0
-    assert "callwright parse answer.txt" in out
+    assert "callwright parse --tools tools.json answer.txt" in out
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
@@ -124,12 +124,18 @@ def test_a_bad_line_is_an_error_and_the_rest_go_on(capsys: pytest.CaptureFixture
             {"id": 4, "chunks": ["a", 5]},
             {"id": 5, "text": "", "tools": {"a": 1}},
             {"id": 6, "text": "", "tools": [{}]},
-            {"id": 7, "dialect": "hermes", "text": "fine"},
+            {"id": 7, "text": "", "prefill": 5},
+            {"id": 8, "text": "", "truncated": "maybe"},
+            b"\xff\xfe\x00",
+            {"id": 9, "dialect": "hermes", "text": "fine", "prefill": None, "truncated": None},
         ],
     )
-    assert [answer["id"] for answer in answers] == [None, None, None, 2, 3, 4, 5, 6, 7]
+    assert [answer["id"] for answer in answers] == [None, None, None, 2, 3, 4, 5, 6, 7, 8, None, 9]
     assert all(answer["error"] for answer in answers[:-1])
     assert "not JSON" in answers[0]["error"]
+    assert answers[1]["error"] == "the line is not UTF-8: byte 0xff at 19"
+    assert "must be a string" in answers[8]["error"]
+    assert "partial, drop, repair" in answers[9]["error"]
     assert "nope" in answers[3]["error"]
     assert answers[-1]["content"] == "fine"
 
@@ -150,7 +156,8 @@ def test_a_batch_takes_a_default_dialect_a_size_and_a_policy(
     ("arguments", "problem"),
     [
         (["parse", "-d", "nope", "x"], "no dialect is called 'nope'"),
-        (["parse", "-d", "hermes", "/nowhere/at/all"], "No such file"),
+        (["parse", "-d", "hermes", "/nowhere/at/all"], "cannot read /nowhere/at/all: no such file or directory; give"),
+        (["parse", "-d", "hermes", "/"], "cannot read /: is a directory; give"),
     ],
 )
 def test_errors_are_sentences(capsys: pytest.CaptureFixture[str], arguments: list[str], problem: str) -> None:
@@ -173,7 +180,15 @@ def test_bytes_that_are_no_utf8_are_an_error(capsys: pytest.CaptureFixture[str],
     path = tmp_path / "x"
     for content in (b"\xff", b"ab\xe2\x98"):
         path.write_bytes(content)
-        assert run(capsys, "parse", "-d", "hermes", str(path))[0] == 2
+        code, _, err = run(capsys, "parse", "-d", "hermes", str(path))
+        assert code == 2
+        assert "the text is not UTF-8 (byte 0x" in err
+
+
+def test_auto_without_tools_says_what_is_missing(capsys: pytest.CaptureFixture[str], answer: str, tools: str) -> None:
+    assert "offer some with --tools FILE" in run(capsys, "parse", answer)[1]
+    assert "--tools FILE" not in run(capsys, "parse", "-t", tools, answer)[1]
+    assert "--tools FILE" not in run(capsys, "parse", "-d", "hermes", answer)[1]
 
 
 @pytest.mark.parametrize("size", ["0", "-1", "x"])

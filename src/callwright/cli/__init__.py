@@ -18,8 +18,8 @@ __all__ = ["main"]
 _EXAMPLES = """\
 examples:
   callwright demo                                      watch a stream being read
-  callwright parse answer.txt                          what calls are in this answer? (any dialect)
-  callwright parse --dialect hermes --tools tools.json answer.txt
+  callwright parse --tools tools.json answer.txt       what calls are in this answer? (any dialect)
+  callwright parse --dialect hermes answer.txt         the same, of any tool, in one dialect
   some-model | callwright parse --chunk 4 --events     each event as it happens
   callwright parse --jsonl < cases.jsonl               a whole batch, one JSON object per line
   callwright dialects                                  every dialect, with an example
@@ -36,10 +36,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return int(arguments.run(arguments))
     except (CallwrightError, OSError, UnicodeDecodeError) as problem:
-        print(f"callwright: {problem}", file=sys.stderr)  # this is the command line's own voice
+        print(f"callwright: {_sentence(problem)}", file=sys.stderr)  # this is the command line's own voice
         return 2
     except KeyboardInterrupt:
         return 130
+
+
+def _sentence(problem: Exception) -> str:
+    """What is wrong, and what can be done about it."""
+    match problem:
+        case OSError(filename=str() as name, strerror=str() as reason):
+            return f"cannot read {name}: {reason.lower()}; give the path of a file, or - for standard input"
+        case UnicodeDecodeError():
+            return f"the text is not UTF-8 (byte {problem.object[problem.start]:#04x}); convert it, e.g. with iconv"
+        case _:
+            return str(problem)
 
 
 def _parser() -> argparse.ArgumentParser:

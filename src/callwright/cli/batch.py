@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import Any, TextIO
+from typing import Any, TextIO, get_args
 
 from callwright import Collected, Parser, collect, dialect
 from callwright.errors import CallwrightError, RequestError
@@ -37,7 +37,9 @@ def _answered(line: bytes, default: str, size: int, truncated: Truncated) -> dic
 
 def _decoded(line: bytes) -> Any:
     try:
-        return json.loads(line)
+        return json.loads(line.decode("utf-8"))
+    except UnicodeDecodeError as problem:
+        raise ValueError(f"the line is not UTF-8: byte {line[problem.start]:#04x} at {problem.start}") from None
     except ValueError as problem:
         raise ValueError(f"the line is not JSON: {problem}") from None
 
@@ -52,12 +54,12 @@ def _parsed(case: dict[str, Any], default: str, size: int, truncated: Truncated)
     tools = case.get("tools") or []
     if not isinstance(tools, list):
         raise RequestError('"tools" must be a list of tool objects')
-    parser = Parser(
-        dialect(str(case.get("dialect") or default)),
-        tools,
-        prefill=str(case.get("prefill") or ""),
-        truncated=case.get("truncated", truncated),
-    )
+    prefill, policy = case.get("prefill") or "", case.get("truncated") or truncated
+    if not isinstance(prefill, str):
+        raise RequestError('"prefill" must be a string: what the prompt wrote of the answer')
+    if policy not in get_args(Truncated):
+        raise RequestError(f'"truncated" must be one of {", ".join(get_args(Truncated))}')
+    parser = Parser(dialect(str(case.get("dialect") or default)), tools, prefill=prefill, truncated=policy)
     events = [event for chunk in chunks for event in parser.feed(chunk)]
     return collect([*events, *parser.close()])
 

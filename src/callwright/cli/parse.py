@@ -20,14 +20,14 @@ __all__ = ["add", "run"]
 
 _EXAMPLES = """\
 examples:
-  callwright parse answer.txt                       read in any dialect
-  callwright parse -d qwen3_coder -t tools.json answer.txt
+  callwright parse -t tools.json answer.txt         read in any dialect
+  callwright parse -d qwen3_coder answer.txt        in one, calls of any tool
   callwright parse --chunk 1 --events answer.txt    character by character, each event on a line
   callwright parse --json answer.txt                one JSON object for a program
   callwright parse --jsonl cases.jsonl              a batch; each line: {"id", "dialect", "tools", "text"}
 
 A tools file holds OpenAI tool objects: a list, or an object with the key "tools".
-Without one, a named dialect takes every call it reads; auto takes JSON that looks like none.
+Without one, a named dialect takes every call it reads, and auto takes none.
 """
 
 
@@ -81,6 +81,8 @@ def run(arguments: argparse.Namespace) -> int:
         _print_json(batch.answer(turn))
     elif not arguments.events:
         screen.show(turn)
+        if not tools and parser.dialect.name == "auto":
+            print("Only calls of offered tools count: offer some with --tools FILE, or name the --dialect.")
     return 0
 
 

@@ -94,7 +94,8 @@ def dialect(name: str) -> Dialect:
     """The dialect of that id, of that `--tool-call-parser` name of vLLM or SGLang, or of that model name."""
     found = REGISTRY.get(name) or _PARSERS.get(name) or REGISTRY.get(name.replace("-", "_")) or for_model(name)
     if found is None:
-        raise MisuseError(f"no dialect is called {name!r}; known are: {', '.join(sorted(REGISTRY))}")
+        known = ", ".join(sorted(REGISTRY))
+        raise MisuseError(f"no dialect is called {name!r}, and no model or parser that is known; dialects are: {known}")
     return found
 
 

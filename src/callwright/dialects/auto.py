@@ -5,10 +5,11 @@ share one. A call counts only if it names an offered tool; with no tools offered
 Fenced examples, back-quoted tags, HTML and prose about markup stay text. What was taken for what,
 and why, is on the turn's `Finish`.
 
-Some forms have no marker. Bare JSON and Python lists count where the answer begins. After text, they
-and JSON in a fence count only where the answer ends with them and the words before do not call them
-an example; they are held until that is known. An output that begins with a token of one family only
-(Harmony's channels, Cohere's blocks) is read by that family's own grammar.
+Some forms have no marker. Bare JSON and Python lists count where the answer begins. After text, JSON
+counts only where the answer ends with it, fenced or not, and is held until that is known. Python lists
+count where a line begins, and `tool_code` fences anywhere. None of these count where the words before
+call them an example. An output that begins with a token of one family only (Harmony's channels,
+Cohere's blocks) is read by that family's own grammar.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ _CODE_FENCE = "tool_code"
 _EXAMPLE = re.compile(r"example|e\.g\.|instance|looks? like|like this|format|sample|template|syntax", re.IGNORECASE)
 _REMEMBERED = 200
 """Characters before a call without markers that are searched for words such as "example"."""
-_PYTHON_CALL = re.compile(r"\s*\[\s*([\w.]+)\s*\(").match
+_PYTHON_CALL = re.compile(r"\s*\[\s*([\w.-]+)\s*\(").match
 _MUSE = re.compile(
     r"\s*(?:<\|start\|>assistant)?\s*to=(?:(?:self|user)<\|message\|>|[^<\s]+<\|message\|>\s*<atem:)"
 ).match
@@ -76,6 +77,9 @@ class Auto(Dialect):
 
     def openers_for(self, tools: Toolbox) -> tuple[str, ...]:
         return (*self.openers, *(opener for member in self._by_name for opener in member.openers_for(tools)))
+
+    def endings(self, tools: Toolbox) -> tuple[str, ...]:
+        return tuple(marker for member in self.members for marker in member.endings(tools))
 
     @cached_property
     def _families(self) -> dict[str, tuple[Dialect, ...]]:
@@ -194,7 +198,7 @@ class Auto(Dialect):
         if problem:
             (member or self).refuse(source, turn, "", problem, turn.text)
         else:
-            _decide(turn, member or self, "the answer begins with a call of an offered tool")
+            _decide(turn, member or self, "a line begins with a call of an offered tool")
 
     def _unmarked(self, source: Source, tools: Toolbox) -> Reading[Dialect | None]:
         """The family that would write what stands here as a call; nothing is consumed."""
@@ -218,6 +222,10 @@ class Auto(Dialect):
             tail.text("\n" if marked else f"\n{source.text[source.position]}")
             source.position += not marked
             return
+        if member.shape == "P":
+            tail.text("\n")
+            yield from self._begin(source, turn)
+            return
         held = Held(source)
         yield from copy_rest(source, held.add)
         if (yield from _is_all_calls(member, held.text(), turn.tools)):
@@ -231,13 +239,21 @@ class Auto(Dialect):
         """A fenced block: text, unless it is a call."""
         info = yield from source.take_while(_INFO, _LONGEST_HEADER)
         kind = info.strip().lower()
-        json_call = kind in _CALL_FENCES and not _EXAMPLE.search(tail.last) and (yield from names_tool_first(source))
-        if not json_call and kind != _CODE_FENCE:
+        example = _EXAMPLE.search(tail.last)
+        if kind == _CODE_FENCE and not example:
+            source.keep(fence + info)
+            member = self._named(_CODE_FENCE)
+            if (yield from member.read_calls(source, turn, member.openers[0])):
+                yield from self._fenced(source, turn, source.kept())
+            else:
+                _decide(turn, member, "a fence with code began a call of an offered tool")
+            return
+        if example or kind not in _CALL_FENCES or not (yield from names_tool_first(source)):
             yield from self._fenced(source, turn, fence + info)
             return
         body, close = yield from source.take_until(marks(_LINE_FENCE))
         whole = f"{FENCE}{info}{body}{close or ''}"
-        member = self._named(_CODE_FENCE if kind == _CODE_FENCE else "fenced")
+        member = self._named("fenced")
         more = yield from source.looking_at(marks(*_BARE, FENCE))
         last = more or (source.closed and not source.text[source.position :].strip())
         if last and (yield from _is_all_calls(member, whole, turn.tools)):

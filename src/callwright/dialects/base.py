@@ -101,6 +101,10 @@ class Dialect(ABC):
         """Every marker of the structure of calls of these tools."""
         return self.markers
 
+    def endings(self, tools: Toolbox) -> tuple[str, ...]:
+        """The markers that may follow a call: an output that breaks off may end inside one."""
+        return (*self.markers_for(tools), *self.framing)
+
     @property
     def starts(self) -> tuple[str, ...]:
         """What may follow an opener after white space; empty when anything may. Lets `auto` choose."""

@@ -72,6 +72,8 @@ class ElementArguments:
             source.keep()
             if not tag:
                 yield from source.accept(marks("<"))
+            elif tag.endswith("<") and source.text.startswith("/", source.position + len(tag)):
+                return False
             source.position += len(tag)
             key = self._keys.get(tag) or (yield from _take_key(source))
             if not key:
