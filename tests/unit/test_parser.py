@@ -9,7 +9,7 @@ from harness import TOOLS
 
 from callwright import Parser, collect, dialect
 from callwright.errors import MisuseError
-from callwright.events import Malformed
+from callwright.model import Repair
 
 CALL = '<tool_call>{"name": "ping", "arguments": {}}'
 
@@ -33,7 +33,7 @@ def test_a_marker_that_the_output_ends_in_is_no_text_after_a_call(rest: str) -> 
     parser = Parser(dialect("hermes"), TOOLS)
     turn = collect([*parser.feed(CALL + rest), *parser.close()])
     assert (turn.text, len(turn.tool_calls), turn.finish_reason) == ("", 1, "tool_calls")
-    assert turn.malformed == (Malformed(rest.strip(), "cut", shown=False),)
+    assert turn.repairs[-1] == Repair("cut_marker", f"the output ended inside a marker: {rest.strip()}")
 
 
 @pytest.mark.parametrize("text", ["<", "a </tool_ca", f"{CALL}</tool_call>So <|im_"])

@@ -215,7 +215,7 @@ class Dialect(ABC):
 
     def _drop_cut_marker(self, source: Source, turn: Turn) -> Reading[None]:
         """Directly after a call, the beginning of a marker that the end of the output cut off is no text."""
-        tags = marks("</", *(marker for marker in self.markers_for(turn.tools) if not marker[0].isalnum()))
+        tags = marks("</", *(marker for marker in self.endings(turn.tools) if not marker[0].isalnum()))
         ahead = Ahead(source)
         yield from ahead.space()
         while not source.closed and tags.undecided(source.text, source.position + ahead.offset):
