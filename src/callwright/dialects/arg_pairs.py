@@ -53,7 +53,7 @@ class _Tags:
     @cached_property
     def raw(self) -> RawValue:
         around = (self.close, _LITERAL + self.close, self.section.close)
-        begins = (self.section.open, self.section.begin)
+        begins = (self.section.open, self.section.begin, self.separator)
         return RawValue(self.value[1], around, (self.key[0], _LITERAL + self.key[0]), inline=True, begins=begins)
 
 

@@ -140,7 +140,7 @@ def _value(key: str, closes: tuple[str, ...], opens: tuple[str, ...], prefix: st
         return RawValue(f"{prefix}</{key}>", closes, opens, loose=f"</{key}>")
     # The outermost twice: alone on a line it ends a value only where the text ends too.
     begins = (closes[-1].replace("</", "<"),)
-    return RawValue(f"</{key}>", (*closes, closes[-1]), opens, inset, begins=begins, others=True)
+    return RawValue(f"</{key}>", (*closes, closes[-1]), opens, inset, begins=begins, own=(f"<{key}>",), others=True)
 
 
 def _take_key(source: Source) -> Reading[str]:

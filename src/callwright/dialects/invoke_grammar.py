@@ -131,6 +131,8 @@ class InvokeTags(Dialect):
                 (spelling.call[1], *self._calls.values(), *outside),
                 (*named, *self.inside),
                 begins=(*self._calls, *filter(None, self.around[:1]), *self.between),
+                own=tuple(named),
+                tag_end=self.tag_end,
             )
             for spelling in self.spellings
         }
@@ -263,7 +265,8 @@ class InvokeTags(Dialect):
         self._note(arguments, header)
         wrapped = self.cdata and (yield from source.accept_next(marks(_CDATA)))
         if wrapped:
-            value = RawValue(_CDATA_END, (value.close, *value.around), value.opens, begins=value.begins)
+            around = (value.close, *value.around)
+            value = RawValue(_CDATA_END, around, value.opens, begins=value.begins, own=(_CDATA,), guarded=True)
         closed = yield from value.copy(source, write, arguments.misses)
         if closed is None:
             return False

@@ -66,6 +66,11 @@ class Marks:
         """Whether all the text from `position` on is the beginning of a (or of a longer) marker."""
         return len(text) - position < self._reach and text[position:] in self._prefixes
 
+    def cut(self, text: str) -> bool:
+        """Whether the text ends inside a marker."""
+        tails = range(max(len(text) - self._reach, 0), len(text.rstrip()))
+        return any(self.undecided(text, start) for start in tails)
+
 
 @lru_cache(maxsize=4096)
 def marks(*markers: str) -> Marks:
@@ -80,12 +85,25 @@ class Source:
     of sister modules work on these three directly: attribute access is what makes them cheap.
     """
 
-    __slots__ = ("_base", "_kept", "_kept_from", "_tokens", "closed", "limit", "position", "text", "tokens_known")
+    __slots__ = (
+        "_base",
+        "_kept",
+        "_kept_from",
+        "_tokens",
+        "closed",
+        "limit",
+        "position",
+        "rewound",
+        "text",
+        "tokens_known",
+    )
 
     def __init__(self, text: str = "", *, limit: int = DEFAULT_LIMIT) -> None:
         self.text = text
         self.position = 0
         self.closed = False
+        self.rewound = False
+        """Whether text is being read again: then nothing is put in doubt a second time, and reading stays linear."""
         self.limit = limit
         self.tokens_known: frozenset[str] = frozenset()
         self._tokens: set[int] = set()
@@ -118,7 +136,8 @@ class Source:
         self.position = 0
         if self.tokens_known:
             start = self._base + len(self.text) - len(chunk)
-            self._tokens = {token for token in self._tokens if token >= self._base}.union(start + at for at in tokens)
+            needed = self._base if self._kept is None else 0
+            self._tokens = {token for token in self._tokens if token >= needed}.union(start + at for at in tokens)
 
     def close(self) -> None:
         """Say that the text has ended."""
@@ -143,6 +162,11 @@ class Source:
         self._kept = [before]
         self._kept_from = self.position
 
+    @property
+    def keeping(self) -> bool:
+        """Whether what is consumed is being kept."""
+        return self._kept is not None
+
     def kept(self) -> str:
         """All that was consumed since `keep`; keeping ends. Empty when nothing was being kept."""
         if self._kept is None:
@@ -150,6 +174,14 @@ class Source:
         text = "".join(self._kept) + self.text[self._kept_from : self.position]
         self._kept = None
         return text
+
+    def rewind(self) -> None:
+        """Go back to where keeping began."""
+        self.rewound = True
+        text = self.kept()
+        self.text = text + self.text[self.position :]
+        self._base += self.position - len(text)
+        self.position = 0
 
     def settle(self) -> None:
         """It is sure now: what was kept is not needed."""

@@ -49,9 +49,72 @@ def test_a_value_that_mentions_an_opening_ends_as_any_other(after: str) -> None:
     assert ends(VALUE, f"a <call> b</v></call>{after}") == "a <call> b"
 
 
-@pytest.mark.parametrize("after", ["", " ", "<call>", "\n<call>next"])
-def test_a_value_that_quotes_a_call_ends_before_another_call_or_the_end(after: str) -> None:
+@pytest.mark.parametrize("after", ["", " ", "<call>f</call>", "\n<call>f<k>x</k></v></call>"])
+def test_a_value_that_quotes_half_a_call_ends_before_other_calls_or_the_end(after: str) -> None:
     assert ends(VALUE, f"a <call><k> b</v></call>{after}") == "a <call><k> b"
+
+
+@pytest.mark.parametrize("after", ["<call>", "\n<call>f", "\n<call>f<k>x", "\n<call>f<k>x</k></v></ca", "</", " text"])
+def test_where_text_or_half_a_call_follows_the_quoted_call_may_go_on(after: str) -> None:
+    assert ends(VALUE, f"a <call><k> b</v></call>{after}") is None
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "{call}",
+        "say {call} so",
+        "{call}{call}",
+        "{call} and\n{call}\n",
+        "<call>f</call>",
+        "see\n<call>f\n</call>\nthere",
+        "<call>g<k>a</k></v><k>b</k>{call}</v></call>",
+        "<call>g<k>a</k>say\n{call}\nso</v></call> again",
+    ],
+)
+@pytest.mark.parametrize("after", ["", " and text", "<call>f</call>", "\n<call>f<k>x</k></v></call> and text"])
+def test_the_tags_of_a_call_in_a_value_are_data(value: str, after: str) -> None:
+    content = value.format(call="<call>f<k>a</k></v>\n<k>b</k></v>\n</call>")
+    assert ends(VALUE, f"{content}</v></call>{after}") == content
+
+
+@pytest.mark.parametrize("value", ["<call>, then <k>", "<call><call>", "the <call>f tag, <k>", "<k> <call>"])
+def test_tags_that_do_not_make_a_call_are_words(value: str) -> None:
+    assert ends(VALUE, f"{value}</v></call> and text") == value
+
+
+def test_a_header_that_does_not_end_begins_no_call() -> None:
+    rule = RawValue("</p>", ("</f>",), ("<p=",), begins=("<f=",))
+    assert ends(rule, f"<f={'x' * 300}><p=a></p></f> and text") == f"<f={'x' * 300}><p=a>"
+    assert ends(rule, "<f= or <p=a></p></f> and text") == "<f= or <p=a>"
+
+
+def test_once_read_again_nothing_is_put_in_doubt() -> None:
+    source = Source()
+    source.expect_tokens(frozenset({"</call>"}))
+    text = "<call>f<k>x</k></v></call>"
+    source.feed(text, [text.index("</call>")])
+    parts: list[str] = []
+    reading = VALUE.copy(source, parts.append)
+    next(reading)
+    source.feed(text, [text.index("</call>")])
+    source.close()
+    with pytest.raises(StopIteration):
+        next(reading)
+    assert "".join(parts) == "<call>f<k>x</k>"
+    assert source.rewound
+    source.position += len("</call>")
+    parts.clear()
+    with pytest.raises(StopIteration) as over:
+        next(VALUE.copy(source, parts.append))
+    assert ("".join(parts), over.value.value) == ("<call>f<k>x</k>", "</v>")
+
+
+def test_a_guarded_value_ends_without_its_mark_only_before_calls_or_the_end() -> None:
+    rule = RawValue("]]>", ("</p>", "</f>"), ("<p>",), begins=("<f>",), own=("<![",), guarded=True)
+    assert ends(rule, "a\n</p></f>\nb]]></p></f> text") == "a\n</p></f>\nb"
+    assert ends(rule, "a\n</p></f>") == "a"
+    assert ends(rule, "<f><p><![x]]></p></f> b]]></p></f> text") == "<f><p><![x]]></p></f> b"
 
 
 def test_a_call_inside_a_value_is_data_when_text_follows() -> None:
@@ -60,9 +123,9 @@ def test_a_call_inside_a_value_is_data_when_text_follows() -> None:
 
 
 def test_in_a_value_that_quotes_a_call_the_next_key_must_be_expected() -> None:
-    assert ends(VALUE, "<call><k></v><k>next</k>", lambda key: key == "next") == "<call><k>"
-    assert ends(VALUE, "<call><k></v><k>other</k>", lambda key: key == "next") is None
-    assert ends(VALUE, "<call><k></v><k>any</k>") == "<call><k>"
+    assert ends(VALUE, "<call><k></v><k>next</k></call>", lambda key: key == "next") == "<call><k>"
+    assert ends(VALUE, "<call><k></v><k>other</k></call>", lambda key: key == "next") is None
+    assert ends(VALUE, "<call><k></v><k>any</k></call>") == "<call><k>"
 
 
 def test_a_value_that_holds_no_opening_ends_before_text() -> None:
