@@ -79,7 +79,6 @@ class Parser:
         if self._closed:
             return []
         self._closed = True
-        self._turn.ending(self.dialect.endings(self._turn.tools))
         self._source.close()
         next(self._grammar, None)
         self._turn.finish(reason)

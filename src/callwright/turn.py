@@ -2,8 +2,8 @@
 
 Whatever is read (a dialect's text, a backend's structured deltas), it is said here, and this is
 where the event grammar is kept: one call open at a time, deltas of one kind joined within a feed,
-ids unique, one `Finish`. White space that stands alone next to a call is framing, not text, and so
-is a marker that the output breaks off in there; all other text goes out as it came, in order.
+ids unique, one `Finish`. White space that stands alone next to a call is framing, not text; all
+other text goes out as it came, in order.
 """
 
 from __future__ import annotations
@@ -119,7 +119,6 @@ class Turn:
         self._kind = _NOTHING
         self._parts: list[str] = []
         self._gap: list[str] | None = []
-        self._endings: tuple[str, ...] = ()
         self._silent = True
         self._calls = 0
         self._open: Call | None = None
@@ -131,7 +130,7 @@ class Turn:
     def text(self, text: str) -> None:
         """Words for the reader."""
         if self._gap is not None:
-            if text.isspace() or (self._endings and self._calls and self._breaks_off(text.strip())):
+            if text.isspace():
                 self._gap.append(text)
                 return
             text = "".join(self._gap) + text
@@ -193,12 +192,9 @@ class Turn:
         """End the turn. A cut call makes it `length`; calls make it `tool_calls` whatever the backend said."""
         if self._open is not None:
             self._open.cut()
-        gap = "".join(self._gap or ())
-        if gap and self._silent:
+        if self._gap and self._silent:
             # A turn of nothing but white space: say it, rather than pretend that nothing came.
-            self.put(_TEXT, gap)
-        elif gap.strip():
-            self.malformed(gap.strip(), "cut")
+            self.put(_TEXT, "".join(self._gap))
         if self.was_cut:
             reason = "length"
         elif self._calls and reason not in ("content_filter", "error"):
@@ -226,10 +222,6 @@ class Turn:
             self._flush()
         events, self._events = self._events, []
         return events
-
-    def ending(self, markers: tuple[str, ...]) -> None:
-        """No more will come: after a call, the beginning of one of these markers is none of the text."""
-        self._endings = markers
 
     def mute(self) -> None:
         """Say and note nothing until `unmute`: what is read next is a prefill that the client knows."""
@@ -266,10 +258,6 @@ class Turn:
         self._say(end)
 
     # ── inside ───────────────────────────────────────────────────────────────────────────────────
-
-    def _breaks_off(self, text: str) -> bool:
-        """Whether a text is the beginning of a marker and no more."""
-        return any(marker != text and marker.startswith(text) for marker in map(str.strip, self._endings))
 
     def _flush(self) -> None:
         text = "".join(self._parts)

@@ -1,17 +1,13 @@
-"""Parser: what it says to a program that uses it wrongly, and how an output ends."""
+"""Parser: what it says to a program that uses it wrongly."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from harness import TOOLS
 
-from callwright import Parser, collect, dialect
+from callwright import Parser, dialect
 from callwright.errors import MisuseError
-from callwright.events import Malformed
-
-CALL = '<tool_call>{"name": "ping", "arguments": {}}'
 
 
 def test_wrong_uses_are_named() -> None:
@@ -26,19 +22,3 @@ def test_wrong_uses_are_named() -> None:
     with pytest.raises(MisuseError, match="the parser is closed"):
         parser.feed("more")
     assert parser.close() == []
-
-
-@pytest.mark.parametrize("rest", ["<", "\n</tool_ca", "<|im_", " </tool_call"])
-def test_a_marker_that_the_output_ends_in_is_no_text_after_a_call(rest: str) -> None:
-    parser = Parser(dialect("hermes"), TOOLS)
-    turn = collect([*parser.feed(CALL + rest), *parser.close()])
-    assert (turn.text, len(turn.tool_calls), turn.finish_reason) == ("", 1, "tool_calls")
-    assert turn.malformed == (Malformed(rest.strip(), "cut", shown=False),)
-
-
-@pytest.mark.parametrize("text", ["<", "a </tool_ca", f"{CALL}</tool_call>So <|im_"])
-def test_elsewhere_it_is_text(text: str) -> None:
-    parser = Parser(dialect("hermes"), TOOLS)
-    turn = collect([*parser.feed(text), *parser.close()])
-    assert turn.text == text.removeprefix(f"{CALL}</tool_call>")
-    assert not turn.malformed
