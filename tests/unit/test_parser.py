@@ -1,4 +1,4 @@
-"""Parser: what it says to a program that uses it wrongly, and how an output ends."""
+"""Parser: what it says to a program that uses it wrongly."""
 
 from __future__ import annotations
 

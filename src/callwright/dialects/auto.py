@@ -78,9 +78,6 @@ class Auto(Dialect):
     def openers_for(self, tools: Toolbox) -> tuple[str, ...]:
         return (*self.openers, *(opener for member in self._by_name for opener in member.openers_for(tools)))
 
-    def endings(self, tools: Toolbox) -> tuple[str, ...]:
-        return tuple(marker for member in self.members for marker in member.endings(tools))
-
     @cached_property
     def _families(self) -> dict[str, tuple[Dialect, ...]]:
         """Which families begin calls with which marker, in the order of the table."""
@@ -169,7 +166,12 @@ class Auto(Dialect):
         problem = yield from member.read_calls(source, turn, opener)
         if not problem:
             _decide(turn, member, f"{opener!r} began a call of an offered tool")
+            yield from member.drop_cut_marker(source, turn)
         return problem
+
+    def is_cut(self, turn: Turn, opener: str, raw: str) -> bool:
+        families = self._families.get(opener, self._by_name)
+        return raw.strip() != opener.strip() and any(member.is_cut(turn, opener, raw) for member in families)
 
     def _member(self, source: Source, opener: str) -> Reading[Dialect]:
         """The family that an opener belongs to here, by what follows it."""
@@ -247,6 +249,7 @@ class Auto(Dialect):
                 yield from self._fenced(source, turn, source.kept())
             else:
                 _decide(turn, member, "a fence with code began a call of an offered tool")
+                yield from member.drop_cut_marker(source, turn)
             return
         if example or kind not in _CALL_FENCES or not (yield from names_tool_first(source)):
             yield from self._fenced(source, turn, fence + info)
@@ -261,13 +264,6 @@ class Auto(Dialect):
             _decide(turn, member, "the answer ends with a fenced call of an offered tool")
         else:
             tail.text(fence.removesuffix(FENCE) + whole)
-
-    def is_cut(self, turn: Turn, opener: str, raw: str) -> bool:
-        return any(
-            member.is_cut(turn, opener, raw)
-            for member in self._families.get(opener, self._by_name)
-            if raw.strip() != opener.strip()
-        )
 
     # ── rendering ──────────────────────────────────────────────────────────────────────────────
 

@@ -101,10 +101,6 @@ class Dialect(ABC):
         """Every marker of the structure of calls of these tools."""
         return self.markers
 
-    def endings(self, tools: Toolbox) -> tuple[str, ...]:
-        """The markers that may follow a call: an output that breaks off may end inside one."""
-        return (*self.markers_for(tools), *self.framing)
-
     @property
     def starts(self) -> tuple[str, ...]:
         """What may follow an opener after white space; empty when anything may. Lets `auto` choose."""
@@ -187,7 +183,7 @@ class Dialect(ABC):
         if problem:
             self.refuse(source, turn, opener, problem, emit)
             return False
-        yield from self._drop_cut_marker(source, turn)
+        yield from self.drop_cut_marker(source, turn)
         return True
 
     def refuse(self, source: Source, turn: Turn, opener: str, problem: str, emit: Emit) -> None:
@@ -213,9 +209,10 @@ class Dialect(ABC):
         samples = (self.render_call(self.sample_call(tool.name, tool.sample)) for tool in turn.tools)
         return any(_squeezed(sample).startswith(begun) for sample in samples)
 
-    def _drop_cut_marker(self, source: Source, turn: Turn) -> Reading[None]:
+    def drop_cut_marker(self, source: Source, turn: Turn) -> Reading[None]:
         """Directly after a call, the beginning of a marker that the end of the output cut off is no text."""
-        tags = marks("</", *(marker for marker in self.endings(turn.tools) if not marker[0].isalnum()))
+        markers = (*self.markers_for(turn.tools), *self.framing)
+        tags = marks("</", *(marker for marker in markers if not marker[0].isalnum()))
         ahead = Ahead(source)
         yield from ahead.space()
         while not source.closed and tags.undecided(source.text, source.position + ahead.offset):

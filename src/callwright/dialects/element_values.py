@@ -70,9 +70,9 @@ class ElementArguments:
                 self._end()
                 return True
             source.keep()
-            if not tag:
-                yield from source.accept(marks("<"))
-            elif tag.endswith("<") and source.text.startswith("/", source.position + len(tag)):
+            if not tag and not (yield from source.accept(marks("<"))):
+                return False
+            if tag.endswith("<") and source.text.startswith("/", source.position + len(tag)):
                 return False
             source.position += len(tag)
             key = self._keys.get(tag) or (yield from _take_key(source))
