@@ -220,8 +220,7 @@ class SuffixedPairs(ArgPairs):
                 turn.text(f"<think:{suffix}")
                 return
             close += f"{suffix}>"
-            if close not in self._silent:
-                turn.note("variant_marker", f"<think:{suffix}> stood for {self.thinks[0].open}")
+            turn.note("variant_marker", f"<think:{suffix}> stood for {self.thinks[0].open}")
         yield from super()._think(source, turn, close)
 
 

@@ -86,8 +86,8 @@ class FunctionTags(Dialect):
         arguments = open_call(source, turn, name)
         if (yield from source.skip_space()) == "{":
             # Functionary's form of the same tags, and what models mix it up with.
-            if (yield from read_arguments(source, turn, arguments)):
-                yield from close(source, turn, "</function>")
+            yield from read_arguments(source, turn, arguments)
+            yield from close(source, turn, "</function>")
             return ""
         while True:
             yield from source.skip_space()
