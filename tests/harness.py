@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -164,6 +165,10 @@ def markers_of(dialect: Dialect) -> tuple[str, ...]:
     return dialect.markers_for(Toolbox(TOOLS)) or ("<x>",)
 
 
+# Strategies are made once for each dialect: making them takes longer than drawing from them.
+
+
+@cache
 def words(dialect: Dialect) -> st.SearchStrategy[str]:
     """Strings for arguments: nasty ones, plain ones, and the dialect's own markers inside other text."""
     markers = st.sampled_from(markers_of(dialect))
@@ -175,6 +180,7 @@ def words(dialect: Dialect) -> st.SearchStrategy[str]:
     return st.one_of(st.sampled_from(NASTY), plain(), inside, glued)
 
 
+@cache
 def plain() -> st.SearchStrategy[str]:
     """Any text without surrogates."""
     return st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size=20)
@@ -204,6 +210,7 @@ def arguments(dialect: Dialect, tool: ToolSpec) -> st.SearchStrategy[dict[str, A
     return chosen.flatmap(lambda keys: st.fixed_dictionaries({key: by_name.get(key, string) for key in keys}))
 
 
+@cache
 def calls(dialect: Dialect, most: int = 3) -> st.SearchStrategy[list[ToolCall]]:
     """One to three calls of the offered tools."""
     one = st.sampled_from(TOOLS).flatmap(
@@ -221,6 +228,7 @@ def _id(dialect: Dialect, call: ToolCall, at: int) -> str:
     return dialect.make_id(call.name, at)
 
 
+@cache
 def soup(dialect: Dialect) -> st.SearchStrategy[str]:
     """Markers, halves of markers, and other text in any order."""
     markers = markers_of(dialect) + tuple(think.open for think in dialect.thinks)
