@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import ClassVar
 
@@ -25,7 +25,7 @@ from callwright.dialects.base import THINK, Dialect, Think, break_off, open_call
 from callwright.dialects.section import Section, close, expected, read_json
 from callwright.model import ToolCall
 from callwright.schema import ANYTHING, Schema
-from callwright.text.source import Reading, Source, marks
+from callwright.text.source import Marks, Reading, Source, marks
 from callwright.text.tags import RawValue
 from callwright.turn import Turn
 
@@ -34,6 +34,7 @@ __all__ = ["DIALECTS", "ArgPairs", "SuffixedPairs"]
 _NAME = re.compile(r"[^<>\s\\{]*")
 _KEY = re.compile(r"[^<>]*")
 _SUFFIX = re.compile(r"[\w-]*")
+_TAG_SUFFIX = re.compile(r"<\w+(:[\w-]*)")
 _LONGEST = 256
 # GLM-4.5 now and then writes a newline between tags as backslash and n.
 _LITERAL = "\\n"
@@ -49,6 +50,11 @@ class _Tags:
     key: tuple[str, str]
     kind: tuple[str, str]
     value: tuple[str, str]
+
+    @cached_property
+    def inside(self) -> Marks:
+        """What stands in a call after its name and after each value; the section's end if the call's is missing."""
+        return marks(self.key[0], self.close, self.section.close)
 
     @cached_property
     def raw(self) -> RawValue:
@@ -128,7 +134,7 @@ class ArgPairs(Dialect):
         literal = yield from _skip_gap(source)
         if (yield from source.accept(marks(tags.separator))):
             yield from source.skip_space()
-        tag = yield from source.accept(marks(tags.key[0], tags.close))
+        tag = yield from source.accept(tags.inside)
         if not tag and (yield from source.peek()) != "{":
             return "no argument follows the name"
         if not turn.accepts(name):
@@ -141,8 +147,11 @@ class ArgPairs(Dialect):
         while tag == tags.key[0] and (yield from self._read_pair(source, arguments, tags)):
             if (yield from _skip_gap(source)):
                 _note_literal(arguments)
-            tag = yield from source.accept(marks(tags.key[0], tags.close))
-        if tag != tags.close:
+            tag = yield from source.accept(tags.inside)
+        if tag == tags.section.close != tags.close:
+            arguments.call.note("missing_close", f"{tags.close} was missing after a call")
+            source.position -= len(tag)
+        if tag not in (tags.close, tags.section.close):
             return (yield from break_off(source, turn, arguments))
         arguments.close()
         return ""
@@ -212,6 +221,10 @@ class SuffixedPairs(ArgPairs):
             if not (yield from source.accept(marks(">"))):
                 return "the tag does not close"
         return (yield from self._read_tagged(source, turn, opener[1:-1], suffix))
+
+    def is_cut(self, turn: Turn, opener: str, raw: str) -> bool:
+        suffix = _TAG_SUFFIX.match(raw)
+        return ArgPairs.is_cut(replace(self, suffix=suffix.group(1) if suffix else ""), turn, opener, raw)
 
     def _think(self, source: Source, turn: Turn, close: str) -> Reading[None]:
         if close.endswith(":"):
@@ -305,7 +318,7 @@ LONGCAT2 = ArgPairs(
     source="mlx-lm's longcat parser, and the tokenizer of meituan-longcat/LongCat-Flash-Lite-Sparse",
     call="longcat_tool_call",
     prefix="longcat_",
-    thinks=(Think("<longcat_think>", "</longcat_think>"),),
+    thinks=(Think("<longcat_think>", "</longcat_think>"), THINK),
     tokens=_pairs("longcat_tool_call", "longcat_think"),
     result="<longcat_tool_response>\n{content}\n</longcat_tool_response>",
     patterns=("*longcat-2*", "*longcat-flash-lite*", "*longcat-next*"),

@@ -136,7 +136,7 @@ class Auto(Dialect):
             elif marker in _BARE_LINES:
                 yield from self._line(source, turn, tail)
             elif marker[0] == "`":
-                tail.text(marker)
+                yield from self._quoted(source, marker, tail.text)
             else:
                 yield from self.attempt(source, turn, marker, tail.text)
 

@@ -128,7 +128,7 @@ class Dialect(ABC):
             elif marker == _LINE_FENCE:
                 yield from self._fenced(source, turn, marker)
             elif marker[0] == "`":
-                turn.text(marker)
+                yield from self._quoted(source, marker, turn.text)
             else:
                 yield from self.attempt(source, turn, marker, turn.text)
 
@@ -150,6 +150,11 @@ class Dialect(ABC):
         if marker not in self.framing:
             turn.note("stray_marker", f"{marker} closed nothing")
             yield from source.skip_newlines(2)
+
+    def _quoted(self, source: Source, marker: str, emit: Emit) -> Reading[None]:
+        """What stands between back-quotes is text, up to the end of the paragraph if the second one is missing."""
+        emit(marker)
+        emit((yield from source.copy_until(marks("`", "\n\n"), emit)) or "")
 
     def _fenced(self, source: Source, turn: Turn, fence: str) -> Reading[None]:
         """A fenced block is text, whatever stands in it."""

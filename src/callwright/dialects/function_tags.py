@@ -26,7 +26,7 @@ from callwright.dialects.base import Dialect, Think, break_off, open_call, raw_t
 from callwright.dialects.call_object import read_arguments
 from callwright.dialects.section import Section, close, expected, read_json
 from callwright.model import ToolCall
-from callwright.text.source import Reading, Source, marks
+from callwright.text.source import Marks, Reading, Source, marks
 from callwright.text.tags import RawValue
 from callwright.turn import Turn
 
@@ -64,9 +64,18 @@ class FunctionTags(Dialect):
         return Section(self.wrapper[0], _BEGIN, self.wrapper[1])
 
     @cached_property
-    def _value(self) -> RawValue:
+    def _inside(self) -> Marks:
+        return marks("<parameter=", "</function>", self.wrapper[1])
+
+    @cached_property
+    def _values(self) -> dict[str, RawValue]:
+        """How a value ends, by the newline that it begins with."""
         around = ("</function>", self.wrapper[1])
-        return RawValue("</parameter>", around, ("<parameter=",), self.inset, begins=self.openers)
+        insets = {"": self.inset, "\n": "\n", "\r\n": "\r\n"}
+        return {
+            begin: RawValue("</parameter>", around, ("<parameter=",), inset, begins=self.openers)
+            for begin, inset in insets.items()
+        }
 
     def read_calls(self, source: Source, turn: Turn, opener: str) -> Reading[str]:
         opened = opener != _BEGIN
@@ -83,6 +92,9 @@ class FunctionTags(Dialect):
             return "the tag of the function does not close"
         if not turn.accepts(name):
             return f"unknown tool {name!r}"
+        body = marks(*self._inside.all, "{")
+        if not (yield from source.looking_at(body)) and not source.breaks_off(body):
+            return "no parameter follows"
         arguments = open_call(source, turn, name)
         if (yield from source.skip_space()) == "{":
             # Functionary's form of the same tags, and what models mix it up with.
@@ -91,8 +103,11 @@ class FunctionTags(Dialect):
             return ""
         while True:
             yield from source.skip_space()
-            tag = yield from source.accept(marks("<parameter=", "</function>"))
-            if tag == "</function>":
+            tag = yield from source.accept(self._inside)
+            if tag == self.wrapper[1]:
+                arguments.call.note("missing_close", "</function> was missing after a call")
+                source.position -= len(tag)
+            if tag in ("</function>", self.wrapper[1]):
                 arguments.close()
                 return ""
             if not tag or not (yield from self._read_parameter(source, arguments)):
@@ -104,9 +119,9 @@ class FunctionTags(Dialect):
         if not (yield from source.accept(marks(">"))):
             return False
         source.settle()
-        yield from source.skip_newlines(len(self.inset))
+        newline = (yield from source.accept(marks("\r\n", "\n"))) if self.inset else ""
         parameter = arguments.parameter(key)
-        closed = yield from self._value.copy(source, parameter.write, expected(arguments))
+        closed = yield from self._values[newline].copy(source, parameter.write, expected(arguments))
         if closed is None:
             return False
         parameter.end()

@@ -11,7 +11,7 @@ spellings in the wild is read in all of them, and written in the first.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -113,7 +113,7 @@ class InvokeTags(Dialect):
     @cached_property
     def _in_call(self) -> Marks:
         values = (spelling.value[0] for spelling in self.spellings)
-        return marks(*values, *self._calls.values(), *self.inside, "{")
+        return marks(*values, *self._calls.values(), *self._section_ends, *self.inside, "{")
 
     @cached_property
     def _between(self) -> tuple[str, ...]:
@@ -231,7 +231,10 @@ class InvokeTags(Dialect):
     def _read_body(self, source: Source, turn: Turn, arguments: Arguments) -> Reading[bool]:
         """Read a call's parameters and its closing tag; False when that does not come."""
         while tag := (yield from source.accept_next(self._in_call)):
-            if tag in self._call_ends.all:
+            if tag in self._section_ends:
+                arguments.call.note("missing_close", f"{self.spellings[0].call[1]} was missing after a call")
+                source.position -= len(tag)
+            if tag in self._call_ends.all or tag in self._section_ends:
                 arguments.close()
                 return True
             if tag == "{":
@@ -293,6 +296,11 @@ class InvokeTags(Dialect):
             if not tag and not (yield from read_element(source, arguments)):
                 yield from self._break_off(source, turn, arguments)
                 return ""
+
+    def is_cut(self, turn: Turn, opener: str, raw: str) -> bool:
+        sections = tuple(section for section in self.sections if section[0] == opener)
+        spelled = (replace(self, spellings=(spelling,), sections=sections) for spelling in self.spellings)
+        return any(Dialect.is_cut(variant, turn, opener, raw) for variant in spelled)
 
     # ── rendering ──────────────────────────────────────────────────────────────────────────────
 

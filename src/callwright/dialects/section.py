@@ -41,10 +41,15 @@ class Section:
             source.keep()
             problem = yield from read_call()
             if problem:
+                raw = source.kept()
+                rest = source.text[source.position :]
+                if source.closed and not (raw + rest).rstrip().endswith(">"):
+                    source.position = len(source.text)
+                    turn.cut(self.begin + raw + rest)
+                    return ""
                 # No call. What is left of the section is text, and further calls in it are found there.
-                raw = self.begin + source.kept()
-                turn.text(raw)
-                turn.malformed(raw, problem, shown=True)
+                turn.text(self.begin + raw)
+                turn.malformed(self.begin + raw, problem, shown=True)
                 return ""
         yield from close(source, turn, self.close, expected=opened)
         return ""

@@ -241,6 +241,10 @@ class Source:
             self.position = _space_end(self.text, self.position) + len(marker)
         return marker
 
+    def breaks_off(self, markers: Marks) -> bool:
+        """Whether the text has ended here, after white space or in the beginning of a marker. Nothing is consumed."""
+        return self.closed and markers.undecided(self.text, _space_end(self.text, self.position))
+
     def skip_space(self) -> Reading[str]:
         """Consume white space; return the character after it without consuming it, empty at the end."""
         while True:
