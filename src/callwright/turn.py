@@ -314,6 +314,8 @@ def collect(events: Iterable[Event]) -> Collected:
                 starts.append(event)
                 fragments[event.index] = []
             case CallDelta():
+                if event.index not in fragments:
+                    raise MisuseError(f"call {event.index} has no start here: collect takes all the events of a turn")
                 fragments[event.index].append(event.text)
             case CallEnd():
                 repairs.extend(event.repairs)

@@ -9,6 +9,7 @@ from harness import TOOLS
 
 from callwright import Parser, collect, dialect
 from callwright.errors import MisuseError
+from callwright.events import CallDelta
 from callwright.model import Repair
 
 CALL = '<tool_call>{"name": "ping", "arguments": {}}'
@@ -26,6 +27,16 @@ def test_wrong_uses_are_named() -> None:
     with pytest.raises(MisuseError, match="the parser is closed"):
         parser.feed("more")
     assert parser.close() == []
+    with pytest.raises(MisuseError, match="call 0 has no start here: collect takes all the events of a turn"):
+        collect([CallDelta(0, "{}")])
+
+
+def test_markers_count_only_as_tokens_in_auto_too() -> None:
+    parser = Parser(dialect("auto"), TOOLS)
+    events = parser.feed("Say <|tool_call_start|>[ping()]<|tool_call_end|> and <tool_call>", [])
+    events += parser.feed('{"name": "ping"}</tool_call>', [])
+    turn = collect(events + parser.close())
+    assert (turn.text, len(turn.tool_calls)) == ("Say <|tool_call_start|>[ping()]<|tool_call_end|> and ", 1)
 
 
 @pytest.mark.parametrize("rest", ["<", "\n</tool_ca", "<|im_", " </tool_call"])

@@ -29,7 +29,7 @@ from callwright.dialects import (
     xtml,
     yaml_xml,
 )
-from callwright.dialects.auto import ENDINGS, Auto
+from callwright.dialects.auto import ENDINGS, TOKEN, Auto
 from callwright.dialects.base import Dialect
 from callwright.errors import MisuseError
 
@@ -80,6 +80,8 @@ REGISTRY: Mapping[str, Dialect] = MappingProxyType(
                 members=_MEMBERS,
                 framing=ENDINGS,
                 thinks=tuple(dict.fromkeys(think for one in _MEMBERS for think in one.thinks if _is_tag(think.open))),
+                # Those that one model has as tokens another may write as text, unless no text looks like them.
+                tokens=frozenset(token for one in _MEMBERS for token in one.tokens if token.startswith(TOKEN)),
                 text_tags=True,
             ),
         )

@@ -27,9 +27,9 @@ from callwright.text.ahead import Ahead
 from callwright.text.source import Held, Marks, Reading, Source, marks
 from callwright.turn import Turn, collect
 
-__all__ = ["ENDINGS", "Auto"]
+__all__ = ["ENDINGS", "TOKEN", "Auto"]
 
-_TOKEN = ("<|", "<｜", "]<]", ">>>")
+TOKEN = ("<|", "<｜", "]<]", ">>>")
 """How markers begin that no prose begins with."""
 _PLACED = ("\n", "`", ">>>")
 """How openers begin that count only in their place: where a line, a fence or the output begins."""
@@ -95,7 +95,7 @@ class Auto(Dialect):
         owners: dict[str, list[Dialect]] = {}
         for member in self.members:
             for marker in {*member.openers, *member.framing, *(think.open for think in member.thinks)}:
-                if marker.startswith(_TOKEN):
+                if marker.startswith(TOKEN):
                     owners.setdefault(marker, []).append(member)
         sole = {marker: some[0] for marker, some in owners.items() if len(some) == 1}
         return sole | dict.fromkeys(("<|start|>", "<|channel|>"), self._named("harmony"))
