@@ -59,7 +59,7 @@ class Parser:
         if prefill:
             self._source.feed(prefill)
             next(self._grammar, None)
-        self._turn.unmute()
+        self._turn.unmute(self._source.text[self._source.position :])
 
     def feed(self, text: str, special: Iterable[int] | None = None) -> list[Event]:
         """Read a chunk. `special`: where in it special tokens begin, if the backend tells; once given, the

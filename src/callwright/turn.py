@@ -111,6 +111,7 @@ class Turn:
         self.takes_any = True
         """Cleared where only offered tools may count, whatever else was asked for."""
         self._muted = False
+        self._prefilled = ""
         self.dialect = ""
         self.why = ""
         self._ids = ids
@@ -133,8 +134,9 @@ class Turn:
             if text.isspace():
                 self._gap.append(text)
                 return
-            text = "".join(self._gap) + text
+            text = ("".join(self._gap) + text).removeprefix(self._prefilled)
             self._gap = None
+            self._prefilled = ""
             self._silent = False
         if self._kind == _TEXT:
             self._parts.append(text)
@@ -146,6 +148,7 @@ class Turn:
         if self._kind != _REASONING:
             self._gap = []
             self._silent = False
+            self._prefilled = ""
         self.put(_REASONING, text)
 
     def accepts(self, name: str) -> bool:
@@ -163,6 +166,7 @@ class Turn:
         self._used_ids.add(call_id)
         self._gap = []
         self._silent = False
+        self._prefilled = ""
         call = self._open = Call(self, self._calls, name, call_id)
         self._calls += 1
         if self.truncated == "partial":
@@ -194,7 +198,7 @@ class Turn:
             self._open.cut()
         if self._gap and self._silent:
             # A turn of nothing but white space: say it, rather than pretend that nothing came.
-            self.put(_TEXT, "".join(self._gap))
+            self.put(_TEXT, "".join(self._gap).removeprefix(self._prefilled))
         if self.was_cut:
             reason = "length"
         elif self._calls and reason not in ("content_filter", "error"):
@@ -214,6 +218,11 @@ class Turn:
         """How many calls were opened so far."""
         return self._calls
 
+    @property
+    def after_call(self) -> bool:
+        """Whether a call was the last that was said, white space aside."""
+        return self._calls > 0 and self._gap is not None
+
     # ── the driver's side ────────────────────────────────────────────────────────────────────────
 
     def drain(self) -> list[Event]:
@@ -227,13 +236,15 @@ class Turn:
         """Say and note nothing until `unmute`: what is read next is a prefill that the client knows."""
         self._muted = True
 
-    def unmute(self) -> None:
-        """The prefill is read; what comes now is new."""
+    def unmute(self, held: str = "") -> None:
+        """The prefill is read, but for its end, which is held undecided; what comes now is new."""
         if self._parts:
             self._flush()
         self._muted = False
         self._gap = []
         self._silent = not self._calls
+        # Markup begun in the prompt is completed by what comes; white space is just not new.
+        self._prefilled = held if held.isspace() else ""
 
     # ── for Call ─────────────────────────────────────────────────────────────────────────────────
 

@@ -17,6 +17,7 @@ from callwright.dialects import (
     gemma,
     harmony,
     header_json,
+    hermes,
     inkling,
     invoke_tags,
     json_array,
@@ -36,6 +37,7 @@ from callwright.errors import MisuseError
 __all__ = ["REGISTRY", "Dialect", "dialect", "for_model"]
 
 _FAMILIES = (
+    hermes,
     tagged_json,
     inkling,
     json_array,

@@ -17,15 +17,15 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import count
 
 from callwright.dialects.base import FENCE, Dialect
+from callwright.dialects.fences import is_all_calls, read_fence
 from callwright.dialects.lines import copy_rest, names_tool_first
 from callwright.model import ToolCall
 from callwright.schema import Toolbox
 from callwright.text.ahead import Ahead
 from callwright.text.source import Held, Marks, Reading, Source, marks
-from callwright.turn import Turn, collect
+from callwright.turn import Turn
 
 __all__ = ["ENDINGS", "TOKEN", "Auto"]
 
@@ -40,6 +40,15 @@ ENDINGS = (
     *("<|endoftext|>", "<|end_of_text|>", "<｜end▁of▁sentence｜>", "</s>", "<end_of_turn>", "<turn|>", "<seed:eos>"),
 )
 """Tokens that end a turn in one family or another."""
+_LABELS = ("Action:",)
+"""Openers that are words, and count where a line begins."""
+_WRAPPERS = {
+    f"<{tag}>{inset}": (f"\n</{tag}>\n", f"\n</{tag}>", f"</{tag}>")
+    for tag in ("answer", "response")
+    for inset in ("\n", "")
+}
+"""Tags that Hunyuan and ERNIE put around the answer to their reasoning."""
+_CLOSING_WRAPPERS = frozenset(close for closes in _WRAPPERS.values() for close in closes)
 _BARE = ("{", "[")
 _BARE_LINES = ("\n{", "\n[")
 _LINE_FENCE = f"\n{FENCE}"
@@ -117,10 +126,8 @@ class Auto(Dialect):
             _decide(turn, owner, "the output begins with a token of this family")
             yield from owner.grammar(source, turn)
             return
-        yield from self._begin(source, turn)
         tail = _Tail(turn)
-        if (yield from source.accept(marks(FENCE))):
-            yield from self._fence(source, turn, FENCE, tail)
+        yield from self._start(source, turn, tail)
         yield from self._read(source, turn, tail, (*self._listen(turn.tools).all, *_BARE_LINES))
 
     def _read(self, source: Source, turn: Turn, tail: _Tail, listen: tuple[str, ...]) -> Reading[None]:
@@ -128,16 +135,22 @@ class Auto(Dialect):
         while (marker := (yield from source.copy_until(marks(*listen), tail.text))) is not None:
             if marker in self._closers:
                 yield from self._think(source, turn, self._closers[marker])
-                yield from self._begin(source, turn)
+                wrapper = yield from source.accept(marks(*_WRAPPERS))
+                listen = (*listen, *_WRAPPERS.get(wrapper, ()))
+                yield from self._start(source, turn, tail)
             elif marker in self._silent:
                 yield from self._drop(source, turn, marker)
+                if marker not in self.framing:
+                    yield from self._start(source, turn, tail)
             elif marker == _LINE_FENCE:
                 yield from self._fence(source, turn, marker, tail)
             elif marker in _BARE_LINES:
                 yield from self._line(source, turn, tail)
             elif marker[0] == "`":
                 yield from self._quoted(source, marker, tail.text)
-            else:
+            elif marker in _LABELS and not tail.at_line_start:
+                tail.text(marker)
+            elif marker not in _CLOSING_WRAPPERS:
                 yield from self.attempt(source, turn, marker, tail.text)
 
     def _drop(self, source: Source, turn: Turn, marker: str) -> Reading[None]:
@@ -166,8 +179,17 @@ class Auto(Dialect):
         problem = yield from member.read_calls(source, turn, opener)
         if not problem:
             _decide(turn, member, f"{opener!r} began a call of an offered tool")
-            yield from member.drop_cut_marker(source, turn)
+            yield from self._follow(source, turn, member)
         return problem
+
+    def _follow(self, source: Source, turn: Turn, member: Dialect) -> Reading[None]:
+        """What the family of a call has after it and does not show: framing, such as end-of-turn tokens. ReAct
+        labels the whole rest."""
+        while member.framing and (yield from source.accept_next(marks(*member.framing))):
+            pass
+        yield from member.drop_cut_marker(source, turn)
+        if member.openers == _LABELS:
+            yield from member.grammar(source, turn)
 
     def is_cut(self, turn: Turn, opener: str, raw: str) -> bool:
         families = self._families.get(opener, self._by_name)
@@ -185,6 +207,12 @@ class Auto(Dialect):
 
     # ── calls without markers ──────────────────────────────────────────────────────────────────
 
+    def _start(self, source: Source, turn: Turn, tail: _Tail) -> Reading[None]:
+        """Read what counts where an answer begins."""
+        yield from self._begin(source, turn)
+        if (yield from source.accept(marks(FENCE))):
+            yield from self._fence(source, turn, FENCE, tail)
+
     def _begin(self, source: Source, turn: Turn) -> Reading[None]:
         """A call that is the answer itself: JSON objects, a list of them, or a Python list of calls."""
         if (yield from source.looking_at(self._bare_or_marked)) not in _BARE:
@@ -200,7 +228,9 @@ class Auto(Dialect):
         if problem:
             (member or self).refuse(source, turn, "", problem, turn.text)
         else:
-            _decide(turn, member or self, "a line begins with a call of an offered tool")
+            member = member or self
+            _decide(turn, member, "a line begins with a call of an offered tool")
+            yield from self._follow(source, turn, member)
 
     def _unmarked(self, source: Source, tools: Toolbox) -> Reading[Dialect | None]:
         """The family that would write what stands here as a call; nothing is consumed."""
@@ -230,7 +260,7 @@ class Auto(Dialect):
             return
         held = Held(source)
         yield from copy_rest(source, held.add)
-        if (yield from _is_all_calls(member, held.text(), turn.tools)):
+        if (yield from is_all_calls(member, held.text(), turn.tools)):
             yield from member.grammar(Source.of(held.text()), turn)
             _decide(turn, member, "the answer ends with a call of an offered tool")
         else:
@@ -254,16 +284,12 @@ class Auto(Dialect):
         if example or kind not in _CALL_FENCES or not (yield from names_tool_first(source)):
             yield from self._fenced(source, turn, fence + info)
             return
-        body, close = yield from source.take_until(marks(_LINE_FENCE))
-        whole = f"{FENCE}{info}{body}{close or ''}"
         member = self._named("fenced")
-        more = yield from source.looking_at(marks(*_BARE, FENCE))
-        last = more or (source.closed and not source.text[source.position :].strip())
-        if last and (yield from _is_all_calls(member, whole, turn.tools)):
-            yield from member.grammar(Source.of(whole), turn)
-            _decide(turn, member, "the answer ends with a fenced call of an offered tool")
+        shown = yield from read_fence(source, turn, info, member)
+        if shown:
+            tail.text(fence.removesuffix(FENCE) + shown)
         else:
-            tail.text(fence.removesuffix(FENCE) + whole)
+            _decide(turn, member, "the answer ends with a fenced call of an offered tool")
 
     # ── rendering ──────────────────────────────────────────────────────────────────────────────
 
@@ -278,20 +304,14 @@ class _Tail:
         self._turn = turn
         self.last = ""
 
+    @property
+    def at_line_start(self) -> bool:
+        """Whether nothing but emphasis stands on the line so far."""
+        return not self.last.rpartition("\n")[2].strip(" \t*")
+
     def text(self, text: str) -> None:
         self.last = (self.last + text)[-_REMEMBERED:]
         self._turn.text(text)
-
-
-def _is_all_calls(member: Dialect, text: str, tools: Toolbox) -> Reading[bool]:
-    """Whether a family reads a whole text as whole calls of offered tools and nothing else."""
-    numbers = count()
-    trial = Turn(tools, lambda: str(next(numbers)))
-    trial.takes_any = False
-    yield from member.grammar(Source.of(text), trial)
-    trial.finish()
-    turn = collect(trial.drain())
-    return bool(turn.tool_calls) and turn.finish_reason == "tool_calls" and not (turn.text.strip() or turn.malformed)
 
 
 def _decide(turn: Turn, member: Dialect, why: str) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from callwright.dialects.base import FENCE, Dialect
-from callwright.dialects.call_object import read_calls
+from callwright.dialects.call_object import CUT, NO_JSON, read_calls, set_aside
 from callwright.dialects.lines import TAUGHT, LineCalls, names_tool_first
 from callwright.dialects.react import REACT
 from callwright.dialects.tagged_json import TaggedJson, call_json
@@ -20,7 +20,7 @@ from callwright.model import ToolCall
 from callwright.text.source import Emit, Reading, Source, marks
 from callwright.turn import Turn
 
-__all__ = ["DIALECTS", "BareJson", "FencedJson"]
+__all__ = ["DIALECTS", "FENCED", "BareJson", "FencedJson"]
 
 _STARTS = marks("{", "[", FENCE)
 _FENCE = marks(FENCE)
@@ -30,11 +30,13 @@ _SEPARATORS = marks(";", ",")
 
 @dataclass(frozen=True, kw_only=True)
 class BareJson(LineCalls, TaggedJson):
-    """Objects at the start of a line; `opens` are markers that may come before them. Fenced ones are samples."""
+    """Objects at the start of a line or after a semicolon; `opens` are markers that may come before them. Fenced
+    ones are samples."""
 
     @property
     def leads(self) -> tuple[str, ...]:
-        return self.opens
+        # After an object that was no call, the next one is.
+        return (*self.opens, ";")
 
     def read_line(self, source: Source, turn: Turn, lead: str, emit: Emit) -> Reading[Emit]:
         found = yield from source.looking_at(_STARTS)
@@ -68,7 +70,10 @@ class BareJson(LineCalls, TaggedJson):
                 turn.note("extra_bracket", f"{found!r} stood after a call")
                 continue
             yield from source.accept(_SEPARATORS)
-            if (yield from read_calls(source, turn, self.keys)):
+            refused = yield from read_calls(source, turn, self.keys)
+            if refused in (CUT, NO_JSON) and not (yield from source.peek()):
+                set_aside(source, turn, refused)
+            elif refused:
                 # It only looked like one more: a sentence goes on, or some other object follows.
                 turn.text(source.kept())
                 return ""

@@ -19,11 +19,10 @@ from typing import Any, ClassVar, Literal
 from callwright.arguments import Arguments
 from callwright.model import ToolCall, ToolResult, ToolSpec
 from callwright.schema import Toolbox
-from callwright.text.ahead import Ahead
 from callwright.text.source import Emit, Marks, Reading, Source, marks
 from callwright.turn import Turn
 
-__all__ = ["THINK", "Dialect", "Think", "break_off", "open_call", "raw_text", "schema_of"]
+__all__ = ["FENCE", "THINK", "Dialect", "Think", "break_off", "open_call", "raw_text", "schema_of"]
 
 FENCE = "```"
 _LINE_FENCE = "\n```"
@@ -74,6 +73,8 @@ class Dialect(ABC):
     """Markers that are single vocabulary tokens: a server must not strip them, and hints protect them."""
     text_tags: bool = False
     """The tags are plain text that people write about: fenced and back-quoted ones are no calls."""
+    quotable: bool = False
+    """Fenced and back-quoted calls are examples here too; any other that cannot be read is worth a report."""
     result: str = "<tool_response>\n{content}\n</tool_response>"
     """How a tool's result is shown to the model; {id}, {name} and {content} are filled in."""
     parsers: tuple[str, ...] = ()
@@ -115,22 +116,29 @@ class Dialect(ABC):
 
     def grammar(self, source: Source, turn: Turn) -> Reading[None]:
         """Read a whole turn."""
-        if self.text_tags and (yield from source.accept(marks(FENCE))):
-            yield from self._fenced(source, turn, FENCE)
+        yield from self._answer(source, turn)
         listen = self._listen(turn.tools)
         while (marker := (yield from source.copy_until(listen, turn.text))) is not None:
             if marker in self.words and not turn.silent:
                 turn.text(marker)
             elif marker in self._closers:
                 yield from self._think(source, turn, self._closers[marker])
+                yield from self._answer(source, turn)
             elif marker in self._silent:
                 yield from self._drop(source, turn, marker)
+                if marker not in self.framing:
+                    yield from self._answer(source, turn)
             elif marker == _LINE_FENCE:
                 yield from self._fenced(source, turn, marker)
             elif marker[0] == "`":
                 yield from self._quoted(source, marker, turn.text)
             else:
                 yield from self.attempt(source, turn, marker, turn.text)
+
+    def _answer(self, source: Source, turn: Turn) -> Reading[None]:
+        """Read what counts only where an answer begins: at the start, and after reasoning."""
+        if (self.text_tags or self.quotable) and (yield from source.accept(marks(FENCE))):
+            yield from self._fenced(source, turn, FENCE)
 
     @cached_property
     def _closers(self) -> dict[str, str]:
@@ -141,9 +149,9 @@ class Dialect(ABC):
         return frozenset((*self.framing, *(think.close for think in self.thinks)))
 
     def _listen(self, tools: Toolbox) -> Marks:
-        openers = self.openers_for(tools)
-        quoted = (_LINE_FENCE, *(f"`{opener}" for opener in openers)) if self.text_tags else ()
-        return marks(*self._closers, *self._silent, *openers, *quoted)
+        listen = (*self._closers, *self._silent, *self.openers_for(tools))
+        quoted = (_LINE_FENCE, *(f"`{marker}" for marker in listen)) if self.text_tags or self.quotable else ()
+        return marks(*listen, *quoted)
 
     def _drop(self, source: Source, turn: Turn, marker: str) -> Reading[None]:
         """A marker that is not text; a closing reasoning tag that nothing opened is worth a note."""
@@ -165,6 +173,9 @@ class Dialect(ABC):
     def _think(self, source: Source, turn: Turn, close: str) -> Reading[None]:
         """Reasoning up to its closer. A call inside ends it too; a mention of a call's markup does not."""
         yield from source.skip_newlines(1)
+        while again := (yield from source.accept(marks(*(think.open for think in self.thinks)))):
+            turn.note("stray_marker", f"{again} was open already")
+            yield from source.skip_newlines(1)
         ended = yield from self._reason(source, turn, (f"\n{close}", close))
         if ended:
             yield from source.skip_newlines(2)
@@ -195,7 +206,8 @@ class Dialect(ABC):
         """Show what is no call, the opener and what was kept, as text; set it aside if the output ended inside it."""
         raw = opener + source.kept()
         rest = source.text[source.position :]
-        if source.closed and self.is_cut(turn, opener, raw + rest):
+        alone = turn.after_call and not (raw + rest)[len(opener) :].strip()
+        if source.closed and (alone or self.is_cut(turn, opener, raw + rest)):
             source.position = len(source.text)
             turn.cut(raw + rest)
             return
@@ -216,16 +228,9 @@ class Dialect(ABC):
 
     def drop_cut_marker(self, source: Source, turn: Turn) -> Reading[None]:
         """Directly after a call, the beginning of a marker that the end of the output cut off is no text."""
-        markers = (*self.markers_for(turn.tools), *self.framing)
-        tags = marks("</", *(marker for marker in markers if not marker[0].isalnum()))
-        ahead = Ahead(source)
-        yield from ahead.space()
-        while not source.closed and tags.undecided(source.text, source.position + ahead.offset):
-            yield
-        rest = source.text[source.position + ahead.offset :]
-        if source.closed and rest and tags.undecided(rest, 0) and not rest.startswith(self.framing):
-            source.position = len(source.text)
-            turn.note("cut_marker", f"the output ended inside a marker: {rest}")
+        tags = marks(*self.markers_for(turn.tools), *self._closers, *self._silent)
+        if (yield from source.ends_inside(tags)):
+            turn.note("cut_marker", f"the output ended inside a marker: {source.take_rest().strip()}")
 
     @property
     def call_prefill(self) -> str:

@@ -91,13 +91,9 @@ SPEAKER = "助手："
 class Hunyuan(JsonArray):
     """The prompt asks for answers that begin with the speaker's name, which is no part of them."""
 
-    def grammar(self, source: Source, turn: Turn) -> Reading[None]:
+    def _answer(self, source: Source, turn: Turn) -> Reading[None]:
         yield from source.accept(marks(SPEAKER))
-        yield from super().grammar(source, turn)
-
-    def _think(self, source: Source, turn: Turn, close: str) -> Reading[None]:
-        yield from super()._think(source, turn, close)
-        yield from source.accept(marks(SPEAKER))
+        yield from super()._answer(source, turn)
 
 
 class Apertus(JsonArray):
@@ -171,20 +167,12 @@ class Xlam(JsonArray):
     def openers(self) -> tuple[str, ...]:
         return (*self.opens, _LINE_LIST)
 
-    def grammar(self, source: Source, turn: Turn) -> Reading[None]:
-        yield from self._begin(source, turn)
-        yield from super().grammar(source, turn)
-
-    def _begin(self, source: Source, turn: Turn) -> Reading[None]:
-        """Where text begins there is no line break before it."""
-        if (yield from source.looking_at(marks("["))):
+    def _answer(self, source: Source, turn: Turn) -> Reading[None]:
+        # Where an answer begins there is no line break before it.
+        if (yield from source.looking_at(marks("[", *self.opens))) == "[":
             yield from self.attempt(source, turn, "", turn.text)
-        elif (yield from source.accept(marks(FENCE))):
-            yield from self._fenced(source, turn, FENCE)
-
-    def _think(self, source: Source, turn: Turn, close: str) -> Reading[None]:
-        yield from super()._think(source, turn, close)
-        yield from self._begin(source, turn)
+        else:
+            yield from super()._answer(source, turn)
 
     def _reason(self, source: Source, turn: Turn, closers: tuple[str, ...]) -> Reading[str | None]:
         # A list in reasoning is a thought of a call, not the call.

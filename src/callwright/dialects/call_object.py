@@ -16,7 +16,21 @@ from callwright.text.repair import parse_json, repair_json
 from callwright.text.source import Reading, Source, ignore
 from callwright.turn import Turn
 
-__all__ = ["KEYS", "Keys", "read_arguments", "read_call", "read_calls", "read_held", "read_list"]
+__all__ = [
+    "CUT",
+    "KEYS",
+    "NO_JSON",
+    "Keys",
+    "read_arguments",
+    "read_call",
+    "read_calls",
+    "read_held",
+    "read_list",
+    "set_aside",
+]
+
+NO_JSON = "no JSON follows"
+CUT = "the output ended before the call was named"
 
 
 @dataclass(frozen=True)
@@ -68,7 +82,15 @@ def read_calls(source: Source, turn: Turn, keys: Keys = KEYS, *, whole: bool = F
         return (yield from read_list(source, turn, keys))
     if char == "{":
         return (yield from read_call(source, turn, keys, whole=whole))
-    return "no JSON follows"
+    return NO_JSON
+
+
+def set_aside(source: Source, turn: Turn, problem: str) -> None:
+    """What was consumed is no call, and no text either."""
+    if problem == CUT:
+        turn.cut(source.kept())
+    else:
+        turn.malformed(source.kept(), problem)
 
 
 def read_list(source: Source, turn: Turn, keys: Keys = KEYS) -> Reading[str]:
@@ -89,10 +111,10 @@ def read_list(source: Source, turn: Turn, keys: Keys = KEYS) -> Reading[str]:
             problem = before = ""
         elif problem:
             # Whether this is a list of calls at all is for the other objects to say.
-            problem = refused
+            problem = problem if before else refused
             before += source.kept()
         else:
-            turn.malformed(source.kept(), refused)
+            set_aside(source, turn, refused)
         source.keep()
     if char == "]":
         source.position += 1
@@ -127,7 +149,7 @@ def read_call(
             source.keep()
         key = yield from take_key(source, draft.note)
         if key is None:
-            problem: str | None = _unfinished(source, turn, draft)
+            problem: str | None = yield from _unfinished(source, turn, draft)
         else:
             problem = yield from _read_member(source, turn, draft, key, keys)
         if problem is not None:
@@ -136,8 +158,9 @@ def read_call(
             return problem
 
 
-def _unfinished(source: Source, turn: Turn, draft: _Draft) -> str:
-    """The object breaks off. After its arguments that is a missing brace, before them there is no call."""
+def _unfinished(source: Source, turn: Turn, draft: _Draft) -> Reading[str]:
+    """The object breaks off. After its arguments that is a missing brace; before them it is no call, or one that the
+    end of the output has cut."""
     if draft.said:
         draft.drop_members(turn)
         stray = source.kept()
@@ -145,13 +168,19 @@ def _unfinished(source: Source, turn: Turn, draft: _Draft) -> str:
             turn.malformed(stray, "no member of a call")
         turn.note("missing_brace", "'}' was missing after a call")
         return ""
-    return "the JSON breaks off"
+    if (yield from source.peek()):
+        return "the JSON breaks off"
+    if not draft.name:
+        return CUT
+    raw = source.kept()
+    open_call(source, turn, draft.name, draft.id).call.cut(raw)
+    return ""
 
 
 def _read_member(source: Source, turn: Turn, draft: _Draft, key: str, keys: Keys) -> Reading[str | None]:
     """Read one member's value into the draft. None: go on; otherwise the object is over, well or not."""
     char = yield from source.peek()
-    if keys.name_is_key and not draft.said:
+    if keys.name_is_key and (turn.accepts(key) or not (draft.said or draft.name or key in keys.name)):
         draft.name = key
         return (yield from _read_arguments(source, turn, draft)) if turn.accepts(key) else f"unknown tool {key!r}"
     if key in keys.calls and char == "[":
@@ -168,7 +197,7 @@ def _read_member(source: Source, turn: Turn, draft: _Draft, key: str, keys: Keys
         return (yield from _read_arguments(source, turn, draft))
     raw = yield from take_value(source, draft.note)
     if raw is None:
-        return _unfinished(source, turn, draft)
+        return (yield from _unfinished(source, turn, draft))
     if key in keys.name and char in "\"'" and draft.name in ("", _string(raw)):
         draft.name = _string(raw)
         if draft.name in keys.no_call and draft.name not in turn.tools:
@@ -192,7 +221,7 @@ def _read_arguments(source: Source, turn: Turn, draft: _Draft) -> Reading[str | 
     if (yield from source.peek()) != "{":
         raw = yield from take_value(source, draft.note)
         if raw is None:
-            return "the JSON breaks off"
+            return (yield from _unfinished(source, turn, draft))
         draft.arguments = raw
         return None
     arguments = open_call(source, turn, draft.name, draft.id)

@@ -68,6 +68,8 @@ class Inkling(TaggedJson):
                 yield from source.skip_newlines(1)
             if header and marker:
                 turn.note("dropped_header", header)
+            elif header and (not (yield from source.peek()) or (yield from source.ends_inside(_KINDS))):
+                turn.cut(header + source.take_rest(), "a header")
             elif header:
                 turn.text(header)
 

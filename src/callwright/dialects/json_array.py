@@ -36,7 +36,9 @@ MISTRAL_OLD = MistralOld(
     opens=("[TOOL_CALLS]",),
     item='{"name": "NAME", "arguments": ARGUMENTS, "id": "ID"}',
     # Fine-tunes close the list; Mistral does not.
-    framing=("[/TOOL_CALLS]",),
+    may_close=("[/TOOL_CALLS]",),
+    framing=("</s>",),
+    quotable=True,
     tokens=frozenset({"[TOOL_CALLS]"}),
     result='[TOOL_RESULTS]{"content": {content}, "call_id": "{id}"}[/TOOL_RESULTS]',
     patterns=(
@@ -59,7 +61,9 @@ GRANITE3 = Granite3(
         Think("Here's my thought process:", RESPONSE[1]),
     ),
     words=frozenset({"Here is my thought process:", "Here's my thought process:", *RESPONSE}),
-    framing=("</tool_call>", "<response>", "</response>", "<|end_of_text|>"),
+    may_close=("</tool_call>", "<|/tool_call|>"),
+    framing=("<response>", "</response>", "<|end_of_text|>"),
+    quotable=True,
     tokens=frozenset({"<|tool_call|>", "<|end_of_text|>"}),
     result="<|start_of_role|>tool_response<|end_of_role|>{content}<|end_of_text|>\n",
     parsers=("granite",),
@@ -74,6 +78,7 @@ JAMBA = JsonArray(
     closes=("</tool_calls>",),
     array=_ON_LINES,
     framing=("<|eom|>",),
+    quotable=True,
     tokens=frozenset({"<tool_calls>", "</tool_calls>", "<|eom|>"}),
     result="<|bom|><|tool|> {content}<|eom|>",
     parsers=("jamba",),
@@ -137,7 +142,8 @@ FUNCTOOLS = JsonArray(
     source="chat template of fireworks-ai/llama-3-firefunction-v2; vLLM tool_chat_template_phi4_mini.jinja; "
     "Ollama's template of phi4-mini for the token form",
     opens=("functools", "<|tool_call|>"),
-    framing=("<|/tool_call|>", "<|eot_id|>", "<|end|>"),
+    may_close=("<|/tool_call|>",),
+    framing=("<|eot_id|>", "<|end|>"),
     tokens=frozenset({"<|tool_call|>", "<|/tool_call|>", "<|eot_id|>", "<|end|>"}),
     text_tags=True,
     result="<|start_header_id|>tool<|end_header_id|>\n\n{content}<|eot_id|>",
@@ -202,6 +208,7 @@ APERTUS = Apertus(
     item='{"NAME": ARGUMENTS}',
     thinks=(Think("<|inner_prefix|>", "<|inner_suffix|>"),),
     framing=("<|assistant_end|>",),
+    quotable=True,
     tokens=frozenset(
         {"<|tools_prefix|>", "<|tools_suffix|>", "<|inner_prefix|>", "<|inner_suffix|>", "<|assistant_end|>"}
     ),

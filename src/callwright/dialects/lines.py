@@ -68,10 +68,8 @@ class LineCalls(Dialect):
     def _breaks(self) -> Marks:
         return marks("\n", *self.leads, *self._closers, *self._silent)
 
-    def _think(self, source: Source, turn: Turn, close: str) -> Reading[None]:
-        yield from source.skip_newlines(1)
-        if (yield from source.copy_until(marks(f"\n{close}", close), turn.reasoning)):
-            yield from source.skip_newlines(2)
+    def _reason(self, source: Source, turn: Turn, closers: tuple[str, ...]) -> Reading[str | None]:
+        return (yield from source.copy_until(marks(*closers), turn.reasoning))
 
     def render_text(self, text: str) -> str:
         return f"{text}\n"

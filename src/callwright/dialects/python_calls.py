@@ -32,23 +32,17 @@ _AFTER_SENTENCE = tuple(f"{end}{space}[" for end in ".!?:" for space in ("", " "
 class AtLineStart(PythonCalls):
     """Calls whose first opener is plain text: it counts where a line begins, and is written with its newline."""
 
-    def grammar(self, source: Source, turn: Turn) -> Reading[None]:
-        yield from self._at_line_start(source, turn)
-        yield from super().grammar(source, turn)
-
-    def _think(self, source: Source, turn: Turn, close: str) -> Reading[None]:
-        yield from super()._think(source, turn, close)
-        yield from self._at_line_start(source, turn)
-
     def _reason(self, source: Source, turn: Turn, closers: tuple[str, ...]) -> Reading[str | None]:
         # Reasoning is not searched: models draft calls there.
         return (yield from source.copy_until(marks(*closers), turn.reasoning))
 
-    def _at_line_start(self, source: Source, turn: Turn) -> Reading[None]:
+    def _answer(self, source: Source, turn: Turn) -> Reading[None]:
         opener = marks(self.openers[0][1:])
         if marker := (yield from source.looking_at(opener)):
             yield from source.copy_until(opener, turn.text)
             yield from self.attempt(source, turn, marker, turn.text)
+        else:
+            yield from super()._answer(source, turn)
 
     def read_calls(self, source: Source, turn: Turn, opener: str) -> Reading[str]:
         opener = opener if opener in self.openers else f"\n{opener}"

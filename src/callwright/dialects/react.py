@@ -96,9 +96,12 @@ class React(LineCalls):
         if fence or first == "{":
             return (yield from self._read_blob(source, turn, fence))
         name = (yield from source.take_while(_LINE, _LONGEST_NAME)).strip(_AROUND_NAME)
+        line_ends = bool((yield from source.peek()))
         if not turn.accepts(name):
             return f"unknown tool {name!r}"
         form = yield from source.looking_at(_AT_INPUT)
+        if not form and line_ends and (yield from _ends(source)):
+            return _read_nothing(source, turn, name)
         if not form:
             return f"no {_INPUT} follows"
         if _LABELS[form] == _OBSERVATION:
@@ -131,7 +134,7 @@ class React(LineCalls):
     def _read_text(self, source: Source, turn: Turn, name: str, fence: str) -> Reading[str]:
         """An input that is no object: the value of the tool's only parameter."""
         if not (yield from source.peek()):
-            return "no input follows"
+            return _read_nothing(source, turn, name)
         tool = turn.tools.get(name)
         key = _only_parameter(tool.schema) if tool else "input"
         if tool and not key and tool.schema.properties:
@@ -170,6 +173,21 @@ class React(LineCalls):
             f"The result comes back as:\n{_OBSERVATION} the result\n"
             f"When you know the answer, write:\n{_ANSWER} the answer"
         )
+
+
+def _ends(source: Source) -> Reading[bool]:
+    """Whether the text ends before a label, or inside of one."""
+    return (yield from source.ends_inside(_AT_INPUT)) or not source.text[source.position :].strip()
+
+
+def _read_nothing(source: Source, turn: Turn, name: str) -> str:
+    """The output ends before the input: a call nevertheless if the tool takes none."""
+    tool = turn.tools.get(name)
+    if tool is None or tool.schema.properties:
+        return "no input follows"
+    source.take_rest()
+    open_call(source, turn, name).close()
+    return ""
 
 
 def _only_parameter(schema: Schema) -> str:

@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Literal
 
 from callwright.dialects.base import THINK, Dialect, Think
-from callwright.dialects.call_object import KEYS, Keys, read_calls
+from callwright.dialects.call_object import CUT, KEYS, Keys, read_calls, set_aside
 from callwright.model import ToolCall
 from callwright.text.json_stream import escape
 from callwright.text.source import Marks, Reading, Source, marks
@@ -32,6 +32,8 @@ class TaggedJson(Dialect):
     """Opening markers, the one to write first."""
     closes: tuple[str, ...] = ()
     """Closing markers, the one to write first; none when the calls just end."""
+    may_close: tuple[str, ...] = ()
+    """Closing markers that other versions of the family write, and that nothing is missing without."""
     layout: Literal["each", "array", "lines"] = "each"
     """One call per pair of markers, one array, or one object per line."""
     inset: str = "\n"
@@ -52,7 +54,7 @@ class TaggedJson(Dialect):
 
     @property
     def markers(self) -> tuple[str, ...]:
-        return (*self.opens, *self.closes)
+        return (*self.opens, *self.closes, *self.may_close)
 
     @property
     def starts(self) -> tuple[str, ...]:
@@ -65,6 +67,9 @@ class TaggedJson(Dialect):
     def read_rest(self, source: Source, turn: Turn, problem: str) -> Reading[str]:
         """What may follow the first object or list, which was a call unless there is a `problem`: more of them,
         a bracket too many, the closing marker."""
+        if problem == CUT:
+            set_aside(source, turn, problem)
+            problem = ""
         while found := (yield from source.looking_at(self._after)):
             if problem and found != "{":
                 return problem
@@ -76,10 +81,10 @@ class TaggedJson(Dialect):
                 source.keep()
                 refused = yield from read_calls(source, turn, self.keys, whole=True)
                 if refused:
-                    turn.malformed(source.kept(), refused)
+                    set_aside(source, turn, refused)
                 continue
             source.position += len(found)
-            if found in self.closes:
+            if found in self.closes or found in self.may_close:
                 return ""
             if found in "}]":
                 turn.note("extra_bracket", f"{found!r} stood after a call")
@@ -90,7 +95,7 @@ class TaggedJson(Dialect):
     @cached_property
     def _after(self) -> Marks:
         # Without a closing marker nothing says where the calls end: all but a bracket may be text.
-        return marks(*self.closes, "{", ",", ";", "}", "]") if self.closes else marks("}", "]")
+        return marks(*self.closes, "{", ",", ";", "}", "]") if self.closes else marks("}", "]", *self.may_close)
 
     def render_call(self, *calls: ToolCall) -> str:
         bodies = [call_json(call, self.name_key, self.arguments_key, self.id_key) for call in calls]
@@ -110,34 +115,6 @@ def call_json(call: ToolCall, name_key: str = "name", arguments_key: str = "argu
     return f'{{{lead}"{name_key}": "{escape(call.name)}", "{arguments_key}": {call.arguments}}}'
 
 
-HERMES = TaggedJson(
-    name="hermes",
-    shape="J1",
-    models="Hermes 2 Pro to 4, Qwen2.5, QwQ, Qwen3, Granite 4.0 and 4.1, SmolLM3, Bielik 3, Reka Edge, Trinity",
-    source="chat templates of Qwen/Qwen3-0.6B, NousResearch/Hermes-3-Llama-3.1-8B and RekaAI/reka-edge",
-    opens=("<tool_call>",),
-    closes=("</tool_call>",),
-    # Hermes 3 was trained to plan in a scratch pad (Hermes Function Calling, prompt templates).
-    thinks=(THINK, Think("<scratch_pad>", "</scratch_pad>")),
-    framing=("<|im_end|>", "<|end_of_text|>"),
-    tokens=frozenset({"<tool_call>", "</tool_call>"}),
-    parsers=("hermes", "qwen", "qwen25", "granite4", "trinity"),
-    patterns=(
-        "*hermes*",
-        "*hermes*llama-3*",
-        "*groq*tool-use*",
-        "*qwen2.5*",
-        "*qwq*",
-        "*qwen3*",
-        "*smollm3*",
-        "*granite-4.[01]*",
-        "*bielik*",
-        "*mimo-vl*",
-        "*reka-edge*",
-        "*trinity*",
-    ),
-)
-
 LONGCAT = TaggedJson(
     name="longcat",
     shape="J1",
@@ -147,6 +124,7 @@ LONGCAT = TaggedJson(
     closes=("</longcat_tool_call>",),
     thinks=(Think("<longcat_think>", "</longcat_think>"), THINK),
     framing=("</longcat_s>",),
+    quotable=True,
     tokens=frozenset({"<longcat_tool_call>", "</longcat_tool_call>"}),
     result="<longcat_tool_response>\n{content}\n</longcat_tool_response>",
     parsers=("longcat",),
@@ -171,6 +149,7 @@ ERNIE45 = TaggedJson(
         "</response>",
         "</s>",
     ),
+    quotable=True,
     tokens=frozenset({"<tool_call>", "</tool_call>", "<response>", "</response>"}),
     result="<tool_output>\n{content}\n</tool_output>",
     parsers=("ernie45",),
@@ -186,7 +165,9 @@ GRANITE_20B = TaggedJson(
     inset=" ",
     between="",
     # Fine-tunes close the tag; Granite does not.
-    framing=("</function_call>", "<|endoftext|>"),
+    may_close=("</function_call>",),
+    framing=("<|endoftext|>",),
+    quotable=True,
     keys=Keys(no_call=frozenset({"no_function"})),
     result="<function_response> {content}",
     parsers=("granite-20b-fc",),
@@ -203,6 +184,7 @@ INTERNLM = TaggedJson(
     outset="",
     arguments_key="parameters",
     framing=("<|im_end|>",),
+    quotable=True,
     tokens=frozenset({"<|action_start|>", "<|plugin|>", "<|action_end|>"}),
     result="{content}",
     parsers=("internlm", "interns1"),
@@ -216,12 +198,13 @@ GIGACHAT3 = TaggedJson(
     source="chat templates of ai-sage/GigaChat3-10B-A1.8B and GigaChat3.1-10B-A1.8B",
     opens=(
         "<|function_call|>",
-        "<|message_sep|>\n\nfunction call<|role_sep|>\n",
-        "function call<|role_sep|>\n",
+        "<|message_sep|>\n\nfunction call<|role_sep|>",
+        "function call<|role_sep|>",
     ),
     inset="",
     between="",
     framing=("<|message_sep|>\n\n", "<|message_sep|>", "</s>"),
+    quotable=True,
     tokens=frozenset({"<|function_call|>", "<|message_sep|>", "<|role_sep|>"}),
     result="function result<|role_sep|>\n{content}<|message_sep|>\n\n",
     parsers=("gigachat3",),
@@ -237,9 +220,10 @@ MINIMAX_M1 = TaggedJson(
     closes=("</tool_calls>",),
     layout="lines",
     framing=("<end_of_sentence>",),
+    quotable=True,
     result="tool result: {content}\n\n",
     parsers=("minimax",),
     patterns=("*minimax-m1*", "*minimax-text-01*"),
 )
 
-DIALECTS: Sequence[Dialect] = (HERMES, LONGCAT, ERNIE45, GRANITE_20B, INTERNLM, GIGACHAT3, MINIMAX_M1)
+DIALECTS: Sequence[Dialect] = (LONGCAT, ERNIE45, GRANITE_20B, INTERNLM, GIGACHAT3, MINIMAX_M1)

@@ -245,6 +245,18 @@ class Source:
         """Whether the text has ended here, after white space or in the beginning of a marker. Nothing is consumed."""
         return self.closed and markers.undecided(self.text, _space_end(self.text, self.position))
 
+    def ends_inside(self, markers: Marks) -> Reading[bool]:
+        """Whether the text ends here, after white space, in the middle of a marker."""
+        yield from self.looking_at(markers)
+        start = _space_end(self.text, self.position)
+        whole = markers.at(self.text, start) == len(self.text)
+        return self.closed and start < len(self.text) and not whole and markers.undecided(self.text, start)
+
+    def take_rest(self) -> str:
+        """Consume and return all that has come."""
+        start, self.position = self.position, len(self.text)
+        return self.text[start:]
+
     def skip_space(self) -> Reading[str]:
         """Consume white space; return the character after it without consuming it, empty at the end."""
         while True:

@@ -56,7 +56,6 @@ def test_a_refused_first_of_a_list_is_set_aside_when_calls_follow() -> None:
         '[{"name": "Ann"}, {"name": "Bo',
         '{"name": "rm"}',
         "[1]",
-        '{"name": "get_weather", "arguments": "Os',
     ],
 )
 def test_without_any_call_all_of_it_is_text(body: str) -> None:

@@ -1,0 +1,46 @@
+"""Calls in a Markdown fence, for families that have markers of their own and sometimes fall back to this.
+
+    ```json
+    {"name": "get_weather", "arguments": {"city": "Oslo"}}
+    ```
+
+A fence mostly shows something. It calls if all of it is calls of offered tools and the answer ends with it.
+"""
+
+from __future__ import annotations
+
+from itertools import count
+
+from callwright.dialects.base import FENCE, Dialect
+from callwright.schema import Toolbox
+from callwright.text.source import Reading, Source, marks
+from callwright.turn import Turn, collect
+
+__all__ = ["is_all_calls", "read_fence"]
+
+_LINE_FENCE = f"\n{FENCE}"
+_MORE = marks("{", "[", FENCE)
+
+
+def read_fence(source: Source, turn: Turn, info: str, member: Dialect) -> Reading[str]:
+    """Read the rest of a fenced block as the calls of a family, if they end the answer. Returns the empty string, or
+    the whole block, to be shown: nothing was said then."""
+    body, close = yield from source.take_until(marks(_LINE_FENCE))
+    whole = f"{FENCE}{info}{body}{close or ''}"
+    more = yield from source.looking_at(_MORE)
+    last = more or (source.closed and not source.text[source.position :].strip())
+    if not last or not (yield from is_all_calls(member, whole, turn.tools)):
+        return whole
+    yield from member.grammar(Source.of(whole), turn)
+    return ""
+
+
+def is_all_calls(member: Dialect, text: str, tools: Toolbox) -> Reading[bool]:
+    """Whether a family reads a whole text as whole calls of offered tools and nothing else."""
+    numbers = count()
+    trial = Turn(tools, lambda: str(next(numbers)))
+    trial.takes_any = False
+    yield from member.grammar(Source.of(text), trial)
+    trial.finish()
+    turn = collect(trial.drain())
+    return bool(turn.tool_calls) and turn.finish_reason == "tool_calls" and not (turn.text.strip() or turn.malformed)

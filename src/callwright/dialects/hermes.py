@@ -1,0 +1,68 @@
+"""hermes: JSON in tags, the most common of all ways to call.
+
+    <tool_call>
+    {"name": "get_weather", "arguments": {"city": "Oslo", "days": 2}}
+    </tool_call>
+
+Defined by the prompts of Nous Research's Hermes 2 Pro and taken over by Qwen's chat templates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from callwright.dialects.bare import FENCED
+from callwright.dialects.base import FENCE, THINK, Dialect, Think
+from callwright.dialects.fences import read_fence
+from callwright.dialects.lines import names_tool_first
+from callwright.dialects.tagged_json import TaggedJson
+from callwright.text.source import Reading, Source, marks
+from callwright.turn import Turn
+
+__all__ = ["DIALECTS", "Hermes"]
+
+
+class Hermes(TaggedJson):
+    """Qwen2.5-Coder often forgets the tags: then an answer that is nothing but fenced JSON calls."""
+
+    def _fenced(self, source: Source, turn: Turn, fence: str) -> Reading[None]:
+        info = ""
+        if fence == FENCE or turn.after_call:
+            info = yield from source.accept(marks("json"))
+            if (yield from names_tool_first(source)):
+                if shown := (yield from read_fence(source, turn, info, FENCED)):
+                    turn.text(fence.removesuffix(FENCE) + shown)
+                return
+        yield from super()._fenced(source, turn, fence + info)
+
+
+HERMES = Hermes(
+    name="hermes",
+    shape="J1",
+    models="Hermes 2 Pro to 4, Qwen2.5, QwQ, Qwen3, Granite 4.0 and 4.1, SmolLM3, Bielik 3, Reka Edge, Trinity",
+    source="chat templates of Qwen/Qwen3-0.6B, NousResearch/Hermes-3-Llama-3.1-8B and RekaAI/reka-edge",
+    opens=("<tool_call>",),
+    closes=("</tool_call>",),
+    # Hermes 3 was trained to plan in a scratch pad (Hermes Function Calling, prompt templates).
+    thinks=(THINK, Think("<scratch_pad>", "</scratch_pad>")),
+    framing=("<|im_end|>", "<|end_of_text|>"),
+    quotable=True,
+    tokens=frozenset({"<tool_call>", "</tool_call>"}),
+    parsers=("hermes", "qwen", "qwen25", "granite4", "trinity"),
+    patterns=(
+        "*hermes*",
+        "*hermes*llama-3*",
+        "*groq*tool-use*",
+        "*qwen2.5*",
+        "*qwq*",
+        "*qwen3*",
+        "*smollm3*",
+        "*granite-4.[01]*",
+        "*bielik*",
+        "*mimo-vl*",
+        "*reka-edge*",
+        "*trinity*",
+    ),
+)
+
+DIALECTS: Sequence[Dialect] = (HERMES,)
