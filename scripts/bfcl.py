@@ -32,7 +32,7 @@ from harness import NASTY, cut
 
 from callwright import Dialect, Parser, collect, dialect
 from callwright.dialects import REGISTRY
-from callwright.dialects.elements import NamedTags
+from callwright.dialects.elements import Elements, NamedTags
 from callwright.ids import counted_ids
 from callwright.model import ToolCall, ToolSpec
 from callwright.schema import Schema, from_text, tool_spec
@@ -205,7 +205,9 @@ def judged(name: str) -> Result:
 def cannot_carry(it: Dialect, case: Case) -> str:
     """Why a dialect has no way to write a value of these calls; empty when it has."""
     schemas = {tool.name: Schema(tool.parameters) for tool in case.tools}
-    if isinstance(it, NamedTags) and any(given.keys() - schemas[name].properties.keys() for name, given in case.calls):
+    # Where the tool's name is the tag, what follows must be a parameter; where parameters are tags too, all must be.
+    told = None if isinstance(it, Elements) else 1 if isinstance(it, NamedTags) else 0
+    if any(key not in schemas[name].properties for name, given in case.calls for key in list(given)[:told]):
         return "a parameter that its tool does not declare, which is taken for text"
     values = ((value, schemas[name].member(key)) for name, given in case.calls for key, value in given.items())
     return next(filter(None, (unwritable(it, value, schema) for value, schema in values)), "")
