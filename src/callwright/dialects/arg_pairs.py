@@ -79,6 +79,7 @@ class ArgPairs(Dialect):
     """A family that writes arguments as pairs of a key and a value."""
 
     raw_values: ClassVar[bool] = True
+    quotable: bool = True
     call: str = "tool_call"
     """The tag around a call."""
     section: str = ""

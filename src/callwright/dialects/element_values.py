@@ -33,8 +33,7 @@ class ElementArguments:
     """Reads one call's parameters, an element each.
 
     `keys` are the parameters that are declared; without any, every element is one. `closes` are the tags that
-    close what encloses them, from the inside out. Every tag begins with `prefix`. `framed`: a value that begins
-    with a newline stands on lines of its own, and the newlines around it are not part of it.
+    close what encloses them, from the inside out. Every tag begins with `prefix`.
     """
 
     def __init__(
@@ -44,11 +43,9 @@ class ElementArguments:
         closes: tuple[str, ...],
         *,
         prefix: str = "",
-        framed: bool = False,
     ) -> None:
         self._arguments = arguments
         self._prefix = prefix
-        self._framed = framed
         self._keys = {f"{prefix}<{key}>": key for key in keys}
         self._opens = tuple(self._keys) or (f"{prefix}<",)
         self._closes = closes
@@ -96,21 +93,19 @@ class ElementArguments:
         self._arguments.close()
 
     def _read_value(self, source: Source, key: str) -> Reading[bool]:
-        framed = self._framed and (yield from source.peek()) == "\n"
-        source.position += framed
         if not _holds_elements(self._arguments.call.schema.member(key), untyped=bool(self._prefix)):
             parameter = self._arguments.parameter(key)
-            whole = yield from self._copy(source, key, parameter.write, framed=framed)
+            whole = yield from self._copy(source, key, parameter.write)
             if whole:
                 parameter.end()
             return whole
         # Another element of this name makes it a list, so the value waits for the end of the call.
         held = Held(source)
-        whole = yield from self._copy(source, key, held.add, framed=framed)
+        whole = yield from self._copy(source, key, held.add)
         self._arguments.waiting.setdefault(key, []).append(held.text())
         return whole
 
-    def _copy(self, source: Source, key: str, write: Emit, *, framed: bool) -> Reading[bool]:
+    def _copy(self, source: Source, key: str, write: Emit) -> Reading[bool]:
         """Copy a value up to its end; False when it has none that can be relied on."""
         close = f"</{key}>"
         quoted: list[str] = []
@@ -120,7 +115,7 @@ class ElementArguments:
             if piece.endswith(close):
                 quoted.append(piece)
 
-        end = _value(key, self._closes, self._opens, self._prefix, "\n" if framed else "")
+        end = _value(key, self._closes, self._opens, self._prefix)
         closed = yield from end.copy(source, emit, self._arguments.misses if self._prefix else None)
         if closed is None:
             return False
@@ -134,13 +129,13 @@ class ElementArguments:
 
 
 @lru_cache(maxsize=1024)
-def _value(key: str, closes: tuple[str, ...], opens: tuple[str, ...], prefix: str, inset: str) -> RawValue:
+def _value(key: str, closes: tuple[str, ...], opens: tuple[str, ...], prefix: str) -> RawValue:
     if prefix:
         # The prefix is a token of its own: a value quotes single tags at most, and what follows one tells.
         return RawValue(f"{prefix}</{key}>", closes, opens, loose=f"</{key}>")
     # The outermost twice: alone on a line it ends a value only where the text ends too.
     begins = (closes[-1].replace("</", "<"),)
-    return RawValue(f"</{key}>", (*closes, closes[-1]), opens, inset, begins=begins, own=(f"<{key}>",), others=True)
+    return RawValue(f"</{key}>", (*closes, closes[-1]), opens, begins=begins, own=(f"<{key}>",), others=True)
 
 
 def _take_key(source: Source) -> Reading[str]:

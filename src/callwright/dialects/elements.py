@@ -69,8 +69,6 @@ class Elements(NamedTags):
     raw_values: ClassVar[bool] = True
     nesting: bool = False
     indent: str = ""
-    framed: bool = False
-    """A value of several lines has them to itself, as Cline's prompt shows it; other values are as they are."""
     mcp: bool = False
     """Cline's form for an MCP server's tool is read too, when that tool itself is offered."""
 
@@ -93,7 +91,7 @@ class Elements(NamedTags):
         if not (yield from source.looking_at(marks(close, *(f"<{key}>" for key in keys)))):
             return f"no parameter of {name} follows"
         arguments = open_call(source, turn, name)
-        if not (yield from ElementArguments(arguments, keys, (close,), framed=self.framed).read(source)):
+        if not (yield from ElementArguments(arguments, keys, (close,)).read(source)):
             return (yield from break_off(source, turn, arguments))
         return ""
 
@@ -107,9 +105,7 @@ class Elements(NamedTags):
     def _member(self, key: str, value: Any) -> str:
         if self.nesting and isinstance(value, dict | list) and _is_plain(value):
             return f"{self.indent}{_nested(key, value)}\n"
-        text = raw_text(value)
-        frame = "\n" if self.framed and "\n" in text else ""
-        return f"{self.indent}<{key}>{frame}{text}{frame}</{key}>\n"
+        return f"{self.indent}<{key}>{raw_text(value)}</{key}>\n"
 
 
 def _declared(tools: Toolbox, name: str) -> tuple[str, ...]:
@@ -145,7 +141,6 @@ ELEMENT = Elements(
     shape="X4",
     models="any model under the prompts of Cline, Roo Code and Kilo Code before their native tools",
     source="system prompts of cline/cline and RooCodeInc/Roo-Code",
-    framed=True,
     mcp=True,
     result="[{name}] Result:\n\n{content}",
 )

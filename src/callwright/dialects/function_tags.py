@@ -42,6 +42,7 @@ class FunctionTags(Dialect):
     """A family of `<function=…>` tags; `inset` is the newline that frames each value, if it has one."""
 
     raw_values: ClassVar[bool] = True
+    quotable: bool = True
     wrapper: tuple[str, str] = ("<tool_call>", "</tool_call>")
     inset: str = "\n"
     python_values: bool = False

@@ -49,6 +49,7 @@ INVOKE = InvokeTags(
 
 MINIMAX_M2 = InvokeTags(
     name="minimax_m2",
+    quotable=True,
     models="MiniMax-M2 to M2.7",
     source="chat template of MiniMaxAI/MiniMax-M2",
     framing=("[e~[",),
@@ -127,6 +128,7 @@ STEP3 = InvokeTags(
 
 DOTS = InvokeTags(
     name="dots",
+    quotable=True,
     models="dots.llm of rednote-hilab",
     source="SGLang's dots parser",
     spellings=_spelled(""),
