@@ -1,9 +1,9 @@
 """Sections: calls in tags that follow one another inside a wrapper, whose own tags may be missing.
 
-<tool_calls>
-<tool_call>…</tool_call>
-<tool_call>…</tool_call>
-</tool_calls>
+    <tool_calls>
+    <tool_call>…</tool_call>
+    <tool_call>…</tool_call>
+    </tool_calls>
 """
 
 from __future__ import annotations
