@@ -1,5 +1,7 @@
 """How families that write one JSON array of calls differ: the objects' layout, and what stands around the calls.
 
+    <|tool_call|>[{"name": "get_weather", "arguments": {"city": "Oslo"}}, {"name": "ping", "arguments": {}}]
+
 Reading the array is that of `tagged_json`. A call's object is a pattern here; the subclasses know reasoning in
 plain words, answers that name their speaker, citations, calls inside reasoning, and arrays without a marker.
 `json_array` has the families themselves.

@@ -1,12 +1,12 @@
 """X1: `<function=NAME>` with `<parameter=KEY>` inside, values as raw text.
 
-<tool_call>
-<function=get_weather>
-<parameter=city>
-Oslo
-</parameter>
-</function>
-</tool_call>
+    <tool_call>
+    <function=get_weather>
+    <parameter=city>
+    Oslo
+    </parameter>
+    </function>
+    </tool_call>
 
 Defined by the chat templates named in `source` below. Some frame each value with newlines, others do
 not. Now and then a model falls back to the JSON of its elder sister: that is read too.

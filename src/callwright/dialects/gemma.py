@@ -1,7 +1,7 @@
 """G: `call:NAME{…}` with bare keys, and a token of its own for quotes.
 
-<|tool_call>call:get_weather{city:<|"|>Oslo<|"|>,days:2,tags:[<|"|>a<|"|>],o:{k:true}}<tool_call|>
-<start_function_call>call:get_weather{city:<escape>Oslo<escape>,days:2}<end_function_call>
+    <|tool_call>call:get_weather{city:<|"|>Oslo<|"|>,days:2,tags:[<|"|>a<|"|>],o:{k:true}}<tool_call|>
+    <start_function_call>call:get_weather{city:<escape>Oslo<escape>,days:2}<end_function_call>
 
 Strings are raw, so only position tells a closing quote from one inside: it counts where the next
 key, or the end of the call, follows. Gemma 4 writes a literal `"` with the same token as its

@@ -1,5 +1,8 @@
 """Calls that no marker of their own announces: they begin where a line begins.
 
+    Let me look.
+    {"name": "get_weather", "parameters": {"city": "Oslo"}}
+
 What tells such a call from a sample is its place, its structure and its name: at the start of a
 line, an object (or a label) of the right form, and the name of an offered tool. Everything else
 is text, as it came. Reasoning is never searched for them: models draft JSON there.

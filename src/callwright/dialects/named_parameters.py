@@ -1,5 +1,7 @@
 """Parameters that name themselves: `<PREFIXparameter name="KEY">VALUE</PREFIXparameter>`, values as raw text.
 
+    <atem:parameter name="city">Oslo</atem:parameter>
+
 The part that the two framed families with tags in their bodies share.
 """
 

@@ -1,5 +1,7 @@
 """The arguments of a Python call, read into a call of ours; and values written as Python writes them.
 
+    get_weather("Oslo", days=2)        ping({"text": "hi"})
+
 Keywords may be any word, reserved ones too. A value without a keyword goes to the next declared
 parameter; a lone dictionary where no parameter takes one is all of the arguments.
 """

@@ -1,4 +1,9 @@
-"""Lists of Python calls, with or without markers around them: how they are read and written."""
+"""Lists of Python calls, with or without markers around them: how they are read and written.
+
+    <|tool_call_start|>[get_weather(city='Oslo', days=2), ping()]<|tool_call_end|>
+
+`python_calls` has the families.
+"""
 
 from __future__ import annotations
 

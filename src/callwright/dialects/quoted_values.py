@@ -1,4 +1,7 @@
-"""Arguments whose values are written in quotes other than JSON's: Python's, or tokens that stand for quotes."""
+"""Arguments whose values are written in quotes other than JSON's: Python's, or tokens that stand for quotes.
+
+city='Oslo', tags=('a', "b")        city:<|"|>Oslo<|"|>,tags:[<|"|>a<|"|>]
+"""
 
 from __future__ import annotations
 

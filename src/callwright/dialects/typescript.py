@@ -1,4 +1,9 @@
-"""Tools as TypeScript types, the way Harmony's developer message declares them."""
+"""Tools as TypeScript types, the way Harmony's developer message declares them.
+
+type get_weather = (_: {
+city: string,
+}) => any;
+"""
 
 from __future__ import annotations
 

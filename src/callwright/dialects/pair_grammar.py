@@ -1,0 +1,262 @@
+"""The grammar of X2: a tool's name, then keys and values by turns, each between tags, values as raw text.
+
+    <tool_call>get_weather
+    <arg_key>city</arg_key>
+    <arg_value>Oslo</arg_value>
+    </tool_call>
+
+`arg_pairs` fills it with the tags of each family. Hunyuan's tags also end in a suffix that differs by
+checkpoint (`<tool_call:opensource>`): it is read from the tag that opens. Where a body is JSON it is
+read as that: after the tag a whole call, after the name its arguments.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from typing import ClassVar
+
+from callwright.arguments import Arguments, read_object
+from callwright.dialects.base import Dialect, break_off, open_call, raw_text
+from callwright.dialects.section import Section, close, expected, read_json
+from callwright.model import ToolCall
+from callwright.schema import ANYTHING, Schema
+from callwright.text.source import Marks, Reading, Source, marks
+from callwright.text.tags import RawValue
+from callwright.turn import Turn
+
+__all__ = ["ArgPairs", "SuffixedPairs"]
+
+_NAME = re.compile(r"[^<>\s\\{]*")
+_KEY = re.compile(r"[^<>]*")
+_SUFFIX = re.compile(r"[\w-]*")
+_TAG_SUFFIX = re.compile(r"<\w+(:[\w-]*)")
+_LONGEST = 256
+# GLM-4.5 now and then writes a newline between tags as backslash and n.
+_LITERAL = "\\n"
+
+
+@dataclass(frozen=True)
+class _Tags:
+    """The tags of one checkpoint."""
+
+    section: Section
+    close: str
+    separator: str
+    key: tuple[str, str]
+    kind: tuple[str, str]
+    value: tuple[str, str]
+
+    @cached_property
+    def inside(self) -> Marks:
+        """What stands in a call after its name and after each value; the section's end if the call's is missing."""
+        return marks(self.key[0], self.close, self.section.close)
+
+    @cached_property
+    def raw(self) -> RawValue:
+        around = (self.close, _LITERAL + self.close, self.section.close)
+        begins = (self.section.open, self.section.begin, self.separator)
+        return RawValue(self.value[1], around, (self.key[0], _LITERAL + self.key[0]), inline=True, begins=begins)
+
+
+@lru_cache(maxsize=256)
+def _tags(call: str, section: str, prefix: str, suffix: str) -> _Tags:
+    def pair(word: str) -> tuple[str, str]:
+        return f"<{word}{suffix}>", f"</{word}{suffix}>"
+
+    begin, end = pair(call)
+    opens, closes = pair(section or call)
+    key, kind, value = (pair(f"{prefix}arg_{word}") for word in ("key", "type", "value"))
+    return _Tags(Section(opens, begin, closes), end, f"<tool_sep{suffix}>", key, kind, value)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArgPairs(Dialect):
+    """A family that writes arguments as pairs of a key and a value."""
+
+    raw_values: ClassVar[bool] = True
+    quotable: bool = True
+    call: str = "tool_call"
+    """The tag around a call."""
+    section: str = ""
+    """The tag around all calls of a turn, if the family has one."""
+    prefix: str = ""
+    """What the names of the tags around keys and values begin with."""
+    suffix: str = ""
+    """What every tag ends with, in the checkpoint that `render_call` writes for."""
+    separated: bool = False
+    """`<tool_sep>` stands after the name."""
+    inset: str = "\n"
+    """What stands after the name and after each tag inside a call."""
+    between: str = "\n"
+    """What stands between calls, and between them and the section's tags."""
+
+    @cached_property
+    def _written(self) -> _Tags:
+        return _tags(self.call, self.section, self.prefix, self.suffix)
+
+    @property
+    def openers(self) -> tuple[str, ...]:
+        return tuple(f"<{word}>" for word in (self.section, self.call) if word)
+
+    @property
+    def markers(self) -> tuple[str, ...]:
+        tags = self._written
+        section = (tags.section.open, tags.section.close) if self.section else ()
+        separator = (tags.separator,) if self.separated else ()
+        return (*section, tags.section.begin, tags.close, *separator, *tags.key, *tags.value)
+
+    # ── reading ────────────────────────────────────────────────────────────────────────────────
+
+    def read_calls(self, source: Source, turn: Turn, opener: str) -> Reading[str]:
+        return (yield from self._read_tagged(source, turn, opener[1:-1], ""))
+
+    def _read_tagged(self, source: Source, turn: Turn, word: str, suffix: str) -> Reading[str]:
+        """Read what follows the tag of that word."""
+        tags = _tags(self.call, self.section, self.prefix, suffix)
+        if not self.section:
+            return (yield from self._read_call(source, turn, tags))
+        opened = word == self.section
+        if opened:
+            if (yield from source.skip_space()) in ("{", "["):
+                return (yield from read_json(source, turn, tags.section.close))
+            if not (yield from source.accept(marks(tags.section.begin))):
+                return f"no {tags.section.begin} follows"
+        return (yield from tags.section.read(source, turn, lambda: self._read_call(source, turn, tags), opened=opened))
+
+    def _read_call(self, source: Source, turn: Turn, tags: _Tags) -> Reading[str]:
+        if (yield from source.skip_space()) in ("{", "["):
+            return (yield from read_json(source, turn, tags.close))
+        name = yield from source.take_while(_NAME, _LONGEST)
+        literal = yield from _skip_gap(source)
+        if (yield from source.accept(marks(tags.separator))):
+            yield from source.skip_space()
+        tag = yield from source.accept(tags.inside)
+        if not tag and (yield from source.peek()) != "{":
+            return "no argument follows the name"
+        if not turn.accepts(name):
+            return f"unknown tool {name!r}"
+        arguments = open_call(source, turn, name)
+        if literal:
+            _note_literal(arguments)
+        if not tag:
+            return (yield from self._read_object(source, turn, arguments, tags))
+        while tag == tags.key[0] and (yield from self._read_pair(source, arguments, tags)):
+            if (yield from _skip_gap(source)):
+                _note_literal(arguments)
+            tag = yield from source.accept(tags.inside)
+        if tag == tags.section.close != tags.close:
+            arguments.call.note("missing_close", f"{tags.close} was missing after a call")
+            source.position -= len(tag)
+        if tag not in (tags.close, tags.section.close):
+            return (yield from break_off(source, turn, arguments))
+        arguments.close()
+        return ""
+
+    def _read_object(self, source: Source, turn: Turn, arguments: Arguments, tags: _Tags) -> Reading[str]:
+        """Read arguments that are one JSON object after the name."""
+        if not (yield from read_object(source, arguments)):
+            return (yield from break_off(source, turn, arguments))
+        yield from close(source, turn, tags.close)
+        return ""
+
+    def _read_pair(self, source: Source, arguments: Arguments, tags: _Tags) -> Reading[bool]:
+        """Read a key, whose tag is consumed, and its value. False: the text ended, or the tags are broken."""
+        source.keep()
+        key = (yield from source.take_while(_KEY, _LONGEST)).strip()
+        if not (yield from source.accept(marks(tags.key[1]))):
+            return False
+        if (yield from _skip_gap(source)):
+            _note_literal(arguments)
+        kind = yield from _read_kind(source, arguments, tags)
+        if not (yield from source.accept(marks(tags.value[0]))):
+            return False
+        source.settle()
+        parameter = arguments.parameter(key, kind)
+        closed = yield from tags.raw.copy(source, parameter.write, expected(arguments))
+        if closed is None:
+            return False
+        parameter.end()
+        if closed != tags.value[1]:
+            arguments.call.note("missing_close", f"{tags.value[1]} was missing after a value")
+        return True
+
+    # ── rendering ──────────────────────────────────────────────────────────────────────────────
+
+    def render_call(self, *calls: ToolCall) -> str:
+        tags = self._written
+        body = self.between.join(self._rendered(call, tags) for call in calls)
+        if not self.section:
+            return body
+        return f"{tags.section.open}{self.between}{body}{self.between}{tags.section.close}"
+
+    def _rendered(self, call: ToolCall, tags: _Tags) -> str:
+        members = "".join(
+            f"{tags.key[0]}{key}{tags.key[1]}{self.inset}{tags.value[0]}{raw_text(value)}{tags.value[1]}{self.inset}"
+            for key, value in json.loads(call.arguments).items()
+        )
+        separator = tags.separator if self.separated else ""
+        return f"{tags.section.begin}{call.name}{separator}{self.inset}{members}{tags.close}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SuffixedPairs(ArgPairs):
+    """A family whose tags end in a suffix that is not known before the first of them is read."""
+
+    @property
+    def openers(self) -> tuple[str, ...]:
+        return tuple(f"{opener[:-1]}{end}" for opener in super().openers for end in ">:")
+
+    @cached_property
+    def _closers(self) -> dict[str, str]:
+        return {**super()._closers, "<think:": "</think:"}
+
+    def read_calls(self, source: Source, turn: Turn, opener: str) -> Reading[str]:
+        suffix = ""
+        if opener.endswith(":"):
+            suffix = ":" + (yield from source.take_while(_SUFFIX, _LONGEST))
+            if not (yield from source.accept(marks(">"))):
+                return "the tag does not close"
+        return (yield from self._read_tagged(source, turn, opener[1:-1], suffix))
+
+    def is_cut(self, turn: Turn, opener: str, raw: str) -> bool:
+        suffix = _TAG_SUFFIX.match(raw)
+        return ArgPairs.is_cut(replace(self, suffix=suffix.group(1) if suffix else ""), turn, opener, raw)
+
+    def _think(self, source: Source, turn: Turn, close: str) -> Reading[None]:
+        if close.endswith(":"):
+            suffix = yield from source.take_while(_SUFFIX, _LONGEST)
+            if not (yield from source.accept(marks(">"))):
+                turn.text(f"<think:{suffix}")
+                return
+            close += f"{suffix}>"
+            turn.note("variant_marker", f"<think:{suffix}> stood for {self.thinks[0].open}")
+        yield from super()._think(source, turn, close)
+
+
+def _skip_gap(source: Source) -> Reading[bool]:
+    """Skip what stands between two tags; whether a newline was written as backslash and n."""
+    literal = False
+    while (yield from source.skip_space()) == "\\" and (yield from source.accept(marks(_LITERAL))):
+        literal = True
+    return literal
+
+
+def _note_literal(arguments: Arguments) -> None:
+    arguments.call.note("literal_newline", "a newline between tags was written as backslash and n")
+
+
+def _read_kind(source: Source, arguments: Arguments, tags: _Tags) -> Reading[Schema]:
+    """The type that the model itself writes before a value, if it does."""
+    if not (yield from source.accept(marks(tags.kind[0]))):
+        return ANYTHING
+    kind = yield from source.take_while(_KEY, _LONGEST)
+    yield from source.accept(marks(tags.kind[1]))
+    yield from source.skip_space()
+    # K2 Horizon's template prints what an array holds in brackets: array[string].
+    schemas = [Schema({"type": word}) for word in kind.strip().rstrip("]").split("[")]
+    if not all(schema.types for schema in schemas):
+        arguments.call.note("unknown_type", kind)
+    return schemas[0]
