@@ -70,8 +70,10 @@ class Call:
             self._held.append(text)
 
     def note(self, kind: str, detail: str = "") -> None:
-        """Record a repair; each kind once, with its first detail."""
-        self.repairs.setdefault(kind, detail)
+        """Record a repair; each kind once, with its first detail, or all of them where something was dropped."""
+        known = self.repairs.setdefault(kind, detail)
+        if kind.startswith("dropped") and detail not in known:
+            self.repairs[kind] = f"{known}; {detail}"
 
     def end(self) -> None:
         """The call is whole."""

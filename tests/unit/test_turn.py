@@ -150,11 +150,13 @@ def test_repairs_are_named_once() -> None:
     call = it.call("f")
     call.note("b", "first")
     call.note("b", "second")
+    for dropped in ("one", "two", "one"):
+        call.note("dropped_thing", dropped)
     call.write("{}")
     call.end()
     it.finish()
     events = it.drain()
-    assert events[2] == CallEnd(0, True, (Repair("b", "first"),))
+    assert events[2] == CallEnd(0, True, (Repair("b", "first"), Repair("dropped_thing", "one; two")))
     assert events[3] == Finish("tool_calls", (Repair("a", "x"), Repair("a", "y")))
 
 

@@ -113,7 +113,10 @@ class _Reader:
         return self._bare()
 
     def _note(self, kind: str, detail: str) -> None:
-        self.notes.setdefault(kind, detail)
+        known = self.notes.setdefault(kind, detail)
+        if kind.startswith("dropped") and detail not in known:
+            # What is dropped must be found somewhere, each piece of it.
+            self.notes[kind] = f"{known}; {detail}"
 
     def _space(self) -> str:
         """Skip white space and comments; the next character, empty at the end."""

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from callwright.model import Repair
 from callwright.text.repair import MAX_DEPTH, is_json, parse_json, python_literal, repair_json
 
 VALUES = st.recursive(
@@ -87,6 +88,13 @@ def test_details_say_what_was_wrong() -> None:
         "python_word": "True became true",
         "trailing_comma": "a comma stood before '}'",
     }
+
+
+def test_all_that_is_dropped_is_named() -> None:
+    mended = repair_json('{"a", "b", "a", "c": 1}')
+    assert mended is not None
+    assert mended.text == '{"c": 1}'
+    assert mended.repairs == (Repair("dropped_key", 'the key "a" had no value; the key "b" had no value'),)
 
 
 @given(VALUES)
