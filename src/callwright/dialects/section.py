@@ -4,6 +4,8 @@
     <tool_call>…</tool_call>
     <tool_call>…</tool_call>
     </tool_calls>
+
+What turns out to be no call ends the section: the rest of it is text.
 """
 
 from __future__ import annotations

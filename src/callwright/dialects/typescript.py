@@ -3,6 +3,8 @@
     type get_weather = (_: {
     city: string,
     }) => any;
+
+Defined in the openai/harmony repository, docs/format.md.
 """
 
 from __future__ import annotations
