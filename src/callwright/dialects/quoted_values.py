@@ -1,6 +1,8 @@
 """Arguments whose values are written in quotes other than JSON's: Python's, or tokens that stand for quotes.
 
-city='Oslo', tags=('a', "b")        city:<|"|>Oslo<|"|>,tags:[<|"|>a<|"|>]
+    city='Oslo', tags=('a', "b")        city:<|"|>Oslo<|"|>,tags:[<|"|>a<|"|>]
+
+Strings stream where they may; other values are taken whole.
 """
 
 from __future__ import annotations

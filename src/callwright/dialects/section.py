@@ -1,9 +1,11 @@
 """Sections: calls in tags that follow one another inside a wrapper, whose own tags may be missing.
 
-<tool_calls>
-<tool_call>…</tool_call>
-<tool_call>…</tool_call>
-</tool_calls>
+    <tool_calls>
+    <tool_call>…</tool_call>
+    <tool_call>…</tool_call>
+    </tool_calls>
+
+What turns out to be no call ends the section: the rest of it is text.
 """
 
 from __future__ import annotations

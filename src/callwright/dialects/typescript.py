@@ -1,8 +1,10 @@
 """Tools as TypeScript types, the way Harmony's developer message declares them.
 
-type get_weather = (_: {
-city: string,
-}) => any;
+    type get_weather = (_: {
+    city: string,
+    }) => any;
+
+Defined in the openai/harmony repository, docs/format.md.
 """
 
 from __future__ import annotations

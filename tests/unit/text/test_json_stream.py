@@ -186,3 +186,22 @@ def test_escape_is_the_inside_of_a_json_string() -> None:
 
 def test_a_source_that_is_whole_never_waits() -> None:
     assert list(take_value(Source.of("[1]"), print)) == []
+
+
+@pytest.mark.parametrize("text", ['x"k": 1', "x'k': 1", "xk: 1"])
+def test_a_key_is_taken_from_the_middle_of_a_text(text: str) -> None:
+    source = Source.of(text)
+    source.position = 1
+    notes: dict[str, str] = {}
+    with pytest.raises(StopIteration) as over:
+        next(take_key(source, notes.setdefault))
+    assert (over.value.value, rest(source)) == ("k", "1")
+    assert notes in ({}, {"quoted_key": "the key 'k' was not in double quotes"})
+
+
+def test_a_string_is_taken_from_the_middle_of_a_text() -> None:
+    source = Source.of(r'x"a\\" "b')
+    source.position = 1
+    with pytest.raises(StopIteration) as over:
+        next(take_string(source))
+    assert (over.value.value, rest(source)) == (r'"a\\"', ' "b')

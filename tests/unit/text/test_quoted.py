@@ -182,3 +182,31 @@ def test_looking_ahead_consumes_nothing() -> None:
         next(look())
     assert done.value.value == ["w", "word", "<m>", "", " ", "", ""]
     assert source.position == 0
+
+
+def test_a_raw_newline_is_named_where_the_notation_has_none() -> None:
+    assert copied(Quote("'"), "a\nb')]") == (True, "a\nb", ")]", ("escaped_control_character",))
+    assert copied(Quote("'''"), "a\nb''')]") == (True, "a\nb", ")]", ())
+
+
+def after_x(reader: Any) -> Any:
+    """The reader, started behind one character."""
+
+    def read(source: Source) -> Any:
+        yield from source.peek()
+        source.position += 1
+        return (yield from reader(source))
+
+    return read
+
+
+def test_a_call_is_seen_from_anywhere_before_it() -> None:
+    head, source = drive(after_x(lambda s: call_ahead(s, 2)), ["x, pi", "ng(1)"])
+    assert (head, rest(source)) == (CallHead("ping", ""), ", ping(1)")
+
+
+def test_a_keyword_is_taken_from_the_middle_of_a_text() -> None:
+    notes: dict[str, str] = {}
+    found, source = drive(after_x(lambda s: take_keyword(s, notes.setdefault)), ["xcity : 'Oslo'"])
+    assert (found, rest(source)) == (("city", ""), "'Oslo'")
+    assert notes == {"colon_for_equals": "':' stood after the keyword 'city'"}

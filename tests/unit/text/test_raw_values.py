@@ -140,3 +140,18 @@ def test_an_opening_known_to_be_no_token_is_plain_data() -> None:
     with pytest.raises(StopIteration) as over:
         next(VALUE.copy(source, parts.append))
     assert (over.value.value, "".join(parts)) == ("</v>", "<call> b")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("x</v><z>1</z></call>", "x"),
+        ("x</v> <z>1</z>\n<y></y><k>n</k></call>", "x"),
+        ("x</v><z>1</call></v></call>", "x</v><z>1</call>"),
+        ("x</v><1>2</1></v></call>", "x</v><1>2</1>"),
+    ],
+)
+def test_whole_elements_of_other_names_may_follow_a_value_where_that_is_allowed(text: str, value: str) -> None:
+    others = RawValue("</v>", ("</call>",), ("<k>",), others=True)
+    assert ends(others, text) == value
+    assert ends(RawValue("</v>", ("</call>",), ("<k>",)), "x</v><z>1</z></v></call>") == "x</v><z>1</z>"

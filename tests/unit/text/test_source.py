@@ -266,3 +266,41 @@ def test_is_literal_speaks_of_known_tokens_only() -> None:
     assert source.is_literal("<t>", 0)
     assert not source.is_literal("<t>", 3)
     assert not source.is_literal("<u>", 0)
+
+
+@pytest.mark.parametrize("chunks", [[" \n<a>b"], [" ", "\n<", "a>", "b"]])
+def test_accept_next_goes_over_white_space_to_a_marker(chunks: list[str]) -> None:
+    found, source = drive(lambda s: s.accept_next(marks("<a>")), chunks)
+    assert (found, "b".startswith(rest(source))) == ("<a>", True)
+
+
+@pytest.mark.parametrize("text", ["", " ", " b<a>", " <b>", "\n<"])
+def test_where_no_marker_stands_next_nothing_is_consumed(text: str) -> None:
+    for ask in (Source.accept_next, Source.looking_at):
+        found, source = drive(lambda s, ask=ask: ask(s, marks("<a>")), [text])
+        assert (found, source.position) == ("", 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "breaks"), [("x", True), ("x ", True), ("x \n<", True), ("x <a>", False), ("xb", False)]
+)
+def test_a_text_breaks_off_after_space_or_inside_a_marker(text: str, breaks: bool) -> None:
+    source = Source(text)
+    source.position = 1
+    assert not source.breaks_off(marks("<a>"))
+    source.close()
+    assert source.breaks_off(marks("<a>")) is breaks
+
+
+def test_after_going_back_special_tokens_are_where_they_were() -> None:
+    source = Source()
+    source.expect_tokens(frozenset({"<a>"}))
+    source.feed("xy<a>", [2])
+    source.position = 1
+    source.keep()
+    source.position = 3
+    source.feed("<a>z<a>", [4])
+    source.position = 2
+    source.rewind()
+    assert source.text == "y<a><a>z<a>"
+    assert [source.is_literal("<a>", at) for at in (1, 4, 8)] == [False, True, False]
