@@ -7,6 +7,7 @@ cutting of it gives the same merged events.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from callwright.dialects import Dialect
@@ -49,17 +50,24 @@ class Parser:
         if not isinstance(dialect, Dialect):
             raise MisuseError(f"a parser needs a dialect, not {dialect!r}; dialect(NAME) gives one")
         self.dialect = dialect
-        self._source = Source(limit=limit)
-        self._turn = Turn(Toolbox(map(tool_spec, tools)), ids, truncated=truncated, unknown_tool=unknown_tool)
-        self._turn.dialect = dialect.name
-        self._grammar = dialect.grammar(self._source, self._turn)
         self._closed = False
-        self._turn.mute()
+        turn = partial(Turn, Toolbox(map(tool_spec, tools)), ids, truncated=truncated, unknown_tool=unknown_tool)
+        if not self._begin(Source(limit=limit), turn(), prefill):
+            # The prompt's last words are all text and open nothing: the answer begins after them.
+            self._begin(Source(limit=limit), turn())
+
+    def _begin(self, source: Source, turn: Turn, prefill: str = "") -> bool:
+        """Begin to read, after a prefill. False: nothing but text was read in it."""
+        self._source, self._turn = source, turn
+        turn.dialect = self.dialect.name
+        self._grammar = self.dialect.grammar(source, turn)
+        turn.mute()
         next(self._grammar, None)
         if prefill:
-            self._source.feed(prefill)
+            source.feed(prefill)
             next(self._grammar, None)
-        self._turn.unmute(self._source.text[self._source.position :])
+        said = turn.unmute()
+        return not prefill or bool(prefill.removeprefix(said).strip())
 
     def feed(self, text: str, special: Iterable[int] | None = None) -> list[Event]:
         """Read a chunk. `special`: where in it special tokens begin, if the backend tells; once given, the

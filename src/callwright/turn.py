@@ -113,7 +113,7 @@ class Turn:
         self.takes_any = True
         """Cleared where only offered tools may count, whatever else was asked for."""
         self._muted = False
-        self._prefilled = ""
+        self._unheard: list[str] = []
         self.dialect = ""
         self.why = ""
         self._ids = ids
@@ -136,9 +136,8 @@ class Turn:
             if text.isspace():
                 self._gap.append(text)
                 return
-            text = ("".join(self._gap) + text).removeprefix(self._prefilled)
+            text = "".join(self._gap) + text
             self._gap = None
-            self._prefilled = ""
             self._silent = False
         if self._kind == _TEXT:
             self._parts.append(text)
@@ -150,7 +149,6 @@ class Turn:
         if self._kind != _REASONING:
             self._gap = []
             self._silent = False
-            self._prefilled = ""
         self.put(_REASONING, text)
 
     def accepts(self, name: str) -> bool:
@@ -168,7 +166,6 @@ class Turn:
         self._used_ids.add(call_id)
         self._gap = []
         self._silent = False
-        self._prefilled = ""
         call = self._open = Call(self, self._calls, name, call_id)
         self._calls += 1
         if self.truncated == "partial":
@@ -200,7 +197,7 @@ class Turn:
             self._open.cut()
         if self._gap and self._silent:
             # A turn of nothing but white space: say it, rather than pretend that nothing came.
-            self.put(_TEXT, "".join(self._gap).removeprefix(self._prefilled))
+            self.put(_TEXT, "".join(self._gap))
         if self.was_cut:
             reason = "length"
         elif self._calls and reason not in ("content_filter", "error"):
@@ -238,15 +235,14 @@ class Turn:
         """Say and note nothing until `unmute`: what is read next is a prefill that the client knows."""
         self._muted = True
 
-    def unmute(self, held: str = "") -> None:
-        """The prefill is read, but for its end, which is held undecided; what comes now is new."""
+    def unmute(self) -> str:
+        """The prefill is read; what comes now is new. Returns the text that was said meanwhile."""
         if self._parts:
             self._flush()
         self._muted = False
         self._gap = []
         self._silent = not self._calls
-        # Markup begun in the prompt is completed by what comes; white space is just not new.
-        self._prefilled = held if held.isspace() else ""
+        return "".join(self._unheard)
 
     # ── for Call ─────────────────────────────────────────────────────────────────────────────────
 
@@ -277,6 +273,8 @@ class Turn:
         self._parts.clear()
         kind = self._kind
         if not text or (self._muted and kind < 0):
+            if kind == _TEXT:
+                self._unheard.append(text)
             return
         if kind >= 0:
             self._events.append(CallDelta(kind, text))

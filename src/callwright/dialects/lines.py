@@ -69,7 +69,8 @@ class LineCalls(Dialect):
 
     @cached_property
     def _breaks(self) -> Marks:
-        return marks("\n", *self.leads, *self._closers, *self._silent)
+        tags = (*self._closers, *self._silent)
+        return marks("\n", *self.leads, *tags, *(f"`{tag}" for tag in tags))
 
     def _reason(self, source: Source, turn: Turn, closers: tuple[str, ...]) -> Reading[str | None]:
         return (yield from source.copy_until(marks(*closers), turn.reasoning))

@@ -136,6 +136,24 @@ def test_looking_at_consumes_nothing_and_passes_white_space() -> None:
     assert drive(lambda s: s.looking_at(marks("<a>")), ["  "])[0] == ""
 
 
+@pytest.mark.parametrize(
+    ("pieces", "inside"),
+    [
+        ([" \n<", "a"], True),
+        (["<a", ">"], False),
+        ([" ", "<a>", "<"], True),
+        (["<ax"], False),
+        ([" "], False),
+        ([], False),
+    ],
+)
+def test_ends_inside_says_whether_a_marker_was_cut(pieces: list[str], inside: bool) -> None:
+    value, source = drive(lambda s: s.ends_inside(marks("<a>", "<a><b>")), pieces)
+    assert value is inside
+    assert source.take_rest() == "".join(pieces)
+    assert source.take_rest() == ""
+
+
 def test_skip_space_and_peek() -> None:
     value, source = drive(lambda s: s.skip_space(), [" ", "\n\t", "x "])
     assert (value, rest(source)) == ("x", "x ")
