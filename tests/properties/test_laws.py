@@ -136,7 +136,9 @@ def test_a_marker_shows_only_where_that_is_reported(dialect: Dialect, data: st.D
     """Law 6: what begins a call shows in text only where an event says so, unless people write about such tags."""
     turn = read(dialect, data.draw(soup(dialect)))
     quoted = dialect.quotable and "`" in turn.text
-    if not dialect.text_tags and not quoted and any(opener in turn.text for opener in dialect.openers):
+    echoed = getattr(dialect, "bare", ())  # in a message to the reader, Muse's own tags are words
+    openers = [opener for opener in dialect.openers if opener not in echoed]
+    if not dialect.text_tags and not quoted and any(opener in turn.text for opener in openers):
         literal = any(repair.kind == "literal_marker" for repair in turn.repairs)
         assert literal or any(event.shown for event in turn.malformed)
 
