@@ -37,16 +37,37 @@ class MisuseError(CallwrightError):
 
 
 class RequestError(CallwrightError):
-    """A client's request cannot be served as it stands."""
+    """A client's request cannot be served as it stands. `param` is the path of the field that is wrong."""
+
+    def __init__(self, message: str, *, param: str = "", status: int = 400, code: str = "") -> None:
+        super().__init__(message)
+        self.param = param
+        self.status = status
+        self.code = code
 
 
 class BackendError(CallwrightError):
-    """The model's side failed, or sent more than we are willing to hold."""
+    """The model's side failed, or sent more than we are willing to hold.
 
-    def __init__(self, message: str, *, kind: BackendFault = "protocol", retryable: bool = False) -> None:
+    `salvage` is the model's own output where the backend quoted it in its error, and may hold a call.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        kind: BackendFault = "protocol",
+        retryable: bool = False,
+        status: int = 0,
+        retry_after: float | None = None,
+        salvage: str = "",
+    ) -> None:
         super().__init__(message)
         self.kind = kind
         self.retryable = retryable
+        self.status = status
+        self.retry_after = retry_after
+        self.salvage = salvage
 
 
 class WireError(CallwrightError):

@@ -1,0 +1,1 @@
+"""Backends: how a model is reached, and what it can do there."""

@@ -1,0 +1,64 @@
+"""What every backend is to the engine."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any, Protocol
+
+import msgspec
+
+from callwright.backends.settings import BackendSettings
+from callwright.events import Event
+from callwright.model import Request
+
+__all__ = ["Answer", "Backend", "Forwarded", "ModelInfo"]
+
+Answer = AsyncIterator[list[Event]]
+"""Events as the backend sent them, those of one read together, ending in a `Finish`. Closing it ends the generation."""
+
+
+class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """What a backend says of a model; zero and None where it says nothing."""
+
+    name: str
+    context: int = 0
+    tools: bool | None = None
+    vision: bool | None = None
+    reasoning: bool | None = None
+
+
+class Forwarded(msgspec.Struct, frozen=True):
+    """A server's answer to a request that we only pass on."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+class Backend(Protocol):
+    """How a model is reached. One object for the life of the service, used by many turns at once."""
+
+    settings: BackendSettings
+    wire: str
+    """The name of the wire that it speaks: a client on the same wire has its `extra` fields passed on."""
+
+    def answer(self, request: Request, extra: dict[str, Any]) -> Answer:
+        """Ask the model. Raises `BackendError`; what failed before the first byte was tried again already."""
+        ...
+
+    async def models(self) -> tuple[ModelInfo, ...]:
+        """The models that it has. Raises `BackendError`."""
+        ...
+
+    async def forward(self, path: str, body: bytes) -> Forwarded:
+        """Pass on a request that is not about a turn, such as embeddings."""
+        ...
+
+    @property
+    def available(self) -> bool:
+        """False while it is left alone after failures."""
+        ...
+
+    async def close(self) -> None:
+        """Give back every connection."""
+        ...

@@ -1,0 +1,42 @@
+"""What a person sets about a backend. `config` reads these from the file; the defaults are for a local server."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+__all__ = ["BackendKind", "BackendSettings"]
+
+BackendKind = Literal["openai", "responses", "anthropic", "ollama", "completions", "scripted"]
+
+
+class BackendSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One `[[backends]]` table."""
+
+    name: str
+    kind: BackendKind = "openai"
+    url: str = ""
+    """The server's address; for `openai`, `responses` and `completions` with its `/v1`."""
+    key: str = ""
+    """The key that the server asks for; `env:NAME` takes it from the environment."""
+    headers: dict[str, str] = msgspec.field(default_factory=dict)
+    """Sent with every request."""
+    script: str = ""
+    """For `scripted`: the file that it replays; empty for the built-in demo."""
+    connect_seconds: float = 10.0
+    first_token_seconds: float = 600.0
+    """From the request to the first event of the answer: long prompts take local servers minutes."""
+    idle_seconds: float = 120.0
+    """Between two reads of a stream that has begun."""
+    total_seconds: float = 3600.0
+    retries: int = 2
+    """How often a request is sent again when it failed before its first byte."""
+    backoff_seconds: float = 0.5
+    """Before the first retry; doubled each time, with jitter. A server's `Retry-After` comes first."""
+    connections: int = 512
+    """How many at once; more wait."""
+    breaker_failures: int = 5
+    """Failures in a row after which the backend is left alone …"""
+    breaker_seconds: float = 15.0
+    """… for this long."""

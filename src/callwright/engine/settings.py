@@ -1,0 +1,69 @@
+"""What a person sets about models and about how calls are treated."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from callwright.turn import Truncated, UnknownTool
+
+__all__ = ["ModelSettings", "OutputMode", "ToolRules"]
+
+OutputMode = Literal["openai-json", "obsidian-xml", "kilo-xml"]
+
+
+class ToolRules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The `[tools]` table, and what a model or profile changes of it."""
+
+    stop_after_tools: bool = False
+    """End the model's generation after calls instead of waiting for its own end."""
+    stop_after_tools_mode: Literal["first", "burst"] = "burst"
+    """After the first call, or after the last of a run of calls: when anything else but white space follows."""
+    suppress_tail_after_tools: bool = False
+    """Text after a call is not shown."""
+    tool_block_max: int = 0
+    """Calls in one turn; more end it. 0: any number. Holds in every mode."""
+    tool_block_dedup: bool = False
+    """Drop a call that repeats one of the same turn, name and arguments alike."""
+    tool_block_delimiter: str = ""
+    """Between XML blocks where calls are also written into the text."""
+    enable_parallel_tool_calls: bool = True
+    """Off: at most one call in a turn, whatever the client asks for."""
+    output_mode: OutputMode = "openai-json"
+    """Whether calls are also written into the text as XML, for clients that read it there."""
+    truncated: Truncated = "partial"
+    unknown_tool: UnknownTool = "text"
+    malformed: Literal["repair", "ask", "show"] = "repair"
+    """A call that cannot be read: mend what can be mended, ask the model again, or show it as text."""
+    reasoning_calls: bool = True
+    """Recover calls that the model made while thinking, when its turn has no other."""
+    ask_again: int = 2
+    """How often an empty turn, or one without the call that was required, is asked for again."""
+
+
+class ModelSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One `[[models]]` table."""
+
+    name: str
+    """What clients ask for."""
+    aliases: tuple[str, ...] = ()
+    """Other names for it."""
+    backend: str | tuple[str, ...] = ""
+    """One backend, or several in the order in which they are tried. Empty: the first one."""
+    model: str = ""
+    """What the backend calls it; empty for the same name."""
+    dialect: str = "auto"
+    profile: str = "auto"
+    """The client profile for requests of this name; `auto` looks at the request."""
+    tools: Literal["auto", "native", "taught"] = "auto"
+    """How the model gets its tools: by the backend's own means, or told in the prompt. `auto` tries in that order."""
+    context: int = 0
+    """The window in tokens; 0 asks the backend."""
+    vision: bool | None = None
+    prefill: str = ""
+    """What the server's prompt already wrote of each answer, such as `<think>`."""
+    options: dict[str, Any] = msgspec.field(default_factory=dict)
+    """Sampling options for requests that do not set them."""
+    rules: dict[str, Any] = msgspec.field(default_factory=dict)
+    """What is different for this model of the `[tools]` table."""

@@ -1,0 +1,1 @@
+"""The gateway: the engine behind the HTTP APIs that clients speak."""

@@ -1,0 +1,186 @@
+"""What all wires share: the values that cross them, and the two halves that each wire implements.
+
+Serving: `Served.decode` turns a body into an `Ask`; an `Encoder` turns events into that client's stream. An encoder
+keeps one promise above all: whatever happens between, `begin`, any `encode`s, then `end` or `fail` make a stream
+that the client can tell is over.
+
+Calling: `Called.body` writes a request for a server; a `Reader` turns the server's bytes into events. The events of a
+reader are as the server sent them: calls may interleave and arguments are unchecked. The guard mends that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, Protocol
+
+import msgspec
+
+from callwright.errors import BackendError
+from callwright.events import Event
+from callwright.model import Request
+from callwright.turn import Collected
+
+__all__ = ["Ask", "Called", "Encoder", "Fault", "Head", "Origin", "Problem", "Reader", "Served", "Style"]
+
+Fault = Literal["client", "gateway", "backend"]
+
+
+class Origin(msgspec.Struct, frozen=True):
+    """What a tool was in the client's request, where that is not a plain function."""
+
+    name: str
+    kind: Literal["function", "custom"] = "function"
+    """`custom` tools take free text; the model sees a function with one string parameter, `input`."""
+    namespace: str = ""
+
+
+class Ask(msgspec.Struct, frozen=True, kw_only=True):
+    """A client's request as it was read from a wire.
+
+    `request.options` has OpenAI's chat names for what all wires share (`temperature`, `top_p`, `max_tokens`, `stop`,
+    `seed`, `presence_penalty`, `frequency_penalty`, `response_format`, `reasoning_effort`, …); `extra` has the
+    body's fields that only this wire knows, for a backend that speaks it too.
+    """
+
+    request: Request
+    stream: bool = False
+    choices: int = 1
+    include_usage: bool = False
+    functions: bool = False
+    """The client used the legacy `functions` and wants `function_call` back."""
+    origins: dict[str, Origin] = msgspec.field(default_factory=dict)
+    """By the name that the model sees; only tools that are not plain functions."""
+    previous: str = ""
+    """The id of the answer that this request continues (Responses)."""
+    extra: dict[str, Any] = msgspec.field(default_factory=dict)
+
+
+class Head(msgspec.Struct, frozen=True):
+    """What every chunk of one answer says of itself. `id` is bare; each wire puts its own prefix before it."""
+
+    id: str
+    created: int
+    model: str
+
+
+class Style(msgspec.Struct, frozen=True, kw_only=True):
+    """How one client wants its stream written; the defaults are what every client takes."""
+
+    arguments: Literal["generated", "whole"] | int = "generated"
+    """How arguments are cut (W-12): as generated, whole at the end of a call, or in pieces of that many characters."""
+    begin_tool_calls: bool = False
+    """Send a `beginToolCalls` delta before the first call (W-13)."""
+    reasoning_fields: tuple[str, ...] = ("reasoning_content",)
+    """Chat fields that carry reasoning; the first names are repeated with the same text. Empty: do not send it."""
+    heartbeat: Literal["comment", "event", "none"] = "comment"
+    """What keeps an idle stream alive (W-20)."""
+    null_content: bool = True
+    """`content: null`, not an empty string, on whole answers that hold only calls (C-1)."""
+
+
+class Problem(msgspec.Struct, frozen=True, kw_only=True):
+    """An error as a client gets to see it. `fault` says who failed; the message says what to do about it."""
+
+    status: int
+    message: str
+    fault: Fault
+    kind: str = "invalid_request_error"
+    """OpenAI's `error.type`; other wires map it."""
+    code: str = ""
+    param: str = ""
+    retry_after: float | None = None
+
+
+class Encoder(Protocol):
+    """One client's stream. Each method returns the bytes to send now, perhaps none."""
+
+    @property
+    def holding(self) -> bool:
+        """Whether text waits to be joined with what follows: call `flush` when nothing follows for a moment."""
+        ...
+
+    def begin(self) -> bytes:
+        """The stream's first bytes. Called once, first."""
+        ...
+
+    def encode(self, events: Sequence[Event], choice: int = 0) -> bytes:
+        """A choice's next events."""
+        ...
+
+    def flush(self) -> bytes:
+        """The text that was held back."""
+        ...
+
+    def heartbeat(self) -> bytes:
+        """Something that shows an idle client that we live."""
+        ...
+
+    def fail(self, problem: Problem) -> bytes:
+        """The turn failed after its first byte: say so in this client's form, and end the stream."""
+        ...
+
+    def end(self, comment: str = "") -> bytes:
+        """The stream's last bytes. A choice that never finished makes this a failure. Nothing is sent after it."""
+        ...
+
+
+class Served(Protocol):
+    """A wire's serving half."""
+
+    name: str
+    content_type: str
+    """Of the stream."""
+
+    def decode(self, body: bytes) -> Ask:
+        """Read a request; `RequestError` names the field that is wrong."""
+        ...
+
+    def encoder(self, ask: Ask, head: Head, style: Style) -> Encoder:
+        """A writer of one stream."""
+        ...
+
+    def whole(self, ask: Ask, head: Head, style: Style, turns: Sequence[Collected]) -> bytes:
+        """The answer in one piece: the same turns as the stream's, collected, one for each choice."""
+        ...
+
+    def problem(self, problem: Problem) -> bytes:
+        """The body of an error that came before the first byte."""
+        ...
+
+
+class Reader(Protocol):
+    """One server's stream, from bytes that may be cut anywhere."""
+
+    def feed(self, data: bytes) -> list[Event]:
+        """Events of these bytes. `BackendError` when the server reports one; `WireError` when it sends garbage."""
+        ...
+
+    def close(self) -> list[Event]:
+        """The server closed the stream. `BackendError` if that was before its turn's end."""
+        ...
+
+
+class Called(Protocol):
+    """A wire's calling half."""
+
+    name: str
+
+    def path(self, request: Request) -> str:
+        """Where to post, after the backend's address."""
+        ...
+
+    def headers(self, key: str) -> dict[str, str]:
+        """What the server wants to see besides the content type; `key` may be empty."""
+        ...
+
+    def body(self, request: Request, extra: dict[str, Any]) -> bytes:
+        """The request, streaming. `extra` are fields of this wire that the client sent."""
+        ...
+
+    def reader(self) -> Reader:
+        """A reader of one answer."""
+        ...
+
+    def refusal(self, status: int, body: bytes) -> BackendError:
+        """What an answer with that status means; with the model's output in `salvage` where the body quotes it."""
+        ...
