@@ -108,13 +108,14 @@ class Attempt:
     @property
     def shortcoming(self) -> str:
         """Why this answer will not do; empty when it will. Only said when nothing of a call has gone out."""
-        finish = self.finish
-        if self.limits.passed or finish is None or finish.reason in ("length", "content_filter", "error"):
+        if self.limits.passed or self.finish is None:
+            return ""
+        if self._malformed and self._asks_malformed:
+            return "its call could not be read"
+        if self.finish.reason in ("length", "content_filter", "error"):
             return ""
         if self._required is not None and not self._required.met:
             return "it holds no call, and one was required"
-        if self._malformed and self._asks_malformed:
-            return "its call could not be read"
         return "" if self.has_text else "it is empty: no text and no call"
 
 
