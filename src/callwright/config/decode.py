@@ -58,8 +58,8 @@ def _table(settings: type[_Settings], table: Table, report: Report) -> _Settings
     for key, field in fields.items():
         if field.required and key not in values:
             values[key] = ""  # only names and keys are required
-            if key not in table.entries and report.settle(table, key):
-                report.table(table, f'has no "{key}"', f'add {key} = "…" to it')
+            if key not in table.entries:
+                report.key(table, key, f'has no "{key}"', f'add {key} = "…" to it')
     return settings(**values)
 
 
@@ -94,13 +94,12 @@ def _report_stranger(settings: type[msgspec.Struct], table: Table, key: str, rep
     homes = [kind.header for kind in TABLES.values() if key in kind.settings.__struct_fields__]
     if close := nearest(key, known):
         remedy = f'did you mean "{close}"?'
-        report.settle(table, close)
+        table.settled.add(close)
     elif homes and settings is not ToolRules:
         remedy = f"it belongs under {' or '.join(homes)}"
     else:
         remedy = f"its keys are {', '.join(known)}"
-    place = table.entries[key].place
-    report.table(table._replace(place=place), f'has no key "{key}"', remedy)
+    report.key(table, key, f'has no key "{key}"', remedy)
 
 
 def _report_value(table: Table, key: str, kind: Any, report: Report) -> None:
@@ -158,7 +157,7 @@ def _words(info: inspect.Type) -> str:
         case inspect.DictType(value_type=inspect.StrType()):
             return "a table of strings"
         case _:
-            return "a table"
+            return "a table of values that JSON has"
 
 
 def _bounds(info: inspect.IntType | inspect.FloatType) -> str:

@@ -66,9 +66,9 @@ def _text(file: Path, report: Report) -> str:
 def _data(file: Path, text: str, report: Report) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as problem:
+    except ValueError as problem:  # of TOML, and of Python for numbers of thousands of digits
         found = _SYNTAX.fullmatch(str(problem))
-        what = f"column {found['column']}, {found['what']}" if found else str(problem)
+        what = f"{found['what']} in column {found['column']}" if found else str(problem)
         remedy = "strings stand in quotes, and each key = value on a line of its own"
         line = int(found["line"]) if found else 0
         report.alone(Place("file", str(file), line), f"this is not TOML: {what[0].lower()}{what[1:]}", remedy)

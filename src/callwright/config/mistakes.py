@@ -36,12 +36,14 @@ class Given(NamedTuple):
     place: Place
 
 
-class Table(NamedTuple):
+class Table(msgspec.Struct, frozen=True):
     """One table as it was given, by whomever: the values of one table may have many places."""
 
     label: str
     place: Place
     entries: dict[str, Given]
+    settled: set[str] = msgspec.field(default_factory=set)
+    """The keys of which enough was said."""
 
     def place_of(self, key: str) -> Place:
         """Where the value of a key came from."""
@@ -67,27 +69,24 @@ class Report:
 
     def __init__(self) -> None:
         self.mistakes: list[Mistake] = []
-        self._settled: set[tuple[int, str]] = set()
 
     def alone(self, place: Place, what: str, remedy: str) -> None:
         """A mistake that is in no table: of a whole file, or of a variable."""
         self.mistakes.append(Mistake(place, "", what, remedy))
 
-    def table(self, table: Table, what: str, remedy: str) -> None:
-        """A mistake of a whole table, such as a key that it lacks."""
-        self.mistakes.append(Mistake(table.place, table.label, what, remedy))
+    def key(self, table: Table, key: str, what: str, remedy: str) -> None:
+        """A mistake of a table: a key that it lacks, or should not have."""
+        self._add(table, key, table.label, what, remedy)
 
     def value(self, table: Table, key: str, what: str, remedy: str) -> None:
         """A mistake of one value; silent when that value has one already."""
-        if self.settle(table, key):
-            place = table.entries[key].place if key in table.entries else table.place
-            self.mistakes.append(Mistake(place, f"{table.label} {key}", what, remedy))
+        self._add(table, key, f"{table.label} {key}", what, remedy)
 
-    def settle(self, table: Table, key: str) -> bool:
-        """Say nothing more about a value; false when that was so already."""
-        fresh = (id(table.entries), key) not in self._settled
-        self._settled.add((id(table.entries), key))
-        return fresh
+    def _add(self, table: Table, key: str, subject: str, what: str, remedy: str) -> None:
+        if key not in table.settled:
+            table.settled.add(key)
+            place = table.entries[key].place if key in table.entries else table.place
+            self.mistakes.append(Mistake(place, subject, what, remedy))
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
@@ -97,7 +96,7 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     return spelled[found[0]] if found else None
 
 
-def quoted(names: Iterable[str], last: str = "or") -> str:
+def quoted(names: Iterable[str]) -> str:
     """Names as a person lists them: `"a", "b" or "c"`."""
     *first, final = [f'"{name}"' for name in names]
-    return f"{', '.join(first)} {last} {final}" if first else final
+    return f"{', '.join(first)} or {final}" if first else final
