@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 
 from callwright import __version__
-from callwright.cli import demo, dialects, parse
+from callwright.cli import config, demo, dialects, parse
 from callwright.errors import CallwrightError
 
 __all__ = ["main"]
@@ -23,6 +23,7 @@ examples:
   some-model | callwright parse --chunk 4 --events     each event as it happens
   callwright parse --jsonl < cases.jsonl               a whole batch, one JSON object per line
   callwright dialects                                  every dialect, with an example
+  callwright config check                              are the settings right? every mistake, with its line
 """
 
 
@@ -62,6 +63,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"callwright {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    for command in (parse, dialects, demo):
+    for command in (parse, dialects, demo, config):
         command.add(commands)
     return parser
