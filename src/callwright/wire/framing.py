@@ -7,11 +7,14 @@ the pieces are that it comes in.
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 import msgspec
 
 from callwright.errors import WireError
 
-__all__ = ["DATA", "DONE", "END", "LIMIT", "Frame", "LineReader", "SseReader", "comment", "quoted"]
+__all__ = ["DATA", "DONE", "END", "LIMIT", "Frame", "LineReader", "SseReader", "comment", "encoded", "quoted"]
 
 LIMIT = 16 * 1024 * 1024
 DATA = b"data: "
@@ -28,16 +31,20 @@ _LINE_ENDS = ((b"\xc2\x85", rb"\u0085"), (b"\xe2\x80\xa8", rb"\u2028"), (b"\xe2\
 
 def quoted(text: str) -> bytes:
     """A text as a JSON string that may stand in a line: no line end of any kind is left in it."""
-    if text.isascii():
-        return _encode(text)
-    try:
-        raw = _encode(text)
-    except UnicodeEncodeError:
-        # Half a surrogate pair, which no UTF-8 can carry.
-        raw = _encode(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
-    for end, escape in _LINE_ENDS:
-        raw = raw.replace(end, escape)
+    raw = encoded(text)
+    if not text.isascii():
+        for end, escape in _LINE_ENDS:
+            raw = raw.replace(end, escape)
     return raw
+
+
+def encoded(value: Any) -> bytes:
+    """A value as JSON. Half of a surrogate pair, which no UTF-8 can carry, becomes a replacement character."""
+    try:
+        return _encode(value)
+    except UnicodeEncodeError:
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
 
 
 def comment(text: str) -> bytes:
