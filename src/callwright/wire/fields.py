@@ -1,7 +1,7 @@
 """Fields: a client's JSON read with care, every complaint naming the field that is wrong.
 
-Whatever bytes come in, what is raised is a `RequestError` with a path such as `messages[2].content`. A field that is
-null counts as left out.
+What is raised is a `RequestError` with a path such as `messages[2].content`; only nesting beyond the interpreter's
+limit is left to the caller, because it may show later too. A field that is null counts as left out.
 """
 
 from __future__ import annotations
@@ -21,11 +21,9 @@ _KINDS = {str: "a string", bool: "a boolean", int: "an integer", float: "a numbe
 
 
 def parse(body: bytes) -> Fields:
-    """The object that a request's body is."""
+    """The object that a request's body is. `RecursionError` if it is nested too deeply, as from any work with it."""
     try:
         value = msgspec.json.decode(body)
-    except RecursionError as problem:
-        raise RequestError("the body is nested too deeply") from problem
     except msgspec.DecodeError as problem:
         value = _without_lone_surrogates(body, problem)
     return Fields(value, "")
@@ -36,7 +34,7 @@ def _without_lone_surrogates(body: bytes, problem: msgspec.DecodeError) -> Any:
     try:
         text = json.dumps(json.loads(body), ensure_ascii=False)
         return msgspec.json.decode(text.encode("utf-8", "replace"))
-    except (ValueError, RecursionError):
+    except ValueError:
         raise RequestError(f"the body is no valid JSON: {problem}") from problem
 
 

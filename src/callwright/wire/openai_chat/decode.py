@@ -46,7 +46,13 @@ _CHOICES = {"auto": "auto", "none": "none", "required": "required", "any": "requ
 
 def decode(body: bytes) -> Ask:
     """Read a request; `RequestError` names the field that is wrong."""
-    fields = parse(body)
+    try:
+        return _ask(parse(body))
+    except RecursionError as problem:
+        raise RequestError("the body is nested too deeply") from problem
+
+
+def _ask(fields: Fields) -> Ask:
     tools, others = _tools(fields)
     functions = not tools and bool(fields.get("functions", list))
     if functions:

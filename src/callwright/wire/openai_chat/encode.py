@@ -22,6 +22,8 @@ from callwright.wire.pieces import Pieces
 
 __all__ = ["ChatEncoder"]
 
+_GOES_ON = b',"finish_reason":null}]}\n\n'
+_AFTER_TEXT = b"}" + _GOES_ON
 _ENDED = Problem(status=500, message="the turn ended before its finish", fault="gateway", kind="server_error")
 
 
@@ -100,12 +102,15 @@ class _Choice:
 
     def __init__(self, chunk: bytes, index: int, ask: Ask, style: Style) -> None:
         self._before = chunk + b'{"index":%d,"delta":' % index
+        self._before_text = self._before + b'{"content":'
         self._functions = ask.functions
         self._begin_calls = style.begin_tool_calls and not ask.functions
         self._granularity = style.arguments
         self._fields = [quoted(name) + b":" for name in style.reasoning_fields]
         self._text, self._reasoning = Pieces(), Pieces()
         self._speaking = self._text
+        self._around_arguments: tuple[bytes, bytes] | None = None
+        """A chunk of the open call but for the fragment in it; None if the call is not sent."""
         self._arguments: list[str] = []
         self._called = self._cut = False
         self.finished = False
@@ -113,7 +118,7 @@ class _Choice:
 
     def chunk(self, delta: bytes) -> bytes:
         """A chunk that goes on."""
-        return self._before + delta + b',"finish_reason":null}]}\n\n'
+        return self._before + delta + _GOES_ON
 
     @property
     def holding(self) -> bool:
@@ -130,7 +135,7 @@ class _Choice:
                 if self._fields:
                     self._speak(self._reasoning, event.text, out)
             case CallDelta():
-                self._argue(event, out)
+                self._argue(event.text, out)
             case CallStart():
                 self._start(event, out)
             case CallEnd():
@@ -174,7 +179,7 @@ class _Choice:
     def _said(self, pieces: Pieces, piece: str) -> bytes:
         text = quoted(piece)
         if pieces is self._text:
-            return self.chunk(b'{"content":' + text + b"}")
+            return self._before_text + text + _AFTER_TEXT
         return self.chunk(b"{" + b",".join([field + text for field in self._fields]) + b"}")
 
     # ── calls ────────────────────────────────────────────────────────────────────────────────────
@@ -188,33 +193,34 @@ class _Choice:
         if not self._functions:
             start = b'{"tool_calls":[{"index":%d,"id":%s,"type":"function","function":%s}]}'
             out.append(self.chunk(start % (event.index, quoted(event.id), function)))
+            opening = b'{"tool_calls":[{"index":%d,"function":{"arguments":' % event.index
+            self._around_arguments = self._before + opening, b"}}]}" + _GOES_ON
         elif event.index == 0:
-            # The legacy field has room for one call.
             out.append(self.chunk(b'{"function_call":' + function + b"}"))
+            self._around_arguments = self._before + b'{"function_call":{"arguments":', b"}}" + _GOES_ON
+        else:
+            # The legacy field has room for one call.
+            self._around_arguments = None
 
-    def _argue(self, event: CallDelta, out: list[bytes]) -> None:
+    def _argue(self, text: str, out: list[bytes]) -> None:
         if self._granularity == "generated":
-            self._append(event.index, event.text, out)
+            self._append(text, out)
             return
-        self._arguments.append(event.text)
+        self._arguments.append(text)
         if self._granularity != "whole":
             held, size = "".join(self._arguments), max(1, self._granularity)
             end = len(held) - len(held) % size
             for at in range(0, end, size):
-                self._append(event.index, held[at : at + size], out)
+                self._append(held[at : at + size], out)
             self._arguments = [held[end:]]
 
-    def _append(self, index: int, text: str, out: list[bytes]) -> None:
-        function = b'{"arguments":' + quoted(text) + b"}"
-        if not self._functions:
-            out.append(self.chunk(b'{"tool_calls":[{"index":%d,"function":%s}]}' % (index, function)))
-        elif index == 0:
-            out.append(self.chunk(b'{"function_call":' + function + b"}"))
+    def _append(self, text: str, out: list[bytes]) -> None:
+        if text and self._around_arguments:
+            before, after = self._around_arguments
+            out.append(before + quoted(text) + after)
 
     def _end_call(self, event: CallEnd, out: list[bytes]) -> None:
-        held = "".join(self._arguments)
-        if held:
-            self._append(event.index, held, out)
+        self._append("".join(self._arguments), out)
         self._arguments.clear()
         self._called = self._called or event.complete
         self._cut = self._cut or not event.complete
