@@ -85,7 +85,7 @@ class Fields:
             raise self.wrong(key, "a string that is not empty" if found == "" else "a string")
         return found
 
-    def object(self, key: str) -> Fields | None:
+    def nested(self, key: str) -> Fields | None:
         """A field that is an object, or None."""
         value = self.values.get(key)
         return None if value is None else Fields(value, self.at(key))

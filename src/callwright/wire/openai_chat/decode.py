@@ -62,7 +62,7 @@ def _ask(fields: Fields) -> Ask:
     extra = {key: value for key, value in fields.values.items() if key not in _HANDLED}
     if others:
         extra["tools"] = others
-    usage = fields.object("stream_options")
+    usage = fields.nested("stream_options")
     return Ask(
         request=Request(
             model=fields.need("model"),
@@ -109,7 +109,7 @@ def _tools(fields: Fields) -> tuple[list[ToolSpec], list[Any]]:
     others: list[Any] = []
     for entry in fields.objects("tools"):
         if (entry.text("type") or "function") == "function":
-            functions.append(_tool(entry.object("function") or entry))
+            functions.append(_tool(entry.nested("function") or entry))
         else:
             others.append(entry.values)
     return functions, others
@@ -134,8 +134,8 @@ def _tool_choice(fields: Fields, key: str, tools: list[ToolSpec]) -> str:
 
 def _chosen(choice: Fields) -> str:
     """The word or name in a choice that is an object."""
-    allowed = choice.object("allowed_tools")
+    allowed = choice.nested("allowed_tools")
     if allowed is not None:
         return allowed.text("mode") or "auto"
-    function = choice.object("function") or choice
+    function = choice.nested("function") or choice
     return function.text("name") or choice.text("type") or function.need("name")

@@ -94,7 +94,7 @@ def _part(value: object, path: str) -> Text | Image:
         url = fields.get("image_url", str, dict)
         if isinstance(url, str):
             return Image(url)
-        image = fields.object("image_url") or fields
+        image = fields.nested("image_url") or fields
         # Copilot Chat says the type of the picture beside its address.
         return Image(image.need("url"), image.text("media_type"))
     raise RequestError(
@@ -109,8 +109,8 @@ def _answer(fields: Fields, calls: _Calls) -> tuple[Part, ...]:
     parts: list[Part] = [Reasoning(thought)] if thought else []
     parts += _content(fields)
     for entry in fields.objects("tool_calls"):
-        parts.append(_call(entry.object("function") or entry, entry.text("id", "toolCallId", "toolId"), calls))
-    legacy = fields.object("function_call")
+        parts.append(_call(entry.nested("function") or entry, entry.text("id", "toolCallId", "toolId"), calls))
+    legacy = fields.nested("function_call")
     if legacy is not None:
         parts.append(_call(legacy, "", calls))
     return tuple(parts)
@@ -129,7 +129,7 @@ def _result(fields: Fields, calls: _Calls) -> ToolResult:
     if not call_id:
         path = fields.at("tool_call_id")
         which = f"call {asked!r}" if asked else f"a call of {name!r}" if name else "a call"
-        raise RequestError(f"{fields.path} answers {which}, and no message before it made that call", param=path)
+        raise RequestError(f"{path} is wrong: no message before this result made {which}", param=path)
     text, images = _result_content(fields)
     return ToolResult(call_id, text, name or calls.names[call_id], images=images)
 
