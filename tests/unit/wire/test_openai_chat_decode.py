@@ -155,6 +155,11 @@ def test_an_answer_with_calls_may_have_no_content(content: dict[str, Any]) -> No
     assert answer.parts == (ToolCall("call_1", "ping", "{}"),)
 
 
+def test_a_refusal_in_history_is_text() -> None:
+    (answer,) = messages({"role": "assistant", "content": [{"type": "refusal", "refusal": "No."}]})
+    assert answer.parts == (Text("No."),)
+
+
 @pytest.mark.parametrize("field", ["reasoning_content", "reasoning", "reasoning_text", "thinking", "cot_summary"])
 def test_reasoning_in_history_comes_first(field: str) -> None:
     (answer,) = messages({"role": "assistant", "content": "x", field: "thought", "tool_calls": [CALL]})

@@ -16,6 +16,7 @@ from callwright.errors import BackendError, WireError
 from callwright.events import CallDelta, CallEnd, CallStart, Event, Finish, ReasoningDelta, TextDelta, UsageSeen, merged
 from callwright.model import Usage
 from callwright.wire import CALLED
+from callwright.wire.framing import LIMIT
 
 CALL = CALLED["openai_chat"]
 
@@ -40,7 +41,7 @@ def read(data: bytes, size: int = 1_000_000) -> list[Event]:
 
 STREAMS: dict[str, tuple[bytes, list[Event]]] = {
     "text": (
-        sse(says(role="assistant", content=""), says(content="Hel"), says(content="lo"), says("stop")),
+        sse(says(role="assistant", content=""), says(content="He"), says(content="llo"), says("stop")),
         [TextDelta("Hello"), Finish("stop")],
     ),
     "usage after the finish": (
@@ -96,6 +97,16 @@ STREAMS: dict[str, tuple[bytes, list[Event]]] = {
             says("model_length", content=[{"type": "text", "text": "x"}]),
         ),
         [ReasoningDelta("hm"), TextDelta("x"), Finish("length")],
+    ),
+    "fields of the wrong kind": (
+        sse(
+            {"choices": [{"delta": {"content": 5, "reasoning": {"a": 1}}}], "usage": 7}, {"choices": [{}]}, says("stop")
+        ),
+        [Finish("stop")],
+    ),
+    "parts of the wrong kind": (
+        sse(says(content=[5, {"text": 7}, {"thinking": [5, {"text": ""}]}, {"text": "x"}]), says("stop")),
+        [TextDelta("x"), Finish("stop")],
     ),
     "a refusal": (sse(says("stop", content=None, refusal="No.")), [TextDelta("No."), Finish("stop")]),
     "frames after the end": (sse(says("stop")) + sse(says(content="late")), [Finish("stop")]),
@@ -223,6 +234,13 @@ def test_a_stream_that_ends_before_its_turn_is_the_backends_fault(data: bytes) -
 def test_garbage_is_named(data: bytes) -> None:
     with pytest.raises(WireError, match="cannot be read"):
         read(data)
+
+
+def test_an_answer_in_one_piece_has_a_limit() -> None:
+    reader = CALL.reader()
+    reader.feed(b"{")
+    with pytest.raises(WireError, match="longer than"):
+        reader.feed(b" " * LIMIT)
 
 
 ERRORS: dict[str, tuple[bytes, str, str, str]] = {
