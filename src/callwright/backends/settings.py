@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from typing import Literal
+from urllib.parse import urlsplit
 
 import msgspec
+
+from callwright.prompt.transcript import TemplateName
 
 __all__ = ["BackendKind", "BackendSettings"]
 
@@ -24,6 +27,8 @@ class BackendSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """Sent with every request."""
     script: str = ""
     """For `scripted`: the file that it replays; empty for the built-in demo."""
+    template: TemplateName = "chatml"
+    """For `completions`: how a conversation is written as text."""
     connect_seconds: float = 10.0
     first_token_seconds: float = 600.0
     """From the request to the first event of the answer: long prompts take local servers minutes."""
@@ -40,3 +45,18 @@ class BackendSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """Failures in a row after which the backend is left alone …"""
     breaker_seconds: float = 15.0
     """… for this long."""
+
+    @property
+    def address(self) -> str:
+        """The URL as it may be shown: without user, password and query."""
+        parts = urlsplit(self.url)
+        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}" if parts.netloc else ""
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What must not be shown to anybody: the key, what the headers say, a password in the URL."""
+        parts = urlsplit(self.url)
+        return tuple(filter(None, (self.key, *self.headers.values(), parts.password, parts.query)))
+
+    def __repr__(self) -> str:
+        return f"BackendSettings(name={self.name!r}, kind={self.kind!r}, url={self.address!r})"
