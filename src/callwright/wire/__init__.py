@@ -3,3 +3,12 @@
 Each wire serves (reads a client's request, writes events as that client's stream) and calls (writes a request for
 a server, reads its stream as events). Nothing here opens a socket, looks at a clock or draws a random number.
 """
+
+from __future__ import annotations
+
+from callwright.wire.base import Called, Served
+
+__all__ = ["CALLED", "SERVED"]
+
+SERVED: dict[str, Served] = {}
+CALLED: dict[str, Called] = {}
