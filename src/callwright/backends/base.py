@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Any, Protocol
 
 import msgspec
@@ -13,8 +13,8 @@ from callwright.model import Request
 
 __all__ = ["Answer", "Backend", "Forwarded", "ModelInfo"]
 
-Answer = AsyncIterator[list[Event]]
-"""Events as the backend sent them, those of one read together, ending in a `Finish`. Closing it ends the generation."""
+Answer = AsyncGenerator[list[Event], None]
+"""Events as the backend sent them, those of one read together, ending in a `Finish`. `aclose` ends the generation."""
 
 
 class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,7 +51,7 @@ class Backend(Protocol):
         ...
 
     async def forward(self, path: str, body: bytes) -> Forwarded:
-        """Pass on a request that is not about a turn, such as embeddings."""
+        """Pass on a request that is not about a turn, such as embeddings. Without a body it is a GET."""
         ...
 
     @property
