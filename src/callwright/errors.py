@@ -61,7 +61,8 @@ class RequestError(CallwrightError):
 class BackendError(CallwrightError):
     """The model's side failed, or sent more than we are willing to hold.
 
-    `salvage` is the model's own output where the backend quoted it in its error, and may hold a call.
+    `salvage` is the model's own output where the backend quoted it in its error, and may hold a call. `retryable`:
+    the same request may succeed later or elsewhere. `code` names a refusal that the caller can do something about.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class BackendError(CallwrightError):
         status: int = 0,
         retry_after: float | None = None,
         salvage: str = "",
+        code: str = "",
     ) -> None:
         super().__init__(message)
         self.kind = kind
@@ -80,6 +82,7 @@ class BackendError(CallwrightError):
         self.status = status
         self.retry_after = retry_after
         self.salvage = salvage
+        self.code = code
 
 
 class WireError(CallwrightError):

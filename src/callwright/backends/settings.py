@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
 import msgspec
+
+from callwright.prompt.transcript import TemplateName
 
 __all__ = ["BackendKind", "BackendSettings"]
 
@@ -30,6 +33,8 @@ class BackendSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """Sent with every request; values may be `env:NAME` too."""
     script: str = ""
     """For `scripted`: the file that it replays; empty for the built-in demo."""
+    template: TemplateName = "chatml"
+    """For `completions`: how a conversation is written as text."""
     connect_seconds: _Seconds = 10.0
     """To reach the server."""
     first_token_seconds: _Seconds = 600.0
@@ -48,3 +53,18 @@ class BackendSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """Failures in a row after which the backend is left alone."""
     breaker_seconds: _Seconds = 15.0
     """How long it is left alone then."""
+
+    @property
+    def address(self) -> str:
+        """The URL as it may be shown: without user, password and query."""
+        parts = urlsplit(self.url)
+        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}" if parts.netloc else ""
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What must not be shown to anybody: the key, what the headers say, a password in the URL."""
+        parts = urlsplit(self.url)
+        return tuple(filter(None, (self.key, *self.headers.values(), parts.password, parts.query)))
+
+    def __repr__(self) -> str:
+        return f"BackendSettings(name={self.name!r}, kind={self.kind!r}, url={self.address!r})"
