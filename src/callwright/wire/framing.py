@@ -14,7 +14,19 @@ import msgspec
 
 from callwright.errors import WireError
 
-__all__ = ["DATA", "DONE", "END", "LIMIT", "Frame", "LineReader", "SseReader", "comment", "encoded", "quoted"]
+__all__ = [
+    "DATA",
+    "DONE",
+    "END",
+    "LIMIT",
+    "Frame",
+    "LineReader",
+    "SseReader",
+    "comment",
+    "encoded",
+    "one_line",
+    "quoted",
+]
 
 LIMIT = 16 * 1024 * 1024
 DATA = b"data: "
@@ -32,9 +44,13 @@ _LINE_ENDS = ((b"\xc2\x85", rb"\u0085"), (b"\xe2\x80\xa8", rb"\u2028"), (b"\xe2\
 def quoted(text: str) -> bytes:
     """A text as a JSON string that may stand in a line: no line end of any kind is left in it."""
     raw = encoded(text)
-    if not text.isascii():
-        for end, escape in _LINE_ENDS:
-            raw = raw.replace(end, escape)
+    return raw if text.isascii() else one_line(raw)
+
+
+def one_line(raw: bytes) -> bytes:
+    """JSON as one line, whatever the reader takes for a line end."""
+    for end, escape in _LINE_ENDS:
+        raw = raw.replace(end, escape)
     return raw
 
 

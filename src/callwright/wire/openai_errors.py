@@ -32,8 +32,7 @@ _FAULTS: dict[int, BackendFault] = {
 }
 _RETRYABLE = frozenset({408, 429})
 _MOST_SHOWN = 2000
-# llama.cpp (chat.cpp, since the parser of early 2026) quotes all that it could not read; Ollama (harmony parser)
-# quotes the arguments of the call.
+# llama.cpp quotes all that it could not read (llama.cpp #20532), Ollama the arguments of the call (ollama #12884).
 _QUOTES = (
     re.compile(r"Failed to parse input at pos \d+: (.*)", re.DOTALL),
     re.compile(r"error parsing tool call: raw='(.*)', err=", re.DOTALL),
@@ -56,12 +55,13 @@ def refusal(status: int, body: bytes) -> BackendError:
 
     The complaint may be the object, what wraps it, or a bare text.
     """
+    text = body.decode("utf-8", "replace").strip()
     try:
         found = _unwrapped(msgspec.json.decode(body))
     except (msgspec.DecodeError, RecursionError):
-        found = body.decode("utf-8", "replace")
+        found = text
     reported = status or _status(found)
-    message = _message(found)
+    message = _message(found) or text or "no reason was given"
     salvage = _salvage(found, message)
     shown = message if len(message) <= _MOST_SHOWN else f"{message[:_MOST_SHOWN]}…"
     return BackendError(
@@ -96,14 +96,12 @@ def _status(error: object) -> int:
 
 def _message(error: object) -> str:
     if isinstance(error, dict):
-        error = next((error[key] for key in ("message", "msg") if isinstance(error.get(key), str)), error)
-    if isinstance(error, str):
-        return error.strip() or "no reason was given"
-    return encoded(error).decode() if error else "no reason was given"
+        error = next((error[key] for key in ("message", "msg") if isinstance(error.get(key), str)), "")
+    return error.strip() if isinstance(error, str) else ""
 
 
 def _salvage(error: object, message: str) -> str:
-    """Groq has it in a field of its own (`tool_use_failed`), others in the words of the message."""
+    """Groq has it in a field of its own (groq-typescript #103), others in the words of the message."""
     if isinstance(error, dict) and isinstance(error.get("failed_generation"), str):
         return str(error["failed_generation"])
     return next((found[1] for quote in _QUOTES if (found := quote.search(message))), "")

@@ -358,6 +358,19 @@ def test_the_models_output_is_saved_from_a_refusal(status: int, body: Any, salva
     assert CALL.refusal(status, json.dumps(body).encode()).salvage == salvage
 
 
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (b"<html>Bad Gateway</html>", "<html>Bad Gateway</html>"),
+        (b'{"error":{"code":7}}', '{"error":{"code":7}}'),
+        (b'{"error":' * 2000, '{"error":{"error":'),
+        (b" ", "no reason was given"),
+    ],
+)
+def test_a_refusal_without_a_message_shows_what_came(body: bytes, message: str) -> None:
+    assert str(CALL.refusal(502, body)).startswith(f"the backend answered 502: {message}")
+
+
 def test_a_long_refusal_is_shown_in_part_and_saved_whole() -> None:
     error = CALL.refusal(
         500, json.dumps({"error": {"message": "Failed to parse input at pos 1: " + "x" * 9000}}).encode()

@@ -293,6 +293,13 @@ def test_a_failure_ends_the_choices_says_why_and_ends_the_stream() -> None:
     }
 
 
+def test_a_failure_is_one_line_whatever_the_backend_said() -> None:
+    writer = encoder()
+    words = "a\u2028b\x85c\nd\ud83d"
+    chunks = check_stream(writer.begin() + writer.fail(Problem(status=500, message=words, fault="backend")))
+    assert chunks[-1]["error"]["message"] == "The backend failed: a\u2028b\x85c\nd\ufffd"
+
+
 def test_an_end_without_a_finish_is_a_failure_of_ours() -> None:
     writer = encoder()
     chunks = check_stream(writer.begin() + writer.end())

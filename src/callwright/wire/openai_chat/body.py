@@ -44,7 +44,7 @@ def _tool(tool: ToolSpec) -> dict[str, Any]:
     function: dict[str, Any] = {"name": tool.name}
     if tool.description:
         function["description"] = tool.description
-    # A tool without parameters needs a schema too: llama.cpp and Groq refuse one that is empty.
+    # The schema that Copilot Chat 0.66 sends for a tool without parameters.
     function["parameters"] = tool.parameters or {"type": "object", "properties": {}}
     return {"type": "function", "function": function}
 
@@ -69,7 +69,7 @@ def _message(message: Message) -> dict[str, Any]:
     if calls:
         written["tool_calls"] = calls
     thoughts = [part for part in message.parts if isinstance(part, Reasoning)]
-    # DeepSeek refuses a turn with calls that comes back without its reasoning, and wants no other reasoning.
+    # DeepSeek answers 400 when a turn with calls comes back without its reasoning (oai-compatible-copilot #215).
     if thoughts and (calls or any(part.opaque for part in thoughts)):
         written["reasoning_content"] = "".join(part.text for part in thoughts)
     return written

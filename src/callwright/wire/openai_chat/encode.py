@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from callwright.events import CallDelta, CallEnd, CallStart, Event, Finish, ReasoningDelta, TextDelta, UsageSeen
 from callwright.model import Usage
 from callwright.wire.base import Ask, Head, Problem, Style
-from callwright.wire.framing import DATA, DONE, END, comment, encoded, quoted
+from callwright.wire.framing import DATA, DONE, END, comment, encoded, one_line, quoted
 from callwright.wire.openai_chat.whole import finish_reason, usage_object, used
 from callwright.wire.openai_errors import error_body
 from callwright.wire.pieces import Pieces
@@ -88,7 +88,7 @@ class ChatEncoder:
         if problem is not None:
             for choice in self._choices:
                 choice.fail(out)
-            out += [DATA, error_body(problem), END]
+            out += [DATA, one_line(error_body(problem)), END]
         elif self._include_usage:
             usage = used(choice.usage for choice in self._choices)
             out += [self._chunk, b'],"usage":', encoded(usage_object(usage)), b"}", END]
