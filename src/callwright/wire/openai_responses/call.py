@@ -114,7 +114,7 @@ def _items(message: Message) -> Iterator[dict[str, Any]]:
 
 def _content(part: Text | Image, role: str) -> dict[str, Any]:
     if isinstance(part, Image):
-        return {"type": "input_image", "image_url": part.url}
+        return {"type": "input_image", "image_url": part.url, "detail": "auto"}
     return {"type": "output_text" if role == "assistant" else "input_text", "text": part.text}
 
 

@@ -19,7 +19,6 @@ from callwright.events import (
     CallStart,
     Event,
     Finish,
-    FinishReason,
     ReasoningDelta,
     TextDelta,
     UsageSeen,
@@ -47,7 +46,6 @@ _IN_RESPONSE = "response.output.done"
 """What we call an item of the last response: like one that is done, and another way of telling."""
 _DONE = ("response.output_item.done", _IN_RESPONSE)
 _LAST = frozenset(f"response.{status}" for status in ("completed", "incomplete", "failed", "cancelled"))
-_REASONS: dict[object, FinishReason] = {"content_filter": "content_filter"}
 _STATUSES = {
     "rate_limit_exceeded": 429,
     "insufficient_quota": 429,
@@ -87,7 +85,10 @@ class ResponsesReader:
     def close(self) -> list[Event]:
         """The server closed the stream."""
         frames = self._frames.close() if self._body is None else [(b"", bytes(self._body))]
-        events = [event for name, frame in frames for event in self._frame(frame, name)]
+        try:
+            events = [event for name, frame in frames for event in self._frame(frame, name)]
+        except WireError:  # the stream broke off inside an event
+            events = []
         if not self._finished:
             raise BackendError("the backend closed its stream before the end of its answer", retryable=True)
         return events
@@ -101,7 +102,7 @@ class ResponsesReader:
             raise WireError(f"the backend sent an event that is no JSON: {problem}") from problem
         if not isinstance(event, dict):
             raise WireError("the backend sent an event that is no object")
-        kind = event.get("type")
+        kind = str(event.get("type", ""))
         if event.get("object") == "response":
             yield from self._end(event)
         elif kind in _DELTAS:
@@ -113,7 +114,7 @@ class ResponsesReader:
         elif kind in _LAST:
             response = event.get("response")
             yield from self._end(response if isinstance(response, dict) else {}, kind)
-        elif kind == "error" or name == b"error" or (kind is None and "error" in event):
+        elif kind == "error" or name == b"error" or (not kind and "error" in event):
             raise _error(event.get("error") or event)
 
     def _say(self, kind: _TextKind, text: object, way: str) -> Iterator[Event]:
@@ -160,12 +161,12 @@ class ResponsesReader:
         yield from (CallEnd(index, status == "completed") for index in self._open)
         if isinstance(usage := response.get("usage"), dict):
             yield UsageSeen(_usage(usage))
-        details = response.get("incomplete_details")
-        reason: FinishReason = "tool_calls" if self._calls.has_calls() else "stop"
-        if status == "incomplete":
-            reason = _REASONS.get(details.get("reason") if isinstance(details, dict) else None, "length")
         self._finished = True
-        yield Finish(reason)
+        if status == "completed":
+            yield Finish("tool_calls" if self._calls.has_calls() else "stop")
+        else:
+            filtered = response.get("incomplete_details") == {"reason": "content_filter"}
+            yield Finish("content_filter" if filtered else "length")
 
 
 def _usage(usage: dict[str, Any]) -> Usage:
