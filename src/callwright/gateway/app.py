@@ -108,15 +108,12 @@ class _Answers:
         self._refusals = refusals
 
     async def known(self, request: Request, error: Exception) -> Response:
-        problem = problems.of(error, request_id=exchange(request.scope).id)
-        # The rest of a body that is too large is not read: the connection is of no use any more.
-        close = {"connection": "close"} if problem.status == 413 else None
-        return self._refusals.answer(request.scope, problem, close)
+        return self._refusals.refuse(request.scope, problems.of(error, request_id=exchange(request.scope).id))
 
     async def unexpected(self, request: Request, error: Exception) -> Response:
         request_id = exchange(request.scope).id
         log.error("unexpected exception", exc_info=error, extra={"fields": {"request_id": request_id}})
-        return self._refusals.answer(request.scope, problems.of(error, request_id=request_id))
+        return self._refusals.refuse(request.scope, problems.of(error, request_id=request_id))
 
     async def unrouted(self, request: Request, error: Exception) -> Response:
         """A path that is not there, or a method that it does not take."""
@@ -132,4 +129,4 @@ class _Answers:
         problem = Problem(
             status=status, message=message, fault="client", kind="not_found_error", code="unknown_path", param=""
         )
-        return self._refusals.answer(request.scope, problem, headers)
+        return self._refusals.refuse(request.scope, problem, headers)

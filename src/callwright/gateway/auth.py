@@ -47,7 +47,7 @@ class Auth:
         if problem is None:
             await self._app(scope, receive, send)
         else:
-            await self._refusals.answer(scope, problem, _CHALLENGE if problem.status == 401 else None)(
+            await self._refusals.refuse(scope, problem, _CHALLENGE if problem.status == 401 else None)(
                 scope, receive, send
             )
 

@@ -58,7 +58,7 @@ class Cors:
         elif preflight or (
             not allowed and state.keyring.open and origin != f"{scope['scheme']}://{headers.get('host')}"
         ):
-            await self._refusals.answer(scope, _foreign(origin))(scope, receive, send_marked)
+            await self._refusals.refuse(scope, _foreign(origin))(scope, receive, send_marked)
         else:
             await self._app(scope, receive, send_marked)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import Mapping
 from datetime import UTC, date, datetime
 from importlib.resources import files
@@ -18,12 +20,15 @@ from callwright.gateway.exchange import exchange
 from callwright.gateway.keys import may_use
 from callwright.gateway.ledger import COLUMNS
 from callwright.gateway.openapi import description
-from callwright.gateway.service import ModelListing, Service
+from callwright.gateway.service import Engine, ModelListing, Service
 from callwright.gateway.tokens import estimate
 from callwright.wire.base import Served
 
 __all__ = ["Endpoints", "read_object"]
 
+log = logging.getLogger("callwright.gateway")
+
+_READY_SECONDS = 2.0
 _GREETING = (
     f"Callwright {callwright.__version__} is running: OpenAI's, Anthropic's and Ollama's API in one place; see /docs. "
     # Some clients of Ollama look for these words here.
@@ -38,6 +43,7 @@ class Endpoints:
         self._service = service
         self._served = served
         self._since = datetime.now(UTC).replace(microsecond=0)
+        self._checked: tuple[float, Engine | None, Mapping[str, str]] = (0.0, None, {})
         self._docs = files(callwright).joinpath("gateway", "docs.html").read_text(encoding="utf-8")
 
     async def root(self, request: Request) -> Response:
@@ -78,11 +84,26 @@ class Endpoints:
         return _json({"status": "ok", "version": callwright.__version__})
 
     async def ready(self, request: Request) -> Response:
-        """Ready while one backend is: requests for others fail by themselves, with their own message."""
-        backends = dict(await exchange(request.scope).state.engine.ready())
-        able = any(backends.values()) and not self._service.stopping
+        """Ready while one backend is: requests for others fail by themselves, with their own message.
+
+        Anybody may ask, so what is wrong with a backend, which may name its address, goes to the log only.
+        """
+        wrong = await self._readiness(exchange(request.scope).state.engine)
+        able = not all(wrong.values()) and not self._service.stopping
         status = "stopping" if self._service.stopping else "ready" if able else "no backend can be reached"
+        backends = {name: not problem for name, problem in wrong.items()}
         return _json({"status": status, "backends": backends}, 200 if able else 503)
+
+    async def _readiness(self, engine: Engine) -> Mapping[str, str]:
+        """Asked at most every few seconds, however often we are."""
+        at, asked, wrong = self._checked
+        if asked is not engine or time.monotonic() - at > _READY_SECONDS:
+            wrong = await engine.ready()
+            self._checked = (time.monotonic(), engine, wrong)
+            for name, problem in wrong.items():
+                if problem:
+                    log.warning("the backend %s is not ready: %s", name, problem)
+        return wrong
 
     async def metrics(self, request: Request) -> Response:
         return Response(self._service.metrics.page(), media_type=self._service.metrics.content_type)

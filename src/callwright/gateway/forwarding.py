@@ -25,10 +25,11 @@ async def forward(request: Request) -> Response:
     if not isinstance(name, str):
         raise RequestError("model must be the name of a model.", param="model")
     opened = exchange(request.scope)
-    route = opened.state.engine.route(name)
+    engine = opened.state.engine
+    route = await engine.find(name)
     check_use(opened.key, route.settings.name)
     path = request.url.path
-    backend = next((each for each in route.backends if _speaks(each, path)), None)
+    backend = next((engine.backends[each] for each in route.backends if _speaks(engine.backends[each], path)), None)
     if backend is None:
         raise RequestError(
             f"The backend of the model {name!r} has no {path}: a backend of kind "
@@ -37,7 +38,7 @@ async def forward(request: Request) -> Response:
             status=501,
             code="not_supported",
         )
-    body["model"] = route.settings.model or route.settings.name
+    body["model"] = route.upstream
     # The `url` of a backend that speaks OpenAI's API already ends in `/v1`.
     answer = await backend.forward(path.removeprefix("/v1"), msgspec.json.encode(body))
     kind = next((value for key, value in answer.headers.items() if key.lower() == "content-type"), "application/json")

@@ -1,13 +1,14 @@
 """How much one caller, and all of them together, may ask for: turns at once, requests and tokens a minute, sizes.
 
-Rates are buckets that refill evenly: a minute's worth may come at once, then one by one. Tokens are only known
-afterwards, so a turn may overdraw its bucket; the next waits until it is paid back. What is refused is told when to
-come back. State is one small object per key; nothing here waits.
+A rate holds in every minute, not in every minute of the clock. Tokens are only known afterwards, so one turn may use
+more than is left; the next waits until that is a minute ago. What is refused is told when to come back. Memory is one
+entry for each turn of the last minute; nothing here waits.
 """
 
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -19,8 +20,9 @@ from callwright.gateway.settings import KeySettings, ServerSettings
 from callwright.model import Part, Reasoning, Request, Text, ToolCall, ToolResult
 from callwright.wire.base import Ask
 
-__all__ = ["Limits", "TooManyError", "check_ask", "limited", "prompt_characters"]
+__all__ = ["Limits", "TooManyError", "check_ask", "length", "limited", "prompt_characters"]
 
+_MINUTE = 60.0
 _BUSY_SECONDS = 1.0
 """When to come back after too many turns at once: one of them may end at any moment."""
 
@@ -33,22 +35,27 @@ class TooManyError(RequestError):
         self.retry_after = retry_after
 
 
-class _Bucket:
-    """What is left of a rate; it may be overdrawn."""
+class _Window:
+    """What was used in the last minute, and when."""
 
-    def __init__(self, per_minute: int, now: float) -> None:
-        self.per_minute = per_minute
-        self._level = float(per_minute)
-        self._at = now
+    def __init__(self) -> None:
+        self._used: deque[tuple[float, int]] = deque()
+        self._sum = 0
 
-    def wait(self, now: float, need: float) -> float:
-        """Seconds until there is that much in it."""
-        self._level = min(self.per_minute, self._level + (now - self._at) * self.per_minute / 60)
-        self._at = now
-        return max(0.0, (need - self._level) * 60 / self.per_minute)
+    def add(self, now: float, amount: int) -> None:
+        self._used.append((now, amount))
+        self._sum += amount
 
-    def take(self, amount: float) -> None:
-        self._level -= amount
+    def wait(self, now: float, limit: int) -> float:
+        """Seconds until less than the limit was used in the minute before."""
+        while self._used and self._used[0][0] <= now - _MINUTE:
+            self._sum -= self._used.popleft()[1]
+        left = self._sum
+        for at, amount in self._used if left >= limit else ():
+            left -= amount
+            if left < limit:
+                return at + _MINUTE - now
+        return 0.0
 
 
 class _Caller:
@@ -56,14 +63,8 @@ class _Caller:
 
     def __init__(self) -> None:
         self.streams = 0
-        self._buckets: dict[str, _Bucket] = {}
-
-    def bucket(self, what: str, per_minute: int, now: float) -> _Bucket:
-        """A reload that changes a rate starts a new bucket."""
-        found = self._buckets.get(what)
-        if found is None or found.per_minute != per_minute:
-            found = self._buckets[what] = _Bucket(per_minute, now)
-        return found
+        self.requests = _Window()
+        self.tokens = _Window()
 
 
 class Limits:
@@ -95,10 +96,7 @@ class Limits:
     def spend(self, key: KeySettings | None, tokens: int) -> None:
         """A turn of this key used that many tokens."""
         if key and key.tokens_per_minute:
-            now = self._clock()
-            bucket = self._caller(key).bucket("tokens", key.tokens_per_minute, now)
-            bucket.wait(now, 0)
-            bucket.take(tokens)
+            self._caller(key).tokens.add(self._clock(), tokens)
 
     def _admit(self, key: KeySettings) -> _Caller:
         caller, now = self._caller(key), self._clock()
@@ -107,18 +105,17 @@ class Limits:
                 f"The key {key.name!r} has {key.streams} turns running, its limit. Wait until one of them ends.",
                 _BUSY_SECONDS,
             )
-        rates = [("requests", key.requests_per_minute), ("tokens", key.tokens_per_minute)]
-        buckets = [(what, caller.bucket(what, rate, now)) for what, rate in rates if rate]
-        for what, bucket in buckets:
-            if seconds := bucket.wait(now, 1):
+        for what, window, limit in (
+            ("requests", caller.requests, key.requests_per_minute),
+            ("tokens", caller.tokens, key.tokens_per_minute),
+        ):
+            if limit and (seconds := window.wait(now, limit)):
                 raise TooManyError(
-                    f"The key {key.name!r} has used its {bucket.per_minute} {what} a minute. Try again in "
-                    f"{seconds:.0f} seconds.",
+                    f"The key {key.name!r} has used its {limit} {what} a minute. Try again in {seconds:.0f} seconds.",
                     seconds,
                 )
-        for what, bucket in buckets:
-            if what == "requests":
-                bucket.take(1)
+        if key.requests_per_minute:
+            caller.requests.add(now, 1)
         return caller
 
     def _caller(self, key: KeySettings) -> _Caller:
@@ -159,10 +156,11 @@ def check_ask(ask: Ask, server: ServerSettings) -> None:
 
 def prompt_characters(request: Request) -> int:
     """How long the messages of a request are, pictures aside."""
-    return sum(_length(part) for message in request.messages for part in message.parts)
+    return sum(length(part) for message in request.messages for part in message.parts)
 
 
-def _length(part: Part) -> int:
+def length(part: Part) -> int:
+    """The characters of one part; a picture has none."""
     match part:
         case Text() | Reasoning():
             return len(part.text)

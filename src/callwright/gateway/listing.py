@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from callwright.errors import RequestError
+from callwright.gateway.profiles import split
 from callwright.gateway.service import ModelListing
 
 __all__ = ["find", "list_of", "model", "names", "ps", "show", "tags"]
@@ -20,8 +21,6 @@ __all__ = ["find", "list_of", "model", "names", "ps", "show", "tags"]
 OLLAMA_VERSION = "0.13.0"
 """What `/api/version` says. Copilot Chat 0.66 asks for 0.6.4 at least; Codex 0.166 --oss asks too."""
 _ARCHITECTURE = "callwright"
-_UNKNOWN_CONTEXT = 131_072
-"""Told where the window is not known: left out, Copilot Chat assumes 32768 and refuses its own agent prompts."""
 
 
 def names(models: Iterable[ModelListing]) -> Iterable[tuple[str, ModelListing]]:
@@ -30,9 +29,12 @@ def names(models: Iterable[ModelListing]) -> Iterable[tuple[str, ModelListing]]:
 
 
 def find(models: Iterable[ModelListing], name: str) -> tuple[str, ModelListing]:
-    """The model of that name; Ollama's clients may add `:latest`. `RequestError` 404 when there is none."""
+    """The model of that name; `:latest`, which Ollama's clients add, and a profile's suffix do not count.
+
+    `RequestError` 404 when there is none.
+    """
     known = dict(names(models))
-    for wanted in (name, name.removesuffix(":latest")):
+    for wanted in (name, name.removesuffix(":latest"), split(name)[0]):
         if wanted in known:
             return wanted, known[wanted]
     raise RequestError(
@@ -57,7 +59,7 @@ def list_of(models: Iterable[ModelListing], since: datetime) -> dict[str, Any]:
 
 def model(name: str, listing: ModelListing, since: datetime) -> dict[str, Any]:
     """`GET /v1/models/{id}`."""
-    entry = {
+    return {
         "id": name,
         "object": "model",
         "created": int(since.timestamp()),
@@ -65,11 +67,9 @@ def model(name: str, listing: ModelListing, since: datetime) -> dict[str, Any]:
         "type": "model",
         "display_name": name,
         "created_at": since.isoformat(),
+        "context_length": listing.context,
+        "max_model_len": listing.context,  # vLLM's name for it
     }
-    if listing.context:
-        entry["context_length"] = listing.context
-        entry["max_model_len"] = listing.context  # vLLM's name for it
-    return entry
 
 
 def tags(models: Iterable[ModelListing], since: datetime) -> dict[str, Any]:
@@ -87,12 +87,12 @@ def show(listing: ModelListing, since: datetime) -> dict[str, Any]:
     """`POST /api/show`."""
     return {
         "modelfile": "",
-        "parameters": f"num_ctx {_context(listing)}",
+        "parameters": f"num_ctx {listing.context}",
         "template": "",
         "details": _DETAILS,
         "model_info": {
             "general.architecture": _ARCHITECTURE,
-            f"{_ARCHITECTURE}.context_length": _context(listing),
+            f"{_ARCHITECTURE}.context_length": listing.context,
         },
         "capabilities": _capabilities(listing),
         "modified_at": since.isoformat(),
@@ -118,12 +118,8 @@ def _tag(name: str, listing: ModelListing, since: datetime) -> dict[str, Any]:
         "digest": hashlib.sha256(name.encode()).hexdigest(),
         "details": _DETAILS,
         "capabilities": _capabilities(listing),
-        "context_length": _context(listing),
+        "context_length": listing.context,
     }
-
-
-def _context(listing: ModelListing) -> int:
-    return listing.context or _UNKNOWN_CONTEXT
 
 
 def _capabilities(listing: ModelListing) -> Sequence[str]:

@@ -1,12 +1,10 @@
 """Prometheus metrics, in a registry of their own.
 
-Labels come from closed sets: wires, profiles, dialects, kinds of repair, statuses, and the configured models. A name
-that a client made up is counted as `other`, so that nobody can fill the memory with label values.
+Labels come from closed sets (wires, profiles, dialects, kinds of repair, statuses) or are bounded: so many models are
+told apart by name, and the rest are `other`, so that nobody can fill the memory with label values.
 """
 
 from __future__ import annotations
-
-from collections.abc import Iterable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
@@ -17,7 +15,8 @@ __all__ = ["Metrics"]
 
 _FIRST_BYTE = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 _CHUNK = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 1.0)
-OTHER = "other"
+_MODELS = 200
+"""How many models are told apart."""
 
 
 class Metrics:
@@ -46,15 +45,11 @@ class Metrics:
         self.errors = Counter("callwright_errors", "Requests that failed.", ("fault", "kind"), registry=registry)
         self.streams = Gauge("callwright_streams", "Turns in flight.", registry=registry)
         self.tokens = Counter("callwright_tokens", "Tokens.", ("kind", "model"), registry=registry)
-        self._models: frozenset[str] = frozenset()
-
-    def know(self, models: Iterable[str]) -> None:
-        """Take these as the models that may be named; called at the start and after each reload."""
-        self._models = frozenset(models)
+        self._models: set[str] = set()
 
     def count(self, record: TurnRecord) -> None:
         """Count one finished turn."""
-        model = record.model if record.model in self._models else OTHER
+        model = self._model(record.model)
         self.requests.labels(record.wire, model, record.client, str(record.status)).inc()
         if record.first_byte_seconds is not None:
             self.first_byte.labels(record.wire, model).observe(record.first_byte_seconds)
@@ -66,6 +61,11 @@ class Metrics:
         self.tokens.labels("completion", model).inc(record.usage.completion_tokens)
         if record.fault:
             self.errors.labels(record.fault, record.error).inc()
+
+    def _model(self, name: str) -> str:
+        if name and len(self._models) < _MODELS:
+            self._models.add(name)
+        return name if name in self._models else "other"
 
     def page(self) -> bytes:
         """What Prometheus reads."""

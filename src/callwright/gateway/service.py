@@ -31,7 +31,7 @@ log = logging.getLogger("callwright.turns")
 
 
 class ModelListing(Protocol):
-    """What clients are told about a model; zero and None where nobody knows."""
+    """What clients are told about a model."""
 
     @property
     def name(self) -> str: ...
@@ -40,9 +40,9 @@ class ModelListing(Protocol):
     @property
     def context(self) -> int: ...
     @property
-    def vision(self) -> bool | None: ...
+    def vision(self) -> bool: ...
     @property
-    def reasoning(self) -> bool | None: ...
+    def reasoning(self) -> bool: ...
 
 
 class Route(Protocol):
@@ -51,7 +51,14 @@ class Route(Protocol):
     @property
     def settings(self) -> ModelSettings: ...
     @property
-    def backends(self) -> Sequence[Backend]: ...
+    def backends(self) -> Sequence[str]:
+        """Names, in the order in which they are tried."""
+        ...
+
+    @property
+    def upstream(self) -> str:
+        """What the backends call the model."""
+        ...
 
 
 class Engine(Protocol):
@@ -59,13 +66,15 @@ class Engine(Protocol):
 
     @property
     def models(self) -> Sequence[ModelListing]: ...
+    @property
+    def backends(self) -> Mapping[str, Backend]: ...
 
-    def route(self, name: str) -> Route:
+    async def find(self, name: str) -> Route:
         """`RequestError` with status 404 for a model that is not there."""
         ...
 
-    async def ready(self) -> Mapping[str, bool]:
-        """By the backend's name, whether it can be reached."""
+    async def ready(self) -> Mapping[str, str]:
+        """By the backend's name, what is wrong with it; empty for nothing."""
         ...
 
     async def close(self) -> None: ...
@@ -118,7 +127,7 @@ class Service:
         self._turns: set[asyncio.Task[Any]] = set()
         self._closing: set[asyncio.Task[None]] = set()
         self._held = _Held(state)
-        self._learn(state)
+        self._learn_secrets(state)
 
     @property
     def state(self) -> State:
@@ -141,7 +150,7 @@ class Service:
         """Swap in a new state. Needs the running loop."""
         old, self._held = self._held, _Held(state)
         old.replaced = True
-        self._learn(state)
+        self._learn_secrets(state)
         if not old.users:
             self._later(old.state.engine.close())
 
@@ -179,8 +188,7 @@ class Service:
             await asyncio.wait(self._closing)
         self.ledger.close()
 
-    def _learn(self, state: State) -> None:
-        self.metrics.know(model.name for model in state.engine.models)
+    def _learn_secrets(self, state: State) -> None:
         self.redactor.know({*state.secrets, *(key.key for key in state.keys)})
 
     def _later(self, work: Coroutine[Any, Any, None]) -> None:

@@ -56,31 +56,31 @@ class StubBackend:
         return Forwarded(200, {"Content-Type": "application/json", "Set-Cookie": "no"}, b'{"ok": true}')
 
 
-def listing(
-    name: str, *aliases: str, context: int = 0, vision: bool | None = None, reasoning: bool | None = None
-) -> Any:
+def listing(name: str, *aliases: str, context: int = 131072, vision: bool = False, reasoning: bool = False) -> Any:
     return SimpleNamespace(name=name, aliases=aliases, context=context, vision=vision, reasoning=reasoning)
 
 
 class StubEngine:
-    def __init__(self, *, backends: tuple[Any, ...] = (), ready: dict[str, bool] | None = None) -> None:
+    def __init__(self, *, backends: tuple[Any, ...] = (), ready: dict[str, str] | None = None) -> None:
         self.models: tuple[Any, ...] = (
             listing("coder", "gpt-4o", context=65536, vision=True, reasoning=True),
             listing("org/small"),
         )
-        self.backends = backends
-        self.readiness = {"local": True} if ready is None else ready
+        self.backends = dict(enumerate(backends))
+        self.readiness = {"local": ""} if ready is None else ready
+        self.asked = 0
         self.closed = 0
 
-    def route(self, name: str) -> Any:
+    async def find(self, name: str) -> Any:
         for model in self.models:
             if name in (model.name, *model.aliases):
                 return SimpleNamespace(
-                    settings=ModelSettings(name=model.name, model="upstream-name"), backends=self.backends
+                    settings=ModelSettings(name=model.name), backends=tuple(self.backends), upstream="upstream-name"
                 )
         raise RequestError(f"The model {name!r} does not exist.", status=404, code="model_not_found")
 
-    async def ready(self) -> dict[str, bool]:
+    async def ready(self) -> dict[str, str]:
+        self.asked += 1
         return self.readiness
 
     async def close(self) -> None:

@@ -94,12 +94,16 @@ def test_a_slash_too_many_is_no_redirect() -> None:
 
 
 def test_readiness_tells_of_backends_and_of_shutting_down() -> None:
-    app, service = gateway(engine=StubEngine(ready={"a": False, "b": True}))
-    assert ask(app, "GET", "/readyz").status == 200
+    engine = StubEngine(ready={"a": "http://10.0.0.7 refused the connection", "b": ""})
+    app, service = gateway(TEAM, engine=engine)
+    ready = ask(app, "GET", "/readyz")
+    assert (ready.status, ready.json["backends"]) == (200, {"a": False, "b": True})
+    assert b"10.0.0.7" not in ready.body
     service.stopping = True
     stopping = ask(app, "GET", "/readyz")
     assert (stopping.status, stopping.json["status"]) == (503, "stopping")
-    dead = ask(gateway(engine=StubEngine(ready={"a": False}))[0], "GET", "/readyz")
+    assert engine.asked == 1
+    dead = ask(gateway(engine=StubEngine(ready={"a": "gone"}))[0], "GET", "/readyz")
     assert (dead.status, dead.json["backends"]) == (503, {"a": False})
 
 

@@ -160,7 +160,7 @@ def test_a_reload_holds_for_new_requests_while_a_stream_goes_on() -> None:
     serve(talk, load=lambda: next(states), turn=drip)
 
 
-@pytest.mark.parametrize("error", [RequestError("unknown key `modle`"), OSError("gone"), ValueError("not TOML")])
+@pytest.mark.parametrize("error", [RequestError("unknown key `portt`"), OSError("gone"), ValueError("not TOML")])
 def test_a_bad_configuration_is_refused_with_its_reason_and_the_old_one_stays(
     error: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
