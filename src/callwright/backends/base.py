@@ -14,7 +14,7 @@ from callwright.model import Request
 __all__ = ["Answer", "Backend", "Forwarded", "ModelInfo"]
 
 Answer = AsyncGenerator[list[Event], None]
-"""Events as the backend sent them, those of one read together, ending in a `Finish`. `aclose` ends the generation."""
+"""Events as the backend sent them, those of one read together, ending in a `Finish`. Closing it ends the generation."""
 
 
 class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,1 +1,1 @@
-"""Prompts: what a model is told. Pure: values in, text or values out."""
+"""What the model is told, as pure functions from a request to a request."""
