@@ -73,10 +73,10 @@ def test_tools_are_refused_in_a_way_that_has_them_taught() -> None:
     ("data", "expected"),
     [
         (
-            stream(text("Hel"), text("lo"), text("", "stop"), USAGE),
-            [TextDelta("Hello"), UsageSeen(Usage(5, 2)), Finish("stop")],
+            stream(text("Good"), text("bye"), text("", "stop"), USAGE),
+            [TextDelta("Goodbye"), UsageSeen(Usage(5, 2)), Finish("stop")],
         ),
-        (stream(text("Hel"), text("lo", "length")), [TextDelta("Hello"), Finish("length")]),
+        (stream(text("Good"), text("bye", "length")), [TextDelta("Goodbye"), Finish("length")]),
         (stream(text("a"), text("b", "stop"), done=False), [TextDelta("ab"), Finish("stop")]),
         (stream(text("a"), {"choices": [{"index": 1, "text": "other"}]}), [TextDelta("a"), Finish("stop")]),
         (stream({"choices": [{"text": None, "finish_reason": "stop"}], "usage": None}), [Finish("stop")]),

@@ -35,7 +35,7 @@ from tests.upstream import (
 )
 
 KEY = "sk-very-secret-1234"
-GOOD = answer(sse("Hel"), sse("lo"), DONE)
+GOOD = answer(sse("Good"), sse("bye"), DONE)
 
 
 def backend(server: Upstream | str, **changes: Any) -> HttpBackend:
@@ -79,7 +79,7 @@ def said(events: list[Event]) -> str:
 def test_a_turn_is_sent_and_read(upstream: Upstream) -> None:
     upstream.play(GOOD)
     events = run(heard(backend(upstream, headers={"X-Team": "blue"}), top_k=3))
-    assert said(events) == "Hello"
+    assert said(events) == "Goodbye"
     assert events[-1] == Finish("stop")
     (seen,) = upstream.requests
     assert (seen.method, seen.path) == ("POST", "/v1/chat/completions")
@@ -330,7 +330,7 @@ def test_tls_to_a_server_without_it_says_so(upstream: Upstream) -> None:
 )
 def test_what_may_pass_is_tried_again(upstream: Upstream, script: Any) -> None:
     upstream.play(script, script, GOOD)
-    assert said(run(heard(backend(upstream)))) == "Hello"
+    assert said(run(heard(backend(upstream)))) == "Goodbye"
     assert len(upstream.requests) == 3
 
 
@@ -421,14 +421,18 @@ def test_an_error_whose_body_never_ends_is_an_error_soon(upstream: Upstream, mon
 @pytest.mark.parametrize(
     ("script", "kind", "words"),
     [
-        (answer(sse("Hel"), 0.05, RESET), "unavailable", "in the middle of its answer"),
-        (answer(sse("Hel"), CLOSE), "unavailable", "in the middle of its answer"),
-        (answer(sse("Hel"), b"data: {"), "protocol", "the stream ended before the answer did"),
-        (answer(sse("Hel")), "protocol", "the stream ended before the answer did"),
-        (answer(sse("Hel"), 0.05, b"data: \xff\x00garbage\n\n"), "protocol", "sent what cannot be read"),
-        (answer(sse("Hel"), 0.05, sse({"error": {"message": "out of memory"}})), "overloaded", "failed: out of memory"),
+        (answer(sse("Good"), 0.05, RESET), "unavailable", "in the middle of its answer"),
+        (answer(sse("Good"), CLOSE), "unavailable", "in the middle of its answer"),
+        (answer(sse("Good"), b"data: {"), "protocol", "the stream ended before the answer did"),
+        (answer(sse("Good")), "protocol", "the stream ended before the answer did"),
+        (answer(sse("Good"), 0.05, b"data: \xff\x00garbage\n\n"), "protocol", "sent what cannot be read"),
+        (
+            answer(sse("Good"), 0.05, sse({"error": {"message": "out of memory"}})),
+            "overloaded",
+            "failed: out of memory",
+        ),
         # aiohttp 3.14 does not tell a waiting reader of a malformed chunk: it is the idle timer that ends this.
-        ([*answer(sse("Hel"), end=False), 0.05, b"zz\r\nno chunk"], "timeout", "fell silent"),
+        ([*answer(sse("Good"), end=False), 0.05, b"zz\r\nno chunk"], "timeout", "fell silent"),
     ],
     ids=["reset", "closed in a chunk", "half an event", "no end", "garbage", "error event", "bad chunk"],
 )
@@ -436,7 +440,7 @@ def test_after_the_first_byte_nothing_is_tried_again(upstream: Upstream, script:
     upstream.play(script)
     before: list[Event] = []
     error = run(failure(backend(upstream, idle_seconds=0.5), before))
-    assert said(before) == "Hel"
+    assert said(before) == "Good"
     assert error.kind == kind
     assert words in str(error)
     assert str(error).startswith("the backend 'local' (http://")
@@ -540,7 +544,7 @@ def test_it_is_asked_again_after_its_rest(upstream: Upstream) -> None:
             assert one.available
             await one.close()
 
-    assert run(turns()) == "Hello"
+    assert run(turns()) == "Goodbye"
 
 
 # ── everything else ──────────────────────────────────────────────────────────────────────────────
