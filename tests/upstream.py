@@ -1,7 +1,7 @@
 """A model server that does as it is told: real sockets on 127.0.0.1, raw bytes, and every way in which a server fails.
 
     with Upstream() as server:
-        server.play(answer(sse("Hel"), sse("lo"), DONE))       # the next request
+        server.play(answer(sse("Good"), sse("bye"), DONE))       # the next request
         server.play(*rate_limited("1"), answer(DONE))           # the two after it
         ...
         assert server.requests[0].json["model"] == "m"

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from callwright.backends.faults import TOOLS_REFUSED
 from callwright.errors import BackendError, WireError
 from callwright.events import Event, Finish, FinishReason, TextDelta, UsageSeen
 from callwright.model import Request, Usage
@@ -43,7 +44,11 @@ class Completions:
         return self._errors.headers(key)
 
     def body(self, request: Request, extra: dict[str, Any]) -> bytes:
-        """The conversation as one text, and the options that such servers know."""
+        """The conversation as one text, and the options that such servers know. Tools must have been taught in it."""
+        if request.tools:
+            raise BackendError(
+                "raw completions are text: this backend does not support tools", kind="refused", code=TOOLS_REFUSED
+            )
         options = {name: value for name, value in (extra | request.options).items() if name not in _CHAT_ONLY}
         asked = options.get("stop") or ()
         stops = (*self._template.stops, *((asked,) if isinstance(asked, str) else asked))

@@ -1,7 +1,8 @@
 """Faults: what went wrong at a backend, as an error that says which backend, what happened and what to look at.
 
 Nothing secret gets into a message: what a server or the network said is shown without the key, the values of headers
-and the address's password, and what the HTTP library says in its own words is not shown at all.
+and the address's password, and what the HTTP library says in its own words is not shown at all. For the same reason
+nobody raises these `from` another error: a log would print that too.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ TOOLS_REFUSED = "tools_refused"
 THINKING_REFUSED = "thinking_refused"
 """The model cannot be told to think, or not to."""
 
+_THE_BACKEND = "the backend "
+"""How wires begin a message that is a whole sentence; they do not know its name."""
+
 _LATE: dict[Timer, str] = {
     "connect_seconds": "did not take the connection within",
     "first_token_seconds": "sent nothing of its answer within",
@@ -37,10 +41,11 @@ _BROKEN: tuple[tuple[type[Exception], BackendFault, bool, str], ...] = (
     (aiohttp.ClientConnectorDNSError, "unavailable", True, "has a host name that is not known: is its url right?"),
     (aiohttp.ClientConnectorError, "unavailable", True, "cannot be reached: {why}"),
     (aiohttp.InvalidURL, "unavailable", False, "has a url that cannot be used"),
+    (aiohttp.NonHttpUrlClientError, "unavailable", False, "has a url that cannot be used"),
     (aiohttp.ClientResponseError, "protocol", False, "answered something that is not HTTP"),
     (aiohttp.ClientPayloadError, "unavailable", True, "broke off in the middle of its answer"),
     (aiohttp.ServerDisconnectedError, "unavailable", True, "closed the connection without an answer"),
-    (Exception, "unavailable", True, "lost the connection"),
+    (Exception, "unavailable", True, "lost the connection: {why}"),
 )
 
 # What servers say in refusals that we can do something about. Ollama 0.2 to 0.17, also on /v1: "… does not support
@@ -76,11 +81,11 @@ class Faults:
         if isinstance(error, aiohttp.ConnectionTimeoutError):
             return self.late("connect_seconds")
         kind, retryable, what = next(row[1:] for row in _BROKEN if isinstance(error, row[0]))
-        if isinstance(error, aiohttp.ClientConnectorError):
-            if error.os_error.errno == errno.ECONNREFUSED:
-                what = "refused the connection: is the server running?"
-            what = what.format(why=error.os_error.strerror or "no reason given")
-        return BackendError(f"{self.who} {what}", kind=kind, retryable=retryable)
+        system = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
+        if isinstance(system, OSError) and system.errno == errno.ECONNREFUSED:
+            what = "refused the connection: is the server running?"
+        why = getattr(system, "strerror", None) or "no reason given"
+        return BackendError(f"{self.who} {what.format(why=why)}", kind=kind, retryable=retryable)
 
     def garbled(self, error: WireError) -> BackendError:
         """It sent what is not its own protocol."""
@@ -93,11 +98,14 @@ class Faults:
 
     def said(self, failure: BackendError, status: int = 0, retry_after: float | None = None) -> BackendError:
         """What a wire read in the server's answer, completed: who said it, and what the caller can do about it."""
-        message = self.redacted(str(failure))
-        lowered = message.lower()
+        message, lowered = self.redacted(str(failure)), str(failure).lower()
         code = next((code for code, phrases in _REFUSALS if any(phrase in lowered for phrase in phrases)), failure.code)
+        if message.startswith(_THE_BACKEND):
+            message = f"{self.who} {message.removeprefix(_THE_BACKEND)}"
+        else:
+            message = f"{self.who} answered {status}: {message}" if status else f"{self.who} failed: {message}"
         return BackendError(
-            f"{self.who} answered {status}: {message}" if status else f"{self.who} failed: {message}",
+            message,
             kind="refused" if code else failure.kind,
             retryable=failure.retryable and not code,
             status=status or failure.status,

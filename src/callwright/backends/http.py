@@ -71,6 +71,8 @@ class HttpBackend:
         # Compression would hold a stream's events back on the server's side.
         self._headers = {"content-type": "application/json", "accept-encoding": "identity", "user-agent": "callwright"}
         self._headers |= {name.lower(): value for name, value in given.items()}
+        # aiohttp takes a user in the address or a header of that name, not both; what is said apart counts.
+        self._url = _without_user(settings.url) if "authorization" in self._headers else settings.url
         self._opened_session: aiohttp.ClientSession | None = None
 
     # ── a turn ─────────────────────────────────────────────────────────────────────────────────────
@@ -92,11 +94,11 @@ class HttpBackend:
                 if not data or (events and type(events[-1]) is Finish):
                     break
                 watch.waits()
-                data = await content.readany()
+                data = await _read(content)
                 watch.reads()
             await _farewell(content)
         except (BackendError, WireError, aiohttp.ClientError, OSError) as error:
-            raise self._noted(self._faults.late(watch.late) if watch.late else self._failure(error)) from error
+            raise self._noted(self._faults.late(watch.late) if watch.late else self._failure(error)) from None
         finally:
             watch.close()
             response.close()
@@ -110,8 +112,8 @@ class HttpBackend:
         try:
             async with asyncio.timeout_at(begun + seconds):
                 return await self._tried(request, extra)
-        except TimeoutError as late:
-            raise self._noted(self._faults.late(timer)) from late
+        except TimeoutError:
+            raise self._noted(self._faults.late(timer)) from None
 
     async def _tried(self, request: Request, extra: dict[str, Any]) -> Begun:
         attempt = 0
@@ -128,7 +130,7 @@ class HttpBackend:
 
     async def send(self, request: Request, extra: dict[str, Any]) -> Begun:
         """Send the request once."""
-        url = joined(self.settings.url, self._called.path(request))
+        url = joined(self._url, self._called.path(request))
         body = self._called.body(request, extra)
         try:
             with ExitStack() as unless_it_works:
@@ -140,7 +142,7 @@ class HttpBackend:
                 unless_it_works.pop_all()
                 return response, data
         except (aiohttp.ClientError, OSError) as error:
-            raise self._faults.broken(error) from error
+            raise self._faults.broken(error) from None
 
     async def _refusal(self, response: aiohttp.ClientResponse) -> BackendError:
         if response.status < 400:
@@ -184,15 +186,15 @@ class HttpBackend:
             raise self._faults.said(self._called.refusal(answer.status, answer.body[:ERROR_BYTES]), answer.status)
         try:
             return msgspec.json.decode(answer.body)
-        except (msgspec.DecodeError, RecursionError) as error:
-            raise self._faults.garbled(WireError(f"{path} gave no JSON")) from error
+        except (msgspec.DecodeError, RecursionError):
+            raise self._faults.garbled(WireError(f"{path} gave no JSON")) from None
 
     async def forward(self, path: str, body: bytes) -> Forwarded:
         """Pass on a request that is not about a turn."""
         return await self._exchange(path, body, self.settings.first_token_seconds)
 
     async def _exchange(self, path: str, body: bytes, seconds: float) -> Forwarded:
-        url = joined(self.settings.url, path)
+        url = joined(self._url, path)
         content = bytearray()
         try:
             async with (
@@ -208,8 +210,8 @@ class HttpBackend:
         except (aiohttp.ClientError, OSError) as error:
             if isinstance(error, TimeoutError) and not isinstance(error, aiohttp.ClientError):
                 late = f"{self._faults.who} did not answer {path} within {seconds:g} seconds"
-                raise BackendError(late, kind="timeout", retryable=True) from error
-            raise self._faults.broken(error) from error
+                raise BackendError(late, kind="timeout", retryable=True) from None
+            raise self._faults.broken(error) from None
         headers = {"content-type": response.headers.get("content-type", "application/json")}
         return Forwarded(response.status, headers, bytes(content))
 
@@ -237,12 +239,26 @@ class HttpBackend:
         return self._opened_session
 
 
+async def _read(content: aiohttp.StreamReader) -> bytes:
+    """The next bytes. aiohttp has a plain error for a connection that was closed under a reader who was not waiting."""
+    try:
+        return await content.readany()
+    except RuntimeError as closed:
+        raise aiohttp.ClientConnectionError("closed between two reads") from closed
+
+
 async def _farewell(content: aiohttp.StreamReader) -> None:
     """Read to the end of an answer whose last event came, so that its connection can be used again."""
     with suppress(TimeoutError, aiohttp.ClientError):
         async with asyncio.timeout(FAREWELL_SECONDS):
             while not content.at_eof():
                 await content.readany()
+
+
+def _without_user(url: str) -> str:
+    """An address without the user and password in it."""
+    parts = urlsplit(url)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
 
 def joined(url: str, path: str) -> str:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -29,10 +30,12 @@ from callwright.events import (
     UsageSeen,
 )
 from callwright.model import Message, Request, Text, ToolCall, ToolResult, ToolSpec, Usage
+from callwright.schema import Schema
 from callwright.turn import IdSource
 
 __all__ = ["Script", "Step", "Wanted", "When", "Words", "perform"]
 
+_EMPTY: dict[str, Any] = {"integer": 0, "number": 0.0, "boolean": False, "array": [], "object": {}, "null": None}
 _PLACEHOLDER = re.compile(r"\$\{(last_user|result|tool|model)\}")
 
 
@@ -55,7 +58,10 @@ class When(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """The model's name matches this shell pattern."""
 
     def __post_init__(self) -> None:
-        re.compile(self.pattern)
+        try:
+            re.compile(self.pattern)
+        except re.error as wrong:
+            raise ValueError(f"{self.pattern!r} is no regular expression: {wrong}") from wrong
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -229,17 +235,17 @@ class _Scene:
 
     def _made_up(self, tool: ToolSpec) -> dict[str, Any]:
         """Arguments for what a tool requires: by the parameter's name, else by its type."""
-        properties = tool.parameters.get("properties") or {}
-        return {name: self._value(name, properties.get(name) or {}) for name in tool.parameters.get("required") or ()}
+        schema = Schema(tool.parameters)
+        return {name: self._value(name, one) for name, one in schema.properties.items() if name in schema.required}
 
-    def _value(self, name: str, schema: dict[str, Any]) -> Any:
-        if "enum" in schema:
-            return schema["enum"][0]
+    def _value(self, name: str, schema: Schema) -> Any:
+        if schema.choices:
+            return schema.choices[0]
         given = (value for pattern, value in self._values.items() if fnmatchcase(name.lower(), pattern))
-        by_type: dict[Any, Callable[[], Any]] = {"integer": int, "number": float, "boolean": bool, "array": list}
-        empty = (by_type | {"object": dict}).get(schema.get("type"), lambda: self._last["last_user"])()
+        empty = (value for kind, value in _EMPTY.items() if kind in schema.types and "string" not in schema.types)
         # A value of another type than the parameter's would only be refused.
-        return next((self.filled(value) for value in given if isinstance(value, type(empty))), empty)
+        fitting = (self.filled(value) for value in given if schema.allows(json.dumps(value)))
+        return next(chain(fitting, empty), self._last["last_user"])
 
 
 def _since_last_answer(messages: Sequence[Message]) -> Sequence[Message]:

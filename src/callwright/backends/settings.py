@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from typing import Annotated, Literal
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
 
@@ -62,9 +62,18 @@ class BackendSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What must not be shown to anybody: the key, what the headers say, a password in the URL."""
+        """What must not be shown to anybody: the key, what the headers say, a password or a query in the URL.
+
+        Short ones are left out: `key = "none"` is no secret, and words of a message would be taken for it.
+        """
         parts = urlsplit(self.url)
-        return tuple(filter(None, (self.key, *self.headers.values(), parts.password, parts.query)))
+        values = (
+            self.key,
+            *self.headers.values(),
+            parts.password or "",
+            *(value for _, value in parse_qsl(parts.query)),
+        )
+        return tuple(value for value in values if len(value) >= 8)
 
     def __repr__(self) -> str:
         return f"BackendSettings(name={self.name!r}, kind={self.kind!r}, url={self.address!r})"

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
-from callwright.backends.base import Backend
-from callwright.engine.settings import ModelSettings
+from callwright.engine import Engine
 from callwright.errors import MisuseError
 from callwright.gateway.keys import Keyring
 from callwright.gateway.ledger import Ledger
@@ -25,59 +24,9 @@ from callwright.gateway.metrics import Metrics
 from callwright.gateway.record import TurnRecord
 from callwright.gateway.settings import KeySettings, ServerSettings
 
-__all__ = ["Engine", "ModelListing", "Route", "Service", "State"]
+__all__ = ["Service", "State"]
 
 log = logging.getLogger("callwright.turns")
-
-
-class ModelListing(Protocol):
-    """What clients are told about a model."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def aliases(self) -> Sequence[str]: ...
-    @property
-    def context(self) -> int: ...
-    @property
-    def vision(self) -> bool: ...
-    @property
-    def reasoning(self) -> bool: ...
-
-
-class Route(Protocol):
-    """Where requests for a model go."""
-
-    @property
-    def settings(self) -> ModelSettings: ...
-    @property
-    def backends(self) -> Sequence[str]:
-        """Names, in the order in which they are tried."""
-        ...
-
-    @property
-    def upstream(self) -> str:
-        """What the backends call the model."""
-        ...
-
-
-class Engine(Protocol):
-    """What the gateway asks of the engine, besides turns."""
-
-    @property
-    def models(self) -> Sequence[ModelListing]: ...
-    @property
-    def backends(self) -> Mapping[str, Backend]: ...
-
-    async def find(self, name: str) -> Route:
-        """`RequestError` with status 404 for a model that is not there."""
-        ...
-
-    async def ready(self) -> Mapping[str, str]:
-        """By the backend's name, what is wrong with it; empty for nothing."""
-        ...
-
-    async def close(self) -> None: ...
 
 
 @dataclass(frozen=True)

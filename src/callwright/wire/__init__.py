@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from callwright.wire.base import Called, Served
 from callwright.wire.openai_chat import CalledChat, ServedChat
+from callwright.wire.openai_responses import CalledResponses, ServedResponses
 
 __all__ = ["CALLED", "SERVED"]
 
 SERVED: dict[str, Served] = {
     "openai_chat": ServedChat(),
+    "openai_responses": ServedResponses(),
 }
 CALLED: dict[str, Called] = {
     "openai_chat": CalledChat(),
+    "openai_responses": CalledResponses(),
 }
