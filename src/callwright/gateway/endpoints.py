@@ -14,13 +14,14 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
 import callwright
+from callwright.engine import Engine, ModelListing
 from callwright.errors import RequestError
 from callwright.gateway import listing
 from callwright.gateway.exchange import exchange
 from callwright.gateway.keys import may_use
 from callwright.gateway.ledger import COLUMNS
 from callwright.gateway.openapi import description
-from callwright.gateway.service import Engine, ModelListing, Service
+from callwright.gateway.service import Service
 from callwright.gateway.tokens import estimate
 from callwright.wire.base import Served
 

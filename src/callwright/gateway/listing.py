@@ -12,9 +12,9 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
+from callwright.engine import ModelListing
 from callwright.errors import RequestError
 from callwright.gateway.profiles import split
-from callwright.gateway.service import ModelListing
 
 __all__ = ["find", "list_of", "model", "names", "ps", "show", "tags"]
 

@@ -102,6 +102,9 @@ class _Turn:
         self._head = Head(secrets.token_hex(12), int(time.time()), "")
         self._reports: list[TurnReport] = []
         self._out: Outflow | None = None
+        self._remembers = wire.name == "openai_responses"
+        self._said: list[Event] = []
+        """All events so far, where the answer is to be remembered."""
         self._why = ""
         self._profile: Profile = profiles.PROFILES["openai"]
         self.problem: Problem | None = None
@@ -175,21 +178,21 @@ class _Turn:
         if not out.opened:
             await out.open(self._stream_headers())
         self._first_byte = time.perf_counter() - self._began
-        keeps = self._kept = [] if self._wire.name == "openai_responses" else None
-        await out.write(events, choice)
-        if keeps is not None:
-            keeps += events
+        await self._send(out, choice, events)
         sample = 0
         async for choice, events in batches:
             sample += 1
             began = time.perf_counter() if sample % _SAMPLED == 0 else 0.0
-            await out.write(events, choice)
-            if keeps is not None:
-                keeps += events
+            await self._send(out, choice, events)
             if began:
                 self._service.metrics.chunk.observe(time.perf_counter() - began)
-        if keeps is not None:
-            self._remember(collect(keeps))
+        if self._said:
+            self._remember(collect(self._said))
+
+    async def _send(self, out: Outflow, choice: int, events: list[Event]) -> None:
+        await out.write(events, choice)
+        if self._remembers:
+            self._said += events
 
     def _stream_headers(self) -> list[tuple[bytes, bytes]]:
         # The last one tells nginx not to hold a stream back.
@@ -266,12 +269,12 @@ class _Turn:
     # ── conversations that the client only names ─────────────────────────────────────────────────
 
     def _recalled(self, ask: Ask) -> Ask:
-        if self._wire.name != "openai_responses":
+        if not self._remembers:
             return ask
         return resumed(ask, self._memory.recall(self._caller, recalls(ask)))
 
     def _remember(self, turn: Collected) -> None:
-        if self._wire.name == "openai_responses":
+        if self._remembers:
             self._memory.keep(self._caller, f"resp_{self._head.id}", remembered(self._ask, turn))
 
     @property
