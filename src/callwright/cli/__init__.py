@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 
 from callwright import __version__
-from callwright.cli import demo, dialects, parse
+from callwright.cli import demo, dialects, parse, smoke
 from callwright.errors import CallwrightError
 
 __all__ = ["main"]
@@ -62,6 +62,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"callwright {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    for command in (parse, dialects, demo):
+    for command in (smoke, parse, dialects, demo):
         command.add(commands)
     return parser
