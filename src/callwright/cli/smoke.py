@@ -98,15 +98,16 @@ async def _tell(gateway: Peer, model: str) -> list[Outcome]:
 
 def _table(seen: Sequence[Outcome]) -> Table:
     """Trials down, wires across; a cell fills when its trial is over."""
-    from callwright.cli.trials import NAMES
+    from callwright.cli.trials import WIRES
 
     cells = {(outcome.trial, outcome.wire): _cell(outcome) for outcome in seen}
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="dim")
     table.add_column("", no_wrap=True)
     for shape in SHAPES:
         table.add_column(shape.name, no_wrap=True, min_width=9)
-    for name in NAMES:
-        table.add_row(name, *(cells.get((name, shape.name), Text("·", style="dim")) for shape in SHAPES))
+    for name, wires in WIRES.items():
+        pending = {shape.name: Text("·" if shape.name in wires else "", style="dim") for shape in SHAPES}
+        table.add_row(name, *(cells.get((name, wire), cell) for wire, cell in pending.items()))
     return table
 
 

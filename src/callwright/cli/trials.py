@@ -16,7 +16,7 @@ from callwright.cli.shapes.base import decoded, field, need, same
 from callwright.errors import CallwrightError, WireError
 from callwright.model import ToolCall, ToolSpec
 
-__all__ = ["NAMES", "Outcome", "outcomes"]
+__all__ = ["WIRES", "Outcome", "outcomes"]
 
 _WEATHER = ToolSpec(
     "get_weather",
@@ -170,4 +170,5 @@ _TRIALS: dict[str, dict[str, _Attempt]] = {
     "tool call as XML text, streamed": {"chat": partial(_textual, stream=True)},
     "unknown model is refused": _on_all(_unknown),
 }
-NAMES = tuple(_TRIALS)
+WIRES = {name: tuple(attempts) for name, attempts in _TRIALS.items()}
+"""Every trial, and the wires that it is for."""
