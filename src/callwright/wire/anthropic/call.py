@@ -16,8 +16,8 @@ from callwright.errors import BackendError, RequestError
 from callwright.model import Image, Message, Part, Reasoning, Request, Text, ToolCall, ToolResult
 from callwright.wire.anthropic.read import AnthropicReader
 from callwright.wire.base import Reader
-from callwright.wire.objects import as_object
 from callwright.wire.openai_errors import refusal
+from callwright.wire.shapes import as_object
 
 __all__ = ["CalledAnthropic"]
 

@@ -11,12 +11,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
 from callwright.errors import RequestError
 from callwright.model import Image, Message, Part, Reasoning, Request, Text, ToolCall, ToolResult, ToolSpec
 from callwright.wire.base import Ask
-from callwright.wire.fields import Fields, kind, parse
+from callwright.wire.fields import Fields, parse
+from callwright.wire.shapes import arguments_of, texts_of
 
 __all__ = ["OUR_SIGNATURE", "decode"]
 
@@ -30,7 +29,13 @@ _CHOICES = {"": "auto", "auto": "auto", "any": "required", "none": "none"}
 
 def decode(body: bytes) -> Ask:
     """Read a request; `RequestError` names the field that is wrong."""
-    fields = parse(body)
+    try:
+        return _ask(parse(body))
+    except (RecursionError, UnicodeDecodeError) as problem:
+        raise RequestError(f"the body cannot be read: {problem}") from problem
+
+
+def _ask(fields: Fields) -> Ask:
     history = _History()
     history.instruct(fields, "system")
     for message in fields.objects("messages"):
@@ -39,7 +44,7 @@ def decode(body: bytes) -> Ask:
     tools, hosted = _tools(fields, history.loaded)
     if hosted:
         extra["tools"] = hosted
-    choice = fields.object("tool_choice")
+    choice = fields.nested("tool_choice")
     request = Request(
         model=fields.need("model"),
         messages=tuple(history.messages),
@@ -53,22 +58,16 @@ def decode(body: bytes) -> Ask:
 
 def _options(fields: Fields) -> dict[str, Any]:
     options: dict[str, Any] = {name: fields.get(name, int, float) for name in _NUMBERS}
-    options["stop"] = [_string(*entry) for entry in fields.entries("stop_sequences")]
-    if config := fields.object("output_config"):
+    options["stop"] = texts_of(fields, "stop_sequences")
+    if config := fields.nested("output_config"):
         options["reasoning_effort"] = config.text("effort")
-        wanted = config.object("format")
-        if wanted and (schema := wanted.object("schema")):
+        wanted = config.nested("format")
+        if wanted and (schema := wanted.nested("schema")):
             options["response_format"] = {
                 "type": "json_schema",
                 "json_schema": {"name": "answer", "schema": schema.values},
             }
     return {name: value for name, value in options.items() if value not in (None, "", [])}
-
-
-def _string(value: object, path: str) -> str:
-    if not isinstance(value, str):
-        raise RequestError(f"{path} must be a string, not {kind(value)}", param=path)
-    return value
 
 
 def _tool_choice(choice: Fields) -> str:
@@ -93,14 +92,14 @@ def _tools(fields: Fields, loaded: set[str]) -> tuple[list[ToolSpec], list[dict[
     own: list[Fields] = []
     hosted: list[Fields] = []
     for tool in fields.objects("tools"):
-        (own if tool.text("type") in ("", "custom") or tool.object("input_schema") else hosted).append(tool)
+        (own if tool.text("type") in ("", "custom") or tool.nested("input_schema") else hosted).append(tool)
     searched = any(tool.text("type").startswith("tool_search_tool") for tool in hosted)
     shown = [tool for tool in own if searched or tool.text("name") in loaded or not tool.get("defer_loading", bool)]
     return [_tool(tool) for tool in shown], [dict(tool.values) for tool in hosted]
 
 
 def _tool(tool: Fields) -> ToolSpec:
-    schema = tool.object("input_schema")
+    schema = tool.nested("input_schema")
     return ToolSpec(tool.need("name"), tool.text("description"), dict(schema.values) if schema else {})
 
 
@@ -177,23 +176,12 @@ class _History:
                 case "redacted_thinking":
                     parts.append(Reasoning("", {"redacted": block.text("data")}))
                 case "tool_use":
-                    call = ToolCall(block.need("id"), block.need("name"), _input(block))
+                    call = ToolCall(block.need("id"), block.need("name"), arguments_of(block, "input"))
                     self._calls[call.id] = call.name
                     parts.append(call)
                 case _:
                     pass
         return parts
-
-
-def _input(block: Fields) -> str:
-    """A call's arguments; a string is what a client could not parse, and stays as it is."""
-    value = block.get("input", dict, str)
-    if isinstance(value, str):
-        return value
-    try:
-        return msgspec.json.encode(value or {}).decode()
-    except RecursionError:
-        raise block.wrong("input", "less deeply nested") from None
 
 
 def _blocks(owner: Fields, key: str) -> list[Fields]:
@@ -221,7 +209,7 @@ def _part(block: Fields) -> Part:
 
 
 def _source(block: Fields) -> Fields:
-    if (source := block.object("source")) is None:
+    if (source := block.nested("source")) is None:
         raise block.wrong("source", "an object")
     return source
 

@@ -24,8 +24,8 @@ from callwright.events import (
 )
 from callwright.model import Usage
 from callwright.wire.framing import LIMIT, SseReader
-from callwright.wire.objects import is_object
 from callwright.wire.openai_errors import refusal
+from callwright.wire.shapes import is_object
 
 __all__ = ["AnthropicReader"]
 

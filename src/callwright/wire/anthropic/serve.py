@@ -36,9 +36,9 @@ from callwright.wire.base import Ask, Encoder, Head, Problem, Style
 from callwright.wire.cuts import Cuts
 from callwright.wire.framing import comment as remark
 from callwright.wire.framing import quoted
-from callwright.wire.objects import on_one_line
 from callwright.wire.pieces import Pieces
 from callwright.wire.problems import told
+from callwright.wire.shapes import on_one_line
 
 __all__ = ["AnthropicEncoder", "ServedAnthropic"]
 

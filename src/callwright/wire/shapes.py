@@ -1,4 +1,4 @@
-"""A call's arguments for the wires that want an object where we have JSON text."""
+"""Shapes that Anthropic's and Ollama's APIs share: arguments are objects, where we keep JSON text."""
 
 from __future__ import annotations
 
@@ -6,13 +6,31 @@ import json
 
 import msgspec
 
+from callwright.errors import RequestError
 from callwright.text.repair import parse_json, repair_json
+from callwright.wire.fields import Fields, kind
 
-__all__ = ["as_object", "is_object", "on_one_line"]
+__all__ = ["arguments_of", "as_object", "is_object", "on_one_line", "texts_of"]
 
 # Line breaks between JSON's tokens are space; the other three stand in strings only, and are line ends to whoever
 # cuts decoded text with `str.splitlines`, as httpx's `iter_lines` (and so ollama-py) does.
 _ONE_LINE = str.maketrans({"\n": " ", "\r": " ", "\x85": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029"})
+
+
+def arguments_of(owner: Fields, key: str) -> str:
+    """A call's arguments from a client; a string is what it could not parse, and stays as it is."""
+    value = owner.get(key, dict, str)
+    return value if isinstance(value, str) else msgspec.json.encode(value or {}).decode()
+
+
+def texts_of(owner: Fields, key: str) -> list[str]:
+    """A list of strings."""
+    found = []
+    for value, path in owner.entries(key):
+        if not isinstance(value, str):
+            raise RequestError(f"{path} must be a string, not {kind(value)}", param=path)
+        found.append(value)
+    return found
 
 
 def is_object(text: str) -> bool:
