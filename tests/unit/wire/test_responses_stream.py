@@ -52,8 +52,9 @@ def test_the_whole_answer_says_what_the_stream_says(events, style) -> None:
     again = collect(reader.feed(whole) + reader.close())
     streamed = collect(read(written(events, style=style), []))
     for each in (again, streamed):
-        assert (each.text, each.tool_calls, each.finish_reason) == (turn.text, turn.tool_calls, turn.finish_reason)
-        assert each.usage == (turn.usage or Usage())
+        assert (each.text, each.finish_reason, each.usage) == (turn.text, turn.finish_reason, turn.usage or Usage())
+    assert streamed.tool_calls == turn.tool_calls
+    assert again.tool_calls == tuple(call for call in turn.tool_calls if call.complete)
     assert again.reasoning == streamed.reasoning == turn.reasoning
 
 
@@ -114,9 +115,9 @@ def test_free_text_that_was_cut_is_a_prefix_of_it(text, size) -> None:
     arguments = json.dumps({"input": text})[:size]
     events = [CallStart(0, "call_1", "apply_patch"), CallEnd(0, complete=False), Finish("length")]
     events[1:1] = [CallDelta(0, char) for char in arguments]
-    (item,) = check_stream(written(events, CUSTOM))[-1]["response"]["output"]
-    assert item["status"] == "incomplete"
-    assert text.startswith(item["input"].rstrip("\ufffd")) or arguments == item["input"]
+    stream = check_stream(written(events, CUSTOM))
+    assert stream[-1]["response"]["output"] == []
+    assert text.startswith("".join(event.get("delta", "") for event in stream))
 
 
 @given(st.recursive(st.text() | st.integers() | st.none(), lambda inner: st.dictionaries(st.text(), inner)), places)
@@ -223,12 +224,24 @@ def test_an_empty_turn_has_no_items_and_usage_all_the_same() -> None:
     assert (response["output"], response["usage"]["total_tokens"]) == ([], 0)
 
 
-def test_a_call_that_was_cut_is_never_said_to_be_done() -> None:
-    events = [CallStart(0, "call_1", "ping"), CallDelta(0, '{"a": "b'), CallEnd(0, complete=False), Finish("length")]
-    told = check_stream(written(events))
-    assert told[-1]["type"] == "response.incomplete"
-    assert told[-1]["response"]["output"][0]["status"] == "incomplete"
-    assert "response.function_call_arguments.done" not in [event["type"] for event in told]
+@pytest.mark.parametrize("name", ["ping", "apply_patch"])
+@pytest.mark.parametrize("ending", ["length", "stop", "nothing", "failure"])
+def test_a_call_that_was_cut_is_never_done(name: str, ending: str) -> None:
+    # Codex 0.166 ran a cut `exec` whose status was "incomplete": it takes every item that is done for a whole one.
+    encoder = ServedResponses().encoder(CUSTOM, HEAD, Style())
+    data = encoder.begin() + encoder.encode([CallStart(0, "call_1", name), CallDelta(0, '{"input": "rm')])
+    if ending in ("length", "stop"):
+        data += encoder.encode([CallEnd(0, complete=False), Finish(ending)])
+    data += encoder.fail(BROKEN) if ending == "failure" else encoder.end()
+    events = check_stream(data)
+    assert events[-1]["type"] == ("response.incomplete" if ending in ("length", "stop") else "response.failed")
+    assert events[-1]["response"]["output"] == []
+    assert not [event for event in events if event["type"].endswith(".done")]
+
+
+def test_text_after_a_cut_call_has_a_place_of_its_own() -> None:
+    events = [CallStart(0, "c", "ping"), CallEnd(0, complete=False), TextDelta("so"), Finish("length")]
+    assert [item["id"] for item in check_stream(written(events))[-1]["response"]["output"]] == ["msg_abc_0"]
 
 
 @pytest.mark.parametrize(

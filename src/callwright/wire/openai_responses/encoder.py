@@ -1,7 +1,9 @@
 """Events as a Responses stream, and as the response at its end: one writer for both.
 
-Every item that is added is done before the one terminal event, which comes last whatever happened before. All events
-have an `event:` line and a `sequence_number` that counts from 0. A delta is written from a prepared prefix.
+Every item that is added is done before the one terminal event, which comes last whatever happened before. The exception
+is a call that was cut: Codex (0.166, measured) runs what it is told is done, whatever status that has, so half a call
+is never done, and not in the response either. All events have an `event:` line and a `sequence_number` that counts
+from 0. A delta is written from a prepared prefix.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from callwright.events import (
 from callwright.wire.base import Ask, Head, Origin, Problem, Style
 from callwright.wire.framing import DATA, END, comment, quoted
 from callwright.wire.openai_errors import error_body
-from callwright.wire.openai_responses.output import Answer, Call, CustomCall, Item, Status, Thinking, Words
+from callwright.wire.openai_responses.output import Answer, Call, CustomCall, Item, Status, Thinking, Told, Words
 from callwright.wire.pieces import Pieces
 
 __all__ = ["ResponsesEncoder"]
@@ -37,6 +39,7 @@ _ENDS: dict[FinishReason, dict[str, str]] = {
     "content_filter": {"status": "incomplete", "incomplete": "content_filter"},
     "error": {"status": "failed", "code": "server_error", "message": "the model's turn ended in an error"},
 }
+_WHOLE = ("stop", "tool_calls")
 _BROKEN_OFF = {"status": "failed", "code": "server_error", "message": "the answer broke off before its end"}
 
 _encode = msgspec.json.Encoder().encode
@@ -54,6 +57,8 @@ class ResponsesEncoder:
         self._out: list[bytes] = []
         self._open: Item | None = None
         self._delta_prefix = b""
+        self._added = 0
+        self._was_cut = False
         self._counts = {"msg": 0, "rs": 0, "call": 0}
         self._pieces = {Words.prefix: Pieces(), Thinking.prefix: Pieces()}
         self._held: list[str] = []
@@ -86,8 +91,8 @@ class ResponsesEncoder:
     def flush(self) -> bytes:
         """The text that was held back."""
         pieces = self._open_pieces()
-        if pieces is not None and (text := pieces.flush()):
-            self._tell_delta(text)
+        if self._open and pieces and (text := pieces.flush()):
+            self._tell_delta(self._open, text)
         return self._take()
 
     def heartbeat(self) -> bytes:
@@ -123,28 +128,30 @@ class ResponsesEncoder:
                 self._close("completed")
                 origin = self._origins.get(event.name, Origin(event.name))
                 kind = CustomCall if origin.kind == "custom" else Call
-                self._start(kind(self._new_id(kind.prefix, "call"), event.id, origin))
+                self._start(kind(self._new_id(kind.prefix, "call"), self._added, event.id, origin))
             case CallDelta() if isinstance(self._open, Call):
-                self._tell_arguments(self._open.read(event.text))
+                self._tell_arguments(self._open, self._open.read(event.text))
             case CallEnd() if isinstance(self._open, Call):
-                self._tell_arguments(self._open.rest(complete=event.complete))
+                if event.complete:
+                    self._tell_arguments(self._open, self._open.rest())
                 self._close("completed" if event.complete else "incomplete")
             case UsageSeen():
                 self.answer.usage = event.usage
             case Finish():
-                self._finish = _ENDS[event.reason]
+                self._finish = _ENDS["length" if self._was_cut and event.reason in _WHOLE else event.reason]
                 self._close("completed" if self._finish["status"] == "completed" else "incomplete")
             case _:  # malformed text is for the journal
                 pass
 
     def _speak(self, kind: type[Words] | type[Thinking], text: str) -> None:
-        if type(self._open) is not kind:
+        item = self._open
+        if type(item) is not kind:
             self._close("completed")
-            self._start(kind(self._new_id(kind.prefix, kind.prefix)))
+            item = self._start(kind(self._new_id(kind.prefix, kind.prefix), self._added))
         if piece := self._pieces[kind.prefix].feed(text):
-            self._tell_delta(piece)
+            self._tell_delta(item, piece)
 
-    def _tell_arguments(self, text: str) -> None:
+    def _tell_arguments(self, call: Call, text: str) -> None:
         """Send text of a call, cut as the client wants it."""
         size = self._style.arguments
         self._held.append(text)
@@ -154,19 +161,19 @@ class ResponsesEncoder:
         step = max(size, 1) if isinstance(size, int) else max(len(held), 1)
         end = len(held) - len(held) % step
         for start in range(0, end, step):
-            self._tell_delta(held[start : start + step])
+            self._tell_delta(call, held[start : start + step])
         self._held = [held[end:]]
 
     # ── items ────────────────────────────────────────────────────────────────────────────────────
 
-    def _start(self, item: Item) -> None:
-        place = {"item_id": item.id, "output_index": len(self.answer.items)}
-        self.answer.items.append(item)
+    def _start(self, item: Item) -> Item:
         self._open = item
-        self._tell("response.output_item.added", {"output_index": place["output_index"], "item": item.body()})
-        self._tell_all(item.opening())
-        fields = _encode({"type": item.delta, **place, **item.place})[:-1]
-        self._delta_prefix = _frame(item.delta) + fields + b',"sequence_number":'
+        self._added += 1
+        self._tell("response.output_item.added", {"output_index": item.index, "item": item.body()})
+        self._tell_all(item, item.opening())
+        fields = _encode({"type": item.delta, "item_id": item.id, "output_index": item.index, **item.place})
+        self._delta_prefix = _frame(item.delta) + fields[:-1] + b',"sequence_number":'
+        return item
 
     def _close(self, status: Status) -> None:
         """End the open item, if there is one."""
@@ -176,12 +183,16 @@ class ResponsesEncoder:
         pieces = self._open_pieces()
         for text in pieces.drain() if pieces is not None else ("".join(self._held),):
             if text:
-                self._tell_delta(text)
+                self._tell_delta(item, text)
         self._held = []
-        item.close(status)
-        self._tell_all(item.closing())
         self._open = None
-        self._tell("response.output_item.done", {"output_index": len(self.answer.items) - 1, "item": item.body()})
+        if isinstance(item, Call) and status == "incomplete":
+            self._was_cut = True
+            return
+        item.close(status)
+        self.answer.items.append(item)
+        self._tell_all(item, item.closing())
+        self._tell("response.output_item.done", {"output_index": item.index, "item": item.body()})
 
     def _end(self, ending: dict[str, str]) -> bytes:
         if self._over:
@@ -194,7 +205,7 @@ class ResponsesEncoder:
         return self._take()
 
     def _new_id(self, prefix: str, counted: str) -> str:
-        """An id that leads back to this answer: see `conversation.recalled`."""
+        """An id that leads back to this answer: see `conversation`."""
         number = self._counts[counted]
         self._counts[counted] += 1
         return f"{prefix}_{self._head.id}_{number}"
@@ -209,14 +220,12 @@ class ResponsesEncoder:
         self._sequence += 1
         self._out += (_frame(kind), body, END)
 
-    def _tell_all(self, told: Iterable[tuple[str, dict[str, Any]]]) -> None:
-        """Events about the open item."""
-        place = {"item_id": self.answer.items[-1].id, "output_index": len(self.answer.items) - 1}
+    def _tell_all(self, item: Item, told: Iterable[Told]) -> None:
         for kind, fields in told:
-            self._tell(kind, place | fields)
+            self._tell(kind, {"item_id": item.id, "output_index": item.index, **fields})
 
-    def _tell_delta(self, text: str) -> None:
-        self.answer.items[-1].parts.append(text)
+    def _tell_delta(self, item: Item, text: str) -> None:
+        item.parts.append(text)
         self._out += (self._delta_prefix, b"%d" % self._sequence, b',"delta":', quoted(text), b"}", END)
         self._sequence += 1
 

@@ -35,11 +35,10 @@ class Freeform:
         next(self._grammar)
         return self._take()
 
-    def close(self, *, complete: bool) -> str:
-        """The arguments are over, or were cut: what is left to be said. An escape that was cut says nothing."""
-        if complete:
-            self._source.close()
-            next(self._grammar)
+    def close(self) -> str:
+        """The arguments are over: what is left to be said."""
+        self._source.close()
+        next(self._grammar)
         return self._take(last=True) if self._found else _input("".join(self._arguments))
 
     def _read(self) -> Reading[None]:

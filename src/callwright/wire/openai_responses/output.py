@@ -17,7 +17,7 @@ from callwright.wire.framing import quoted
 from callwright.wire.openai_responses.freeform import Freeform
 from callwright.wire.openai_responses.request import PREFIX
 
-__all__ = ["Answer", "Call", "CustomCall", "Item", "Status", "Thinking", "Words"]
+__all__ = ["Answer", "Call", "CustomCall", "Item", "Status", "Thinking", "Told", "Words"]
 
 Status = Literal["in_progress", "completed", "incomplete"]
 Told = tuple[str, dict[str, Any]]
@@ -37,8 +37,9 @@ class Item:
     place: ClassVar[dict[str, Any]] = {}
     """Where in the item its text stands, as that event and those around it say it."""
 
-    def __init__(self, item_id: str) -> None:
+    def __init__(self, item_id: str, index: int) -> None:
         self.id = item_id
+        self.index = index
         self.status: Status = "in_progress"
         self.parts: list[str] = []
         self.text = _NOTHING
@@ -112,8 +113,8 @@ class Call(Item):
     delta = "response.function_call_arguments.delta"
     kind, field, done = "function_call", "arguments", "response.function_call_arguments.done"
 
-    def __init__(self, item_id: str, call_id: str, origin: Origin) -> None:
-        super().__init__(item_id)
+    def __init__(self, item_id: str, index: int, call_id: str, origin: Origin) -> None:
+        super().__init__(item_id, index)
         self.call_id = call_id
         self.origin = origin
 
@@ -121,14 +122,12 @@ class Call(Item):
         """What a fragment of the arguments is to the client."""
         return fragment
 
-    def rest(self, *, complete: bool) -> str:
+    def rest(self) -> str:
         """What is left to tell when the arguments are over."""
         return ""
 
     def closing(self) -> Iterator[Told]:
-        # Half a call is never said to be done: `status` alone tells of its end.
-        if self.status == "completed":
-            yield self.done, {self.field: self.text}
+        yield self.done, {self.field: self.text}
 
     def body(self) -> dict[str, Any]:
         origin = self.origin
@@ -144,15 +143,15 @@ class CustomCall(Call):
     delta = "response.custom_tool_call_input.delta"
     kind, field, done = "custom_tool_call", "input", "response.custom_tool_call_input.done"
 
-    def __init__(self, item_id: str, call_id: str, origin: Origin) -> None:
-        super().__init__(item_id, call_id, origin)
+    def __init__(self, item_id: str, index: int, call_id: str, origin: Origin) -> None:
+        super().__init__(item_id, index, call_id, origin)
         self._freeform = Freeform()
 
     def read(self, fragment: str) -> str:
         return self._freeform.feed(fragment)
 
-    def rest(self, *, complete: bool) -> str:
-        return self._freeform.close(complete=complete)
+    def rest(self) -> str:
+        return self._freeform.close()
 
 
 class Answer:
@@ -160,6 +159,7 @@ class Answer:
 
     def __init__(self, ask: Ask, head: Head) -> None:
         self.items: list[Item] = []
+        """Those that are done."""
         self.usage = Usage()
         """Zeros where nobody counted: without it opencode (1.18) asks again without end."""
         self._ended: dict[str, Any] = {}
