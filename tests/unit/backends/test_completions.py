@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from contextlib import suppress
 from typing import Any
@@ -13,10 +14,13 @@ from hypothesis import strategies as st
 
 from callwright.backends.completions import DEFAULT_TOKENS, Completions
 from callwright.backends.faults import TOOLS_REFUSED
+from callwright.backends.http import HttpBackend
+from callwright.backends.settings import BackendSettings
 from callwright.errors import BackendError, WireError
 from callwright.events import Event, Finish, TextDelta, UsageSeen, check, merged
 from callwright.model import ToolSpec, Usage
 from tests.tiny_wire import TinyWire, ask
+from tests.upstream import Upstream
 
 WIRE = Completions("chatml", TinyWire())
 USAGE = {"choices": [], "usage": {"prompt_tokens": 5, "completion_tokens": 2}}
@@ -66,6 +70,13 @@ def test_tools_are_refused_in_a_way_that_has_them_taught() -> None:
     with pytest.raises(BackendError, match="does not support tools") as raised:
         WIRE.body(msgspec.structs.replace(ask(), tools=(ToolSpec("x"),)), {})
     assert (raised.value.kind, raised.value.code) == ("refused", TOOLS_REFUSED)
+
+
+def test_a_turn_with_tools_is_refused_before_it_is_sent(upstream: Upstream) -> None:
+    one = HttpBackend(BackendSettings(name="raw", kind="completions", url=upstream.url), WIRE)
+    with pytest.raises(BackendError) as raised:
+        asyncio.run(anext(one.answer(msgspec.structs.replace(ask(), tools=(ToolSpec("x"),)), {})))
+    assert (raised.value.code, one.available, upstream.requests) == (TOOLS_REFUSED, True, [])
 
 
 @pytest.mark.parametrize("cut", [1, 3, 64, 10_000])
