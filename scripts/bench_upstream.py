@@ -3,8 +3,8 @@
     python scripts/bench_upstream.py PORT
 
 Each answer to a streaming request is 200 chunks of about four characters: some words, then a call written as text
-(Hermes), so that a gateway has something to parse. The model `paced` gets one chunk each 20 ms, any other all of them as fast as they go,
-each written by itself. Without `"stream": true` the answer comes in one piece.
+(Hermes), so that a gateway has something to parse. The model `paced` gets one chunk each 20 ms, any other all of them
+as fast as they go, each written by itself. Without `"stream": true` the answer comes in one piece.
 """
 
 from __future__ import annotations
