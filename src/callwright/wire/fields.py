@@ -29,7 +29,7 @@ def parse(body: bytes) -> Fields:
     return Fields(value, "")
 
 
-def _without_lone_surrogates(body: bytes, problem: ValueError) -> Any:
+def _without_lone_surrogates(body: bytes, problem: Exception) -> Any:
     """A body with half of an escaped surrogate pair, as JavaScript writes a text that was cut inside an emoji."""
     try:
         text = json.dumps(json.loads(body), ensure_ascii=False)
