@@ -22,6 +22,7 @@ SECONDS = 120
 MODEL = "any-model"
 CONTENT = 'def greet(name):\n\treturn "<b>" + name + "</b>  & more"  # ☃\n'
 """What must be in the file: markup, quotes, a tab, a line break and a character of three bytes."""
+ADDED = "".join(f"+{line}" for line in CONTENT.splitlines(keepends=True))
 
 
 class Outcome(NamedTuple):
@@ -43,7 +44,7 @@ def perform(run: Run) -> Outcome:
         work.mkdir()
         secret = secrets.token_hex(8)
         (work / "secret.txt").write_text(f"{secret}\n", encoding="utf-8")
-        names = {"home": str(home), "work": str(work), "model": MODEL, "task": TASK, "content": CONTENT}
+        names = {"home": str(home), "work": str(work), "model": MODEL, "task": TASK, "content": CONTENT, "added": ADDED}
         names |= run.agent.wires[run.wire]
         file = Path(scratch, "script.jsonl")
         file.write_text(script(Run(run.name, filled(run.agent, names), run.wire, run.dialect)), encoding="utf-8")

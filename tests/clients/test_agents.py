@@ -10,10 +10,10 @@ import pytest
 
 from callwright.dialects import REGISTRY
 from tests.clients.agents import Agent, agents, filled, runs
-from tests.clients.sandbox import CONTENT
+from tests.clients.sandbox import ADDED, CONTENT
 from tests.clients.script import script
 
-GIVEN = {"base", "model", "task", "home", "work", "content"}
+GIVEN = {"base", "model", "task", "home", "work", "content", "added"}
 SCRIPTED = {"result", "last_user"}
 """Placeholders that the scripted backend fills in."""
 
@@ -49,9 +49,9 @@ def test_every_wire_and_every_dialect_is_run(name: str) -> None:
 
 @pytest.mark.parametrize("name", AGENTS)
 def test_the_model_writes_the_content_as_it_is(name: str) -> None:
-    run = next(runs(name, filled(AGENTS[name], {"content": CONTENT, "work": "/scratch"})))
+    run = next(runs(name, filled(AGENTS[name], {"content": CONTENT, "added": ADDED, "work": "/scratch"})))
     written = msgspec.json.Decoder().decode_lines(script(run))
-    assert any(CONTENT in str(argument) for argument in _arguments(written))
+    assert any(CONTENT in str(argument).replace("\n+", "\n") for argument in _arguments(written))
 
 
 def _arguments(turns: list[dict[str, object]]) -> list[object]:

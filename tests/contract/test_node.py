@@ -1,4 +1,4 @@
-"""JavaScript clients against the gateway: the loops of openai-node, the AI SDK, LangChain and Copilot Chat in VS Code."""
+"""JavaScript clients against the gateway: the loops of openai-node, the AI SDK, LangChain and VS Code Copilot Chat."""
 
 from __future__ import annotations
 
