@@ -2,7 +2,7 @@
 
     with Served(folder, configuration) as gateway:
         ...                       # gateway.url is its address
-        gateway.requests()        # how many turns it served
+        gateway.turns()           # how many turns it served to whom
 
 What it logs goes to `gateway.log`, a file in the folder: it says what happened when a test fails.
 """
@@ -16,6 +16,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from collections import Counter
 from pathlib import Path
 from typing import IO, Any
 
@@ -62,9 +63,9 @@ class Served:
         with urllib.request.urlopen(self.url + path, timeout=10) as response:
             return json.load(response)
 
-    def requests(self) -> int:
-        """How many turns it served, whatever became of them."""
-        return sum(row["requests"] for row in self.get("/v1/usage?by=client")["data"])
+    def turns(self) -> Counter[str]:
+        """How many turns it served to which client, whatever became of them."""
+        return Counter({row["client"]: row["requests"] for row in self.get("/v1/usage?by=client")["data"]})
 
     def _wait(self) -> None:
         assert self._process

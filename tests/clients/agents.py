@@ -37,6 +37,7 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     before: tuple[tuple[str, ...], ...] = ()
     environment: dict[str, str] = {}
     files: dict[str, str] = {}
+    profile: str = ""
     quick: bool = False
     requests: int = 6
 

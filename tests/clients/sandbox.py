@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -52,12 +53,12 @@ def perform(run: Run) -> Outcome:
             started = time.monotonic()
             output, late = _work(filled(run.agent, names | {"base": gateway.url}), paths, home, work)
             seconds = time.monotonic() - started
-            requests = gateway.requests()
+            turns = gateway.turns()
             log = gateway.log.read_text(encoding="utf-8")
-        problems = tuple(_problems(run, work / "hello.txt", secret, output, requests))
-        late_problem = (f"still running after {SECONDS} s",) if late else ()
+        problems = [f"still running after {SECONDS} s"] if late else []
+        problems += _problems(run, work / "hello.txt", secret, output, turns)
         output += f"\n--- the gateway's log ---\n{log}"
-        return Outcome(run, seconds, requests, late_problem + problems, output)
+        return Outcome(run, seconds, turns.total(), tuple(problems), output)
 
 
 def _configuration(file: Path) -> str:
@@ -97,7 +98,7 @@ def _work(agent: Agent, paths: list[Path], home: Path, work: Path) -> tuple[str,
     return output, False
 
 
-def _problems(run: Run, file: Path, secret: str, output: str, requests: int) -> list[str]:
+def _problems(run: Run, file: Path, secret: str, output: str, turns: Counter[str]) -> list[str]:
     found = []
     if not file.is_file():
         found.append("hello.txt was not written")
@@ -106,6 +107,8 @@ def _problems(run: Run, file: Path, secret: str, output: str, requests: int) -> 
         found.append(f"hello.txt holds {text!r}")
     if secret not in output:
         found.append("the answer does not tell the secret")
-    if requests > run.agent.requests:
-        found.append(f"{requests} requests are more than {run.agent.requests}: the client goes in circles")
+    if turns.total() > run.agent.requests:
+        found.append(f"{turns.total()} requests are more than {run.agent.requests}: the client goes in circles")
+    if run.agent.profile and set(turns) != {run.agent.profile}:
+        found.append(f"it was taken for {', '.join(turns) or 'nobody'}")
     return found

@@ -1,5 +1,5 @@
-// VS Code Copilot Chat's own HTTP client and stream reader for custom endpoints, out of @vscode/chat-lib. What of the
-// editor they lean on is absent here: services without a say in the matter are silent stand-ins.
+// VS Code Copilot Chat's own HTTP client and stream reader for custom endpoints, out of @vscode/chat-lib. The services of
+// the editor that they are given here do nothing, except the one that fetches and those that hold the defaults.
 import { createRequire } from "node:module";
 import { ask, base, chatTool, forecast, key, modes, question } from "./weather.mjs";
 
@@ -45,6 +45,28 @@ const fetcher = {
   },
 };
 
+const paths = { chat: "/chat/completions", responses: "/responses", messages: "/v1/messages" };
+const [wire] = modes;
+
+// What the extension makes of an entry of chatLanguageModels.json.
+const metadata = (model) => ({
+  id: model,
+  name: model,
+  vendor: "customendpoint",
+  version: "1",
+  model_picker_enabled: true,
+  is_chat_default: false,
+  is_chat_fallback: false,
+  supported_endpoints: [paths[wire]],
+  capabilities: {
+    type: "chat",
+    family: model,
+    tokenizer: "o200k_base",
+    limits: { max_context_window_tokens: 128000, max_prompt_tokens: 112000, max_output_tokens: 16000 },
+    supports: { parallel_tool_calls: true, streaming: true, tool_calls: true, vision: false, thinking: false },
+  },
+});
+
 function endpoint(model) {
   const configuration = new DefaultsOnlyConfigurationService();
   const experiments = new NullExperimentationService();
@@ -53,33 +75,15 @@ function endpoint(model) {
     createInstance: (Class, ...args) => new Class(...args),
   };
   const otel = new NoopOTelService(resolveOTelConfig({ env: {}, extensionVersion: "0", sessionId: "0" }));
+  // fetcher, telemetry, request log, log, sign-in, interaction, quota, GitHub's API, options, …
   const client = new ChatMLFetcherImpl(
     fetcher, silent, new NullRequestLogger(), silent, signedOut, interaction, silent, silent, {}, configuration,
     experiments, silent, instantiation, silent, otel,
   );
   const tokenizer = { acquireTokenizer: () => ({ countMessagesTokens: async () => 1, tokenLength: async () => 1 }) };
-  const paths = { chat: "/chat/completions", responses: "/responses", messages: "/v1/messages" };
-  const [wire] = modes;
-  const metadata = {
-    id: model,
-    name: model,
-    vendor: "customendpoint",
-    version: "1",
-    model_picker_enabled: true,
-    is_chat_default: false,
-    is_chat_fallback: false,
-    supported_endpoints: [paths[wire]],
-    capabilities: {
-      type: "chat",
-      family: model,
-      tokenizer: "o200k_base",
-      limits: { max_context_window_tokens: 128000, max_prompt_tokens: 112000, max_output_tokens: 16000 },
-      supports: { parallel_tool_calls: true, streaming: true, tool_calls: true, vision: false, thinking: false },
-    },
-  };
-  const url = `${base}/v1${paths[wire].replace("/v1", "")}`;
   return new OpenAIEndpoint(
-    metadata, key, url, silent, client, tokenizer, instantiation, configuration, experiments, silent, silent,
+    metadata(model), key, `${base}/v1${paths[wire].replace("/v1", "")}`, silent, client, tokenizer, instantiation,
+    configuration, experiments, silent, silent,
   );
 }
 
