@@ -80,8 +80,9 @@ mutate: .venv/.stamp ## mutation testing of callwright.text
 	$(BIN)/mutmut run
 	$(BIN)/mutmut results
 
-readme: .venv/.stamp ## write the generated parts of README.md anew
+readme: .venv/.stamp ## write the generated parts of README.md and of the documents on configuration anew
 	$(BIN)/python scripts/readme.py
+	$(BIN)/python scripts/configuration.py
 
 lock: ## resolve the requirements anew (the only target that needs uv)
 	uv pip compile $(LOCK) pyproject.toml -o requirements/base.txt

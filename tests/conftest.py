@@ -1,10 +1,14 @@
-"""Settings for every test: how many examples a law gets, and what hypothesis prints when one fails."""
+"""Settings for every test: how many examples a law gets, what hypothesis prints when one fails, and a model server."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.upstream import Upstream
 
 # `make laws` asks for 200 and more, new ones each time; a quick run makes do with fewer, and always the same.
 LAW_EXAMPLES = int(os.environ.get("CALLWRIGHT_LAW_EXAMPLES", "25"))
@@ -18,3 +22,10 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("callwright")
+
+
+@pytest.fixture
+def upstream() -> Iterator[Upstream]:
+    """A model server that plays scripts; see `tests/upstream.py`."""
+    with Upstream() as server:
+        yield server

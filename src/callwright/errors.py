@@ -1,6 +1,7 @@
 """Whose fault an error is decides its type.
 
     CallwrightError
+    ├─ ConfigError    a person's settings are wrong: every mistake, with its place and its remedy
     ├─ MisuseError    our caller's bug: wrong argument, events in an illegal order
     ├─ RequestError   a client's request cannot be served (field path in the message)
     ├─ BackendError   the model's side failed: `kind` says how, `retryable` whether to try again
@@ -13,11 +14,13 @@ Malformed model output is not an error but an event (`events.Malformed`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 __all__ = [
     "BackendError",
     "CallwrightError",
+    "ConfigError",
     "MisuseError",
     "PolicyError",
     "RequestError",
@@ -30,6 +33,15 @@ BackendFault = Literal["auth", "rate_limit", "overloaded", "unavailable", "timeo
 
 class CallwrightError(Exception):
     """The root: catch this to catch everything that Callwright raises on purpose."""
+
+
+class ConfigError(CallwrightError):
+    """The configuration is wrong. `mistakes` has a sentence for each thing to mend."""
+
+    def __init__(self, mistakes: Sequence[str]) -> None:
+        self.mistakes = tuple(mistakes)
+        several = f"the configuration has {len(self.mistakes)} mistakes"
+        super().__init__(self.mistakes[0] if len(self.mistakes) == 1 else "\n  ".join([several, *self.mistakes]))
 
 
 class MisuseError(CallwrightError):
@@ -49,7 +61,8 @@ class RequestError(CallwrightError):
 class BackendError(CallwrightError):
     """The model's side failed, or sent more than we are willing to hold.
 
-    `salvage` is the model's own output where the backend quoted it in its error, and may hold a call.
+    `salvage` is the model's own output where the backend quoted it in its error, and may hold a call. `retryable`:
+    the same request may succeed later or elsewhere. `code` names a refusal that the caller can do something about.
     """
 
     def __init__(
@@ -61,6 +74,7 @@ class BackendError(CallwrightError):
         status: int = 0,
         retry_after: float | None = None,
         salvage: str = "",
+        code: str = "",
     ) -> None:
         super().__init__(message)
         self.kind = kind
@@ -68,6 +82,7 @@ class BackendError(CallwrightError):
         self.status = status
         self.retry_after = retry_after
         self.salvage = salvage
+        self.code = code
 
 
 class WireError(CallwrightError):

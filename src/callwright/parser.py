@@ -58,16 +58,20 @@ class Parser:
 
     def _begin(self, source: Source, turn: Turn, prefill: str = "") -> bool:
         """Begin to read, after a prefill. False: nothing but text was read in it."""
-        self._source, self._turn = source, turn
+        self.turn = turn
         turn.dialect = self.dialect.name
-        self._grammar = self.dialect.grammar(source, turn)
         turn.mute()
-        next(self._grammar, None)
+        self._listen(source)
         if prefill:
             source.feed(prefill)
             next(self._grammar, None)
         said = turn.unmute()
         return not prefill or bool(prefill.removeprefix(said).strip())
+
+    def _listen(self, source: Source) -> None:
+        self._source = source
+        self._grammar = self.dialect.grammar(source, self.turn)
+        next(self._grammar, None)
 
     def feed(self, text: str, special: Iterable[int] | None = None) -> list[Event]:
         """Read a chunk. `special`: where in it special tokens begin, if the backend tells; once given, the
@@ -80,7 +84,15 @@ class Parser:
             self._source.expect_tokens(self.dialect.tokens)
         self._source.feed(text, special or ())
         next(self._grammar, None)
-        return self._turn.drain()
+        return self.turn.drain()
+
+    def settle(self) -> None:
+        """The text breaks off here, because the backend says something else in between: what is undecided is read as
+        if the text ended. Reading goes on with text that stands by itself."""
+        if self._source.text[self._source.position :] or self.turn.is_open:
+            self._source.close()
+            next(self._grammar, None)
+            self._listen(Source(limit=self._source.limit))
 
     def close(self, reason: FinishReason | None = None) -> list[Event]:
         """The model is done; `reason` is what the backend said of it. Returns the last events, `Finish` included."""
@@ -89,5 +101,5 @@ class Parser:
         self._closed = True
         self._source.close()
         next(self._grammar, None)
-        self._turn.finish(reason)
-        return self._turn.drain()
+        self.turn.finish(reason)
+        return self.turn.drain()

@@ -123,6 +123,8 @@ class Turn:
         self._parts: list[str] = []
         self._gap: list[str] | None = []
         self._silent = True
+        self.has_text = False
+        """Whether words were said to the reader, white space aside."""
         self._calls = 0
         self._open: Call | None = None
         self._repairs: list[Repair] = []
@@ -139,6 +141,7 @@ class Turn:
             text = "".join(self._gap) + text
             self._gap = None
             self._silent = False
+            self.has_text = True
         if self._kind == _TEXT:
             self._parts.append(text)
         else:
@@ -213,6 +216,11 @@ class Turn:
         return self._silent or self._muted
 
     @property
+    def is_open(self) -> bool:
+        """Whether a call is being written."""
+        return self._open is not None
+
+    @property
     def call_count(self) -> int:
         """How many calls were opened so far."""
         return self._calls
@@ -242,6 +250,7 @@ class Turn:
         self._muted = False
         self._gap = []
         self._silent = not self._calls
+        self.has_text = False
         return "".join(self._unheard)
 
     # ── for Call ─────────────────────────────────────────────────────────────────────────────────

@@ -22,21 +22,21 @@ def page_port() -> int:
 
 
 @pytest.fixture(scope="session")
-def upstream() -> Iterator[Upstream]:
+def faulty() -> Iterator[Upstream]:
     """The server behind the model `broken`."""
     with Upstream([]) as server:
         yield server
 
 
 @pytest.fixture(scope="session")
-def gateway(tmp_path_factory: pytest.TempPathFactory, upstream: Upstream, page_port: int) -> Iterator[str]:
+def gateway(tmp_path_factory: pytest.TempPathFactory, faulty: Upstream, page_port: int) -> Iterator[str]:
     """The gateway's address."""
     folder: Path = tmp_path_factory.mktemp("gateway")
     file = folder / "script.jsonl"
     file.write_text(script(), encoding="utf-8")
     tables = [
         f'[[backends]]\nname = "script"\nkind = "scripted"\nscript = "{file.as_posix()}"',
-        f'[[backends]]\nname = "faulty"\nkind = "openai"\nurl = "{upstream.url}/v1"\nretries = 0\nbreaker_failures = 0',
+        f'[[backends]]\nname = "faulty"\nkind = "openai"\nurl = "{faulty.url}/v1"\nretries = 0\nbreaker_failures = 0',
         *(f'[[models]]\nname = "{name}"\nbackend = "script"\ncontext = 128000' for name in (*DIALECTS, *OTHERS)),
         '[[models]]\nname = "broken"\nbackend = "faulty"\ncontext = 128000',
     ]

@@ -108,18 +108,18 @@ ERRORS = (openai.OpenAIError, anthropic.AnthropicError, ollama.ResponseError)
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("client", CLIENTS)
 def test_the_client_says_that_the_backend_failed(
-    gateway: str, upstream: Upstream, client: Callable[[str], None], fault: str
+    gateway: str, faulty: Upstream, client: Callable[[str], None], fault: str
 ) -> None:
-    upstream.play(FAULTS[fault])
+    faulty.play(FAULTS[fault])
     with pytest.raises(ERRORS, match="faulty"):
         client(gateway)
 
 
 @pytest.mark.parametrize("client", CLIENTS)
 def test_a_refusal_before_the_first_byte_is_an_error_with_a_status(
-    gateway: str, upstream: Upstream, client: Callable[[str], None]
+    gateway: str, faulty: Upstream, client: Callable[[str], None]
 ) -> None:
-    upstream.play(refused(500, "out of memory"))
+    faulty.play(refused(500, "out of memory"))
     with pytest.raises(ERRORS, match="out of memory") as caught:
         client(gateway)
     assert caught.value.status_code >= 500

@@ -10,7 +10,7 @@ from tests.meta.repository import ROOT, text_of
 
 BLOCK = re.compile(r"(?m)^```python\n(.*?)^```", re.DOTALL)
 LINK = re.compile(r"\]\((?!https?:|#|mailto:)([^)#\s]+)|(?:src|srcset)=\"(?!https?:)([^\"]+)\"")
-DOCUMENTS = ("README.md", "CONTRIBUTING.md", "docs/glossary.md")
+DOCUMENTS = ("README.md", "CONTRIBUTING.md", "docs/configuration.md", "docs/glossary.md")
 
 
 def test_the_python_of_the_readme_runs(capsys: pytest.CaptureFixture[str]) -> None:

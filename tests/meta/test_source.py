@@ -9,7 +9,7 @@ from tests.meta.repository import PACKAGE, Module, at, functions, modules
 VAGUE_NAMES = {"common", "helper", "helpers", "manager", "managers", "misc", "util", "utils"}
 # (path from the package, function): the outermost frames, where a bug becomes a report and not a crash. Two at most.
 BROAD_EXCEPTS: frozenset[tuple[str, str]] = frozenset()
-READS_ENVIRONMENT = ("config.py", "cli/")
+READS_ENVIRONMENT = ("cli/",)
 
 
 def stem(module: Module) -> str:

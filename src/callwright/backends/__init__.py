@@ -1,1 +1,29 @@
-"""Backends: how a model is reached, and what it can do there."""
+"""Backends: how a model is reached, and what it can do there. One line per kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from callwright.backends.base import Backend
+from callwright.backends.completions import Completions
+from callwright.backends.http import HttpBackend
+from callwright.backends.ollama import OllamaBackend
+from callwright.backends.scripted import ScriptedBackend
+from callwright.backends.settings import BackendKind, BackendSettings
+from callwright.wire import CALLED
+
+__all__ = ["open_backend"]
+
+_KINDS: dict[BackendKind, Callable[[BackendSettings], Backend]] = {
+    "openai": lambda settings: HttpBackend(settings, CALLED["openai_chat"]),
+    "responses": lambda settings: HttpBackend(settings, CALLED["openai_responses"]),
+    "anthropic": lambda settings: HttpBackend(settings, CALLED["anthropic"], models_path="/v1/models?limit=1000"),
+    "ollama": lambda settings: OllamaBackend(settings, CALLED["ollama"]),
+    "completions": lambda settings: HttpBackend(settings, Completions(settings.template, CALLED["openai_chat"])),
+    "scripted": ScriptedBackend,
+}
+
+
+def open_backend(settings: BackendSettings) -> Backend:
+    """The backend that these settings describe. Nothing is connected yet; `close` gives back what it takes later."""
+    return _KINDS[settings.kind](settings)

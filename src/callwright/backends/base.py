@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Any, Protocol
 
 import msgspec
@@ -13,7 +13,7 @@ from callwright.model import Request
 
 __all__ = ["Answer", "Backend", "Forwarded", "ModelInfo"]
 
-Answer = AsyncIterator[list[Event]]
+Answer = AsyncGenerator[list[Event], None]
 """Events as the backend sent them, those of one read together, ending in a `Finish`. Closing it ends the generation."""
 
 

@@ -2,41 +2,78 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
+from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
+
+from callwright.prompt.transcript import TemplateName
 
 __all__ = ["BackendKind", "BackendSettings"]
 
 BackendKind = Literal["openai", "responses", "anthropic", "ollama", "completions", "scripted"]
 
+_Count = Annotated[int, msgspec.Meta(ge=0)]
+_Limit = Annotated[int, msgspec.Meta(ge=1)]
+_Seconds = Annotated[float, msgspec.Meta(gt=0)]
+
 
 class BackendSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One `[[backends]]` table."""
+    """One `[[backends]]` table: how a model server is reached."""
 
-    name: str
+    name: Annotated[str, msgspec.Meta(min_length=1)]
+    """What models call it."""
     kind: BackendKind = "openai"
+    """What the server speaks: chat completions, Responses, Messages, Ollama's own API, raw completions, or a script."""
     url: str = ""
-    """The server's address; for `openai`, `responses` and `completions` with its `/v1`."""
+    """Where the server is; for `openai`, `responses` and `completions` with its `/v1`."""
     key: str = ""
     """The key that the server asks for; `env:NAME` takes it from the environment."""
     headers: dict[str, str] = msgspec.field(default_factory=dict)
-    """Sent with every request."""
+    """Sent with every request; values may be `env:NAME` too."""
     script: str = ""
     """For `scripted`: the file that it replays; empty for the built-in demo."""
-    connect_seconds: float = 10.0
-    first_token_seconds: float = 600.0
+    template: TemplateName = "chatml"
+    """For `completions`: how a conversation is written as text."""
+    connect_seconds: _Seconds = 10.0
+    """To reach the server."""
+    first_token_seconds: _Seconds = 600.0
     """From the request to the first event of the answer: long prompts take local servers minutes."""
-    idle_seconds: float = 120.0
+    idle_seconds: _Seconds = 120.0
     """Between two reads of a stream that has begun."""
-    total_seconds: float = 3600.0
-    retries: int = 2
+    total_seconds: _Seconds = 3600.0
+    """From the request to the end of the answer."""
+    retries: _Count = 2
     """How often a request is sent again when it failed before its first byte."""
-    backoff_seconds: float = 0.5
+    backoff_seconds: Annotated[float, msgspec.Meta(ge=0)] = 0.5
     """Before the first retry; doubled each time, with jitter. A server's `Retry-After` comes first."""
-    connections: int = 512
+    connections: _Limit = 512
     """How many at once; more wait."""
-    breaker_failures: int = 5
-    """Failures in a row after which the backend is left alone …"""
-    breaker_seconds: float = 15.0
-    """… for this long."""
+    breaker_failures: _Limit = 5
+    """Failures in a row after which the backend is left alone."""
+    breaker_seconds: _Seconds = 15.0
+    """How long it is left alone then."""
+
+    @property
+    def address(self) -> str:
+        """The URL as it may be shown: without user, password and query."""
+        parts = urlsplit(self.url)
+        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}" if parts.netloc else ""
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What must not be shown to anybody: the key, what the headers say, a password or a query in the URL.
+
+        Short ones are left out: `key = "none"` is no secret, and words of a message would be taken for it.
+        """
+        parts = urlsplit(self.url)
+        values = (
+            self.key,
+            *self.headers.values(),
+            parts.password or "",
+            *(value for _, value in parse_qsl(parts.query)),
+        )
+        return tuple(value for value in values if len(value) >= 8)
+
+    def __repr__(self) -> str:
+        return f"BackendSettings(name={self.name!r}, kind={self.kind!r}, url={self.address!r})"

@@ -10,19 +10,23 @@ import sys
 from collections.abc import Sequence
 
 from callwright import __version__
-from callwright.cli import demo, dialects, parse
+from callwright.cli import chat, config, demo, dialects, models, parse, serve, smoke, usage
 from callwright.errors import CallwrightError
 
 __all__ = ["main"]
 
 _EXAMPLES = """\
 examples:
+  callwright serve                                     serve the models of this machine to any client
+  callwright chat                                      try one in the terminal
+  callwright smoke                                     does the gateway answer as clients need it?
   callwright demo                                      watch a stream being read
   callwright parse --tools tools.json answer.txt       what calls are in this answer? (any dialect)
   callwright parse --dialect hermes answer.txt         the same, of any tool, in one dialect
   some-model | callwright parse --chunk 4 --events     each event as it happens
   callwright parse --jsonl < cases.jsonl               a whole batch, one JSON object per line
   callwright dialects                                  every dialect, with an example
+  callwright config check                              are the settings right? every mistake, with its line
 """
 
 
@@ -62,6 +66,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"callwright {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    for command in (parse, dialects, demo):
+    for command in (serve, chat, models, smoke, usage, config, parse, dialects, demo):
         command.add(commands)
     return parser

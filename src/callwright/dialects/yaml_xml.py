@@ -194,12 +194,17 @@ class _Loader(yaml.BaseLoader):
             super().check_printable(data)
 
 
+_BREAKS = re.compile("[\x85\u2028\u2029]")
+"""YAML 1.1 counts these as line breaks and folds them: only double quotes keep them."""
+
+
 class _Dumper(yaml.SafeDumper):
     """Strings of several lines as block scalars; in quotes those with markup, and those that look like other values."""
 
 
 def _represent(dumper: _Dumper, text: str) -> yaml.ScalarNode:
-    style = "|" if "\n" in text else '"' if "<" in text or python_literal(text) is not None else None
+    quoted = _BREAKS.search(text) or ("\n" not in text and ("<" in text or python_literal(text) is not None))
+    style = '"' if quoted else "|" if "\n" in text else None
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -12,9 +12,11 @@ __all__ = ["ModelSettings", "OutputMode", "ToolRules"]
 
 OutputMode = Literal["openai-json", "obsidian-xml", "kilo-xml"]
 
+_Count = Annotated[int, msgspec.Meta(ge=0)]
+
 
 class ToolRules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The `[tools]` table, and what a model or profile changes of it."""
+    """The `[tools]` table, and what a model or profile changes of it: how calls are treated."""
 
     stop_after_tools: bool = False
     """End the model's generation after calls instead of waiting for its own end."""
@@ -22,7 +24,7 @@ class ToolRules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """After the first call, or after the last of a run of calls: when anything else but white space follows."""
     suppress_tail_after_tools: bool = False
     """Text after a call is not shown."""
-    tool_block_max: int = 0
+    tool_block_max: _Count = 0
     """Calls in one turn; more end it. 0: any number. Holds in every mode."""
     tool_block_dedup: bool = False
     """Drop a call that repeats one of the same turn, name and arguments alike."""
@@ -33,19 +35,21 @@ class ToolRules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     output_mode: OutputMode = "openai-json"
     """Whether calls are also written into the text as XML, for clients that read it there."""
     truncated: Truncated = "partial"
+    """A call that the output was cut in: hand on what came, marked as cut; drop it; or close its JSON."""
     unknown_tool: UnknownTool = "text"
+    """A call of a tool that was not offered: show it as text, or pass it on."""
     malformed: Literal["repair", "ask", "show"] = "repair"
     """A call that cannot be read: mend what can be mended, ask the model again, or show it as text."""
     reasoning_calls: bool = True
     """Recover calls that the model made while thinking, when its turn has no other."""
-    ask_again: int = 2
+    ask_again: _Count = 2
     """How often an empty turn, or one without the call that was required, is asked for again."""
 
 
 class ModelSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One `[[models]]` table."""
+    """One `[[models]]` table: a name that clients ask for, and what stands behind it."""
 
-    name: str
+    name: Annotated[str, msgspec.Meta(min_length=1)]
     """What clients ask for."""
     aliases: tuple[str, ...] = ()
     """Other names for it."""
@@ -54,13 +58,15 @@ class ModelSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     model: str = ""
     """What the backend calls it; empty for the same name."""
     dialect: str = "auto"
+    """How the model writes calls as text: a name from `callwright dialects`; `auto` finds out."""
     profile: str = "auto"
     """The client profile for requests of this name; `auto` looks at the request."""
     tools: Literal["auto", "native", "taught"] = "auto"
     """How the model gets its tools: by the backend's own means, or told in the prompt. `auto` tries in that order."""
-    context: int = 0
+    context: _Count = 0
     """The window in tokens; 0 asks the backend."""
     vision: bool | None = None
+    """Whether the model sees images; left out, the backend is asked."""
     prefill: str = ""
     """What the server's prompt already wrote of each answer, such as `<think>`."""
     options: dict[str, Any] = msgspec.field(default_factory=dict)

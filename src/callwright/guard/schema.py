@@ -23,6 +23,7 @@ class _Native:
         self._turn = turn
         self._name = name
         self._id = call_id
+        self.was_cut = False
         self._grammar: Reading[None] | None = None
 
     def advance(self) -> bool:
@@ -36,7 +37,9 @@ class _Native:
     def _read(self) -> Reading[None]:
         arguments = Arguments(self._turn.call(self._name, self._id))
         first = yield from self.source.skip_space()
-        if not first:
+        if not first and self.was_cut:
+            arguments.call.cut()
+        elif not first:
             arguments.close()
         elif first != "{" or not (yield from read_object(self.source, arguments)):
             broken = self.source.text[self.source.position :]
@@ -62,6 +65,16 @@ class NativeCalls:
         if call is not None:
             call.source.feed(fragment)
             self._advance()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a call is not over yet."""
+        return bool(self._waiting)
+
+    def cut(self) -> None:
+        """The output was cut: a call that is not over yet is incomplete, also one that has no arguments so far."""
+        for call in self._waiting.values():
+            call.was_cut = True
 
     def end(self, index: int | None = None) -> None:
         """A call is over, or all of them are."""

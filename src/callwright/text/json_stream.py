@@ -35,11 +35,12 @@ def escape(text: str) -> str:
     return escape_whole(text)[1:-1]
 
 
-def copy_string(source: Source, emit: Emit, note: Note) -> Reading[bool]:
+def copy_string(source: Source, emit: Emit, note: Note, *, key: bool = False) -> Reading[bool]:
     """Copy the inside of a string whose opening quote is consumed; consume the closing quote.
 
     False: the text ended before the string did. A quote closes the string only where JSON could go
-    on after it; any other quote is one that the model forgot to escape.
+    on after it; any other quote is one that the model forgot to escape. Keys hold no such quotes: the
+    first one ends them, so that a broken object does not swallow the text after it.
     """
     while True:
         text, position = source.text, source.position
@@ -54,7 +55,7 @@ def copy_string(source: Source, emit: Emit, note: Note) -> Reading[bool]:
             yield
         elif text[end] == '"':
             source.position += 1
-            if (yield from _closes(source)):
+            if key or (yield from _closes(source)):
                 return True
             emit('\\"')
             note("escaped_quote", "a quote inside a string was not escaped")
@@ -197,7 +198,7 @@ def take_key(source: Source, note: Note) -> Reading[str | None]:
     held = Held(source)
     if quote == '"':
         source.position += 1
-        yield from copy_string(source, held.add, note)
+        yield from copy_string(source, held.add, note, key=True)
         key = str(json.loads(f'"{held.text()}"'))
     elif quote == "'":
         source.position += 1

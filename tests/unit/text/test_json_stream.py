@@ -165,7 +165,7 @@ def test_take_value_trims_and_refuses_nothing_and_the_unfinished() -> None:
         (": 1", None, ": 1", []),
         ("", None, "", []),
         ("]", None, "]", []),
-        ('"a" 1', None, "", ["escaped_quote"]),
+        ('"a" 1', None, "1", []),
         ('"a', None, "", []),
         ("'a", None, "", []),
         ("'': 1", None, ": 1", []),

@@ -1,0 +1,37 @@
+"""Write what is made from the settings: the tables of docs/configuration.md, the JSON schema, the annotated example.
+`make readme` runs this.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+
+from callwright.config.describe import markdown, schema
+from callwright.config.render import example
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCUMENT = ROOT / "docs" / "configuration.md"
+TABLES = re.compile(r"(?<=<!-- settings:begin -->\n).*?(?=<!-- settings:end -->)", re.DOTALL)
+
+
+def main() -> int:
+    text, found = TABLES.subn(lambda _: f"\n{markdown()}\n\n", DOCUMENT.read_text(encoding="utf-8"))
+    if found != 1:
+        print(f"{DOCUMENT.name}: expected one pair of settings markers, found {found}", file=sys.stderr)
+        return 1
+    for path, content in (
+        (DOCUMENT, text),
+        (ROOT / "docs" / "callwright.schema.json", json.dumps(schema(), ensure_ascii=False, indent=2) + "\n"),
+        (ROOT / "callwright.example.toml", example()),
+    ):
+        is_current = path.is_file() and path.read_text(encoding="utf-8") == content
+        path.write_text(content, encoding="utf-8")
+        print(f"{path.name}: {'up to date' if is_current else 'written'}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

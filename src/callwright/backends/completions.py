@@ -1,0 +1,160 @@
+"""Completions: the wire of servers that only continue a text, as `POST /v1/completions`.
+
+Only a called half: we write the conversation as text ourselves, and what comes back is text, to be read in the model's
+dialect by whoever asked. Also reads llama.cpp's own `/completions`, which it serves without the `/v1`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from callwright.backends.faults import TOOLS_REFUSED
+from callwright.errors import BackendError, WireError
+from callwright.events import Event, Finish, FinishReason, TextDelta, UsageSeen
+from callwright.model import Request, Usage
+from callwright.prompt.transcript import TEMPLATES, TemplateName, transcript
+from callwright.wire.base import Called, Reader
+from callwright.wire.framing import SseReader
+
+__all__ = ["Completions"]
+
+DEFAULT_TOKENS = 4096
+"""What a server may write when nobody says. Left out it would be 16: OpenAI's API, and vLLM follows it."""
+
+_CHAT_ONLY = frozenset({"response_format", "reasoning_effort", "parallel_tool_calls", "tools", "tool_choice"})
+
+
+class Completions:
+    """The calling half. Errors look as on OpenAI's chat wire, so `errors` reads them."""
+
+    name = "completions"
+
+    def __init__(self, template: TemplateName, errors: Called) -> None:
+        self._template = TEMPLATES[template]
+        self._errors = errors
+
+    def path(self, request: Request) -> str:
+        """Where to post, after the backend's address."""
+        return "/completions"
+
+    def headers(self, key: str) -> dict[str, str]:
+        """The key as OpenAI wants it."""
+        return self._errors.headers(key)
+
+    def body(self, request: Request, extra: dict[str, Any]) -> bytes:
+        """The conversation as one text, and the options that such servers know. Tools must have been taught in it."""
+        if request.tools:
+            raise BackendError(
+                "raw completions are text: this backend does not support tools", kind="refused", code=TOOLS_REFUSED
+            )
+        options = {name: value for name, value in (extra | request.options).items() if name not in _CHAT_ONLY}
+        asked = options.get("stop") or ()
+        stops = (*self._template.stops, *((asked,) if isinstance(asked, str) else asked))
+        return msgspec.json.encode(
+            {"max_tokens": DEFAULT_TOKENS}
+            | options
+            | {
+                "model": request.model,
+                "prompt": transcript(request.messages, self._template),
+                "stop": stops,
+                "stream": True,
+                "stream_options": {"include_usage": True},
+            }
+        )
+
+    def reader(self) -> Reader:
+        """A reader of one answer."""
+        return _Reader(self._errors)
+
+    def refusal(self, status: int, body: bytes) -> BackendError:
+        """What an answer with that status means."""
+        return self._errors.refusal(status, body)
+
+
+class _Choice(msgspec.Struct):
+    text: str | None = ""
+    finish_reason: str | None = None
+    index: int = 0
+
+
+class _Tokens(msgspec.Struct):
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+
+class _Chunk(msgspec.Struct):
+    """One event of either server: the first three are everybody's, the others llama.cpp's own."""
+
+    choices: list[_Choice] | None = None
+    usage: _Tokens | None = None
+    error: Any = None
+    content: str = ""
+    stop: bool = False
+    stop_type: str = ""
+    tokens_evaluated: int = 0
+    tokens_predicted: int = 0
+
+
+_decode = msgspec.json.Decoder(_Chunk).decode
+
+
+class _Reader:
+    """One stream. The finish is held until the stream's end: the usage comes after it."""
+
+    def __init__(self, errors: Called) -> None:
+        self._errors = errors
+        self._frames = SseReader()
+        self._reason: FinishReason | None = None
+        self._over = False
+
+    def feed(self, data: bytes) -> list[Event]:
+        """Events of these bytes."""
+        return self._read(self._frames.feed(data))
+
+    def close(self) -> list[Event]:
+        """The server closed the stream."""
+        events = self._read(self._frames.close())
+        if not self._over:
+            if self._reason is None:
+                raise BackendError("the stream ended before the answer did", kind="protocol", retryable=True)
+            events.append(self._finish(self._reason))
+        return events
+
+    def _read(self, frames: list[tuple[bytes, bytes]]) -> list[Event]:
+        events: list[Event] = []
+        for _, data in frames:
+            if self._over:
+                break
+            if data == b"[DONE]":
+                events.append(self._finish(self._reason or "stop"))
+                break
+            try:
+                chunk = _decode(data)
+            except (msgspec.MsgspecError, RecursionError) as error:
+                raise WireError(f"a chunk is not what a completion looks like: {data[:200]!r}") from error
+            if chunk.error is not None:
+                raise self._errors.refusal(500, data)
+            self._take(chunk, events)
+        return events
+
+    def _take(self, chunk: _Chunk, events: list[Event]) -> None:
+        if chunk.choices is None:
+            if chunk.content:
+                events.append(TextDelta(chunk.content))
+            if chunk.stop:
+                self._reason = "length" if chunk.stop_type == "limit" else "stop"
+                events.append(UsageSeen(Usage(chunk.tokens_evaluated, chunk.tokens_predicted)))
+            return
+        for choice in chunk.choices:
+            if choice.text and not choice.index:
+                events.append(TextDelta(choice.text))
+            if choice.finish_reason:
+                self._reason = "length" if choice.finish_reason == "length" else "stop"
+        if chunk.usage is not None:
+            events.append(UsageSeen(Usage(chunk.usage.prompt_tokens, chunk.usage.completion_tokens)))
+
+    def _finish(self, reason: FinishReason) -> Finish:
+        self._over = True
+        return Finish(reason)

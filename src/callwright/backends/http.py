@@ -1,0 +1,271 @@
+"""HTTP: a model behind a server that speaks one of our wires.
+
+One session and one pool for the life of the backend. An answer is read as the server sends it: one read, one list of
+events, nothing in between. Not reading is what slows a server down: at most 128 KiB wait per answer. Closing an answer
+closes its connection, which is how servers learn that nobody listens any more. What fails before the first byte is
+tried again; after it, the error is passed on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random as randomness
+import time
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+import aiohttp
+import msgspec
+
+from callwright.backends.base import Answer, Forwarded, ModelInfo
+from callwright.backends.breaker import Breaker
+from callwright.backends.faults import Faults, Timer
+from callwright.backends.models import listed
+from callwright.backends.retry import Retry, retry_after
+from callwright.backends.settings import BackendSettings
+from callwright.backends.watch import Watch
+from callwright.errors import BackendError, WireError
+from callwright.events import Finish
+from callwright.model import Request
+from callwright.wire.base import Called
+
+__all__ = ["Begun", "HttpBackend", "joined"]
+
+Begun = tuple[aiohttp.ClientResponse, bytes]
+"""An answer whose first bytes came."""
+
+ERROR_BYTES = 64 * 1024
+ERROR_SECONDS = 5.0
+"""How long a refusal's body may take; what came by then will do."""
+WHOLE_BYTES = 64 * 1024 * 1024
+LIST_SECONDS = 15.0
+READ_BYTES = 64 * 1024
+"""aiohttp stops reading from the socket at twice this."""
+FAREWELL_SECONDS = 0.05
+"""How long a server may take to end its answer after its last event; then its connection is not used again."""
+
+
+class HttpBackend:
+    """A server at `settings.url` that is called on a wire. `random` gives numbers from 0 to 1."""
+
+    def __init__(
+        self,
+        settings: BackendSettings,
+        called: Called,
+        *,
+        models_path: str = "/models",
+        clock: Callable[[], float] = time.monotonic,
+        random: Callable[[], float] = randomness.random,
+    ) -> None:
+        self.settings = settings
+        self.wire = called.name
+        self._called = called
+        self._models_path = models_path
+        self._faults = Faults(settings)
+        self._retry = Retry(settings.retries, settings.backoff_seconds, random)
+        self._breaker = Breaker(settings.breaker_failures, settings.breaker_seconds, clock)
+        given = called.headers(settings.key) | settings.headers
+        # Compression would hold a stream's events back on the server's side.
+        self._headers = {"content-type": "application/json", "accept-encoding": "identity", "user-agent": "callwright"}
+        self._headers |= {name.lower(): value for name, value in given.items()}
+        # aiohttp takes a user in the address or a header of that name, not both; what is said apart counts.
+        self._url = _without_user(settings.url) if "authorization" in self._headers else settings.url
+        self._opened_session: aiohttp.ClientSession | None = None
+
+    # ── a turn ─────────────────────────────────────────────────────────────────────────────────────
+
+    async def answer(self, request: Request, extra: dict[str, Any]) -> Answer:
+        """Ask the model."""
+        begun = asyncio.get_running_loop().time()
+        response, data = await self._ask(request, extra, begun)
+        watch = Watch(self.settings, begun, response.close)
+        reader, content = self._called.reader(), response.content
+        try:
+            while True:
+                events = reader.feed(data) if data else reader.close()
+                if events:
+                    if not watch.started:
+                        watch.start()
+                        self._breaker.succeeded()
+                    yield events
+                if not data or (events and type(events[-1]) is Finish):
+                    break
+                watch.waits()
+                data = await _read(content)
+                watch.reads()
+            await _farewell(content)
+        except (BackendError, WireError, aiohttp.ClientError, OSError) as error:
+            raise self._noted(self._faults.late(watch.late) if watch.late else self._failure(error)) from None
+        finally:
+            watch.close()
+            response.close()
+
+    async def _ask(self, request: Request, extra: dict[str, Any], begun: float) -> Begun:
+        """Send the request until an answer begins, within the time that there is for it."""
+        if not self._breaker.admit():
+            raise self._faults.resting(self._breaker.rest)
+        timers: tuple[Timer, ...] = ("first_token_seconds", "total_seconds")
+        seconds, timer = min((getattr(self.settings, timer), timer) for timer in timers)
+        try:
+            async with asyncio.timeout_at(begun + seconds):
+                return await self._tried(request, extra)
+        except TimeoutError:
+            raise self._noted(self._faults.late(timer)) from None
+
+    async def _tried(self, request: Request, extra: dict[str, Any]) -> Begun:
+        attempt = 0
+        while True:
+            try:
+                return await self.send(request, extra)
+            except BackendError as failure:
+                self._noted(failure)
+                wait = self._retry.wait(attempt, failure)
+                if wait is None or not self.available:
+                    raise
+            attempt += 1
+            await asyncio.sleep(wait)
+
+    async def send(self, request: Request, extra: dict[str, Any]) -> Begun:
+        """Send the request once."""
+        url = joined(self._url, self._called.path(request))
+        body = self._called.body(request, extra)
+        try:
+            with ExitStack() as unless_it_works:
+                response = await self._session.post(url, data=body, headers=self._headers, allow_redirects=False)
+                unless_it_works.callback(response.close)
+                if response.status >= 300:
+                    raise await self._refusal(response)
+                data = await response.content.readany()
+                unless_it_works.pop_all()
+                return response, data
+        except (aiohttp.ClientError, OSError) as error:
+            raise self._faults.broken(error) from None
+
+    async def _refusal(self, response: aiohttp.ClientResponse) -> BackendError:
+        if response.status < 400:
+            return self._faults.redirected(response.status, response.headers.get("location", ""))
+        body = bytearray()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(ERROR_SECONDS):
+                while len(body) < ERROR_BYTES and (data := await response.content.readany()):
+                    body += data
+        failure = self._called.refusal(response.status, bytes(body[:ERROR_BYTES]))
+        return self._faults.said(failure, response.status, retry_after(response.headers, datetime.now(UTC)))
+
+    def _failure(self, error: BackendError | WireError | aiohttp.ClientError | OSError) -> BackendError:
+        """What went wrong inside an answer that had begun."""
+        match error:
+            case BackendError():
+                return self._faults.said(error)
+            case WireError():
+                return self._faults.garbled(error)
+            case _:
+                return self._faults.broken(error)
+
+    def _noted(self, failure: BackendError) -> BackendError:
+        """The same failure, after it was counted. A server that refuses a request, or quotes its model, works."""
+        if failure.kind in ("auth", "rate_limit", "refused") or failure.salvage:
+            self._breaker.succeeded()
+        else:
+            self._breaker.failed()
+        return failure
+
+    # ── everything else ────────────────────────────────────────────────────────────────────────────
+
+    async def models(self) -> tuple[ModelInfo, ...]:
+        """The models of the server's list."""
+        return listed(await self.fetch(self._models_path))
+
+    async def fetch(self, path: str, body: bytes = b"") -> Any:
+        """A small JSON document."""
+        answer = await self._exchange(path, body, LIST_SECONDS)
+        if answer.status >= 400:
+            raise self._faults.said(self._called.refusal(answer.status, answer.body[:ERROR_BYTES]), answer.status)
+        try:
+            return msgspec.json.decode(answer.body)
+        except (msgspec.DecodeError, RecursionError):
+            raise self._faults.garbled(WireError(f"{path} gave no JSON")) from None
+
+    async def forward(self, path: str, body: bytes) -> Forwarded:
+        """Pass on a request that is not about a turn."""
+        return await self._exchange(path, body, self.settings.first_token_seconds)
+
+    async def _exchange(self, path: str, body: bytes, seconds: float) -> Forwarded:
+        url = joined(self._url, path)
+        content = bytearray()
+        try:
+            async with (
+                asyncio.timeout(seconds),
+                self._session.request(
+                    "POST" if body else "GET", url, data=body or None, headers=self._headers, allow_redirects=False
+                ) as response,
+            ):
+                while data := await response.content.readany():
+                    content += data
+                    if len(content) > WHOLE_BYTES:
+                        raise BackendError(f"{self._faults.who} sent more than {WHOLE_BYTES} bytes for {path}")
+        except (aiohttp.ClientError, OSError) as error:
+            if isinstance(error, TimeoutError) and not isinstance(error, aiohttp.ClientError):
+                late = f"{self._faults.who} did not answer {path} within {seconds:g} seconds"
+                raise BackendError(late, kind="timeout", retryable=True) from None
+            raise self._faults.broken(error) from None
+        headers = {"content-type": response.headers.get("content-type", "application/json")}
+        return Forwarded(response.status, headers, bytes(content))
+
+    @property
+    def available(self) -> bool:
+        """False while it is left alone after failures."""
+        return not self._breaker.rest
+
+    async def close(self) -> None:
+        """Give back every connection."""
+        if self._opened_session is not None:
+            await self._opened_session.close()
+
+    @property
+    def _session(self) -> aiohttp.ClientSession:
+        """The session, made at its first use: it needs a running loop, and opening a backend should not."""
+        if self._opened_session is None:
+            self._opened_session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=self.settings.connections),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                # The other timers are in `Watch`; aiohttp's would be set anew with every read.
+                timeout=aiohttp.ClientTimeout(total=None, sock_connect=self.settings.connect_seconds),
+                read_bufsize=READ_BYTES,
+            )
+        return self._opened_session
+
+
+async def _read(content: aiohttp.StreamReader) -> bytes:
+    """The next bytes. aiohttp has a plain error for a connection that was closed under a reader who was not waiting."""
+    try:
+        return await content.readany()
+    except RuntimeError as closed:
+        raise aiohttp.ClientConnectionError("closed between two reads") from closed
+
+
+async def _farewell(content: aiohttp.StreamReader) -> None:
+    """Read to the end of an answer whose last event came, so that its connection can be used again."""
+    with suppress(TimeoutError, aiohttp.ClientError):
+        async with asyncio.timeout(FAREWELL_SECONDS):
+            while not content.at_eof():
+                await content.readany()
+
+
+def _without_user(url: str) -> str:
+    """An address without the user and password in it."""
+    parts = urlsplit(url)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+
+
+def joined(url: str, path: str) -> str:
+    """An address and a path after it; a `/v1` that both have counts once. A query of the address stays at the end."""
+    parts = urlsplit(url)
+    base = parts.path.rstrip("/")
+    if base.endswith("/v1") and path.startswith("/v1/"):
+        base = base.removesuffix("/v1")
+    path, _, query = path.partition("?")
+    return parts._replace(path=base + path, query="&".join(filter(None, (query, parts.query)))).geturl()

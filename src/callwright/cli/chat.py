@@ -1,0 +1,247 @@
+"""`callwright chat`: try a model in the terminal, with one harmless tool, so that a call is seen.
+
+It asks a running gateway, or without `--url` the engine in this process. Both give the same events.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    aclosing,
+    asynccontextmanager,
+    contextmanager,
+    suppress,
+)
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
+from zoneinfo import ZoneInfo
+
+import msgspec
+from rich.console import Console
+from rich.text import Text
+
+from callwright.cli.running import add_key, address, listing
+from callwright.errors import BackendError, RequestError
+from callwright.events import CallDelta, CallEnd, CallStart, Event, Malformed, ReasoningDelta, TextDelta
+from callwright.model import Message, Reasoning, Request, ToolCall, ToolResult, ToolSpec
+from callwright.model import Text as TextPart
+from callwright.turn import Collected, collect
+
+if TYPE_CHECKING:
+    from callwright.backends.base import Answer
+
+__all__ = ["add", "run", "run_tool"]
+
+_EXAMPLES = """\
+examples:
+  callwright chat                                   talk to the first model that is found
+  callwright chat qwen3:8b                          to that one
+  callwright chat "What time is it in Lisbon?"      ask once
+  callwright chat --url http://10.0.0.7:8787        through a running gateway
+"""
+_TIME = ToolSpec(
+    "get_time",
+    "The date and time now, in a time zone such as Europe/Lisbon; without one, in UTC.",
+    {"type": "object", "properties": {"timezone": {"type": "string"}}},
+)
+_ROUNDS = 5
+"""Calls and results that may follow each other before the model must have answered."""
+
+
+class Source(NamedTuple):
+    """Where answers come from."""
+
+    models: Sequence[str]
+    answer: Callable[[Request], Answer]
+
+
+def add(commands: Any) -> None:
+    """Add the command to the command line."""
+    from callwright.cli.config import add_flags
+    from callwright.cli.start import add_options
+
+    parser = commands.add_parser(
+        "chat",
+        help="try a model in the terminal",
+        description="Talk to a model; it has a tool, get_time, so that its calls can be seen.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("words", nargs="*", metavar="[MODEL] [QUESTION]", help="a model's name, and what to ask")
+    parser.add_argument("--url", type=address, metavar="URL", help="ask this running gateway")
+    add_key(parser)
+    add_options(parser)
+    add_flags(parser)
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Talk."""
+    if arguments.url:
+        return _chat(_from_gateway(arguments.url, arguments.key), arguments.words)
+    from callwright.cli.start import start
+
+    return _chat(_from_engine(start(arguments).load()), arguments.words)
+
+
+@asynccontextmanager
+async def _from_gateway(url: str, key: str) -> AsyncIterator[Source]:
+    from callwright.backends import open_backend
+    from callwright.backends.settings import BackendSettings
+    from callwright.cli.fetch import Peer
+
+    async with Peer(url, key=key, seconds=10) as gateway:
+        models = [entry["id"] for entry in await listing(gateway)]
+    backend = open_backend(BackendSettings(name="gateway", url=f"{url}/v1", key=key))
+    try:
+        yield Source(models, lambda request: backend.answer(request, {}))
+    finally:
+        await backend.close()
+
+
+@asynccontextmanager
+async def _from_engine(config: Any) -> AsyncIterator[Source]:
+    from callwright.backends import open_backend
+    from callwright.engine import Engine, TurnReport
+    from callwright.wire.base import Ask
+
+    engine = Engine(config.models, {each.name: open_backend(each) for each in config.backends}, config.tools)
+
+    def answer(request: Request) -> Answer:
+        route = engine.route(request.model)
+        return engine.turn(Ask(request=request, stream=True), route, route.rules, TurnReport())
+
+    try:
+        silent = await engine.refresh()
+        if not engine.models:
+            raise BackendError("; ".join(silent.values()) or "the backends have no models")
+        yield Source([model.name for model in engine.models], answer)
+    finally:
+        await engine.close()
+
+
+def _chat(opening: AbstractAsyncContextManager[Source], words: list[str]) -> int:
+    console = Console(highlight=False)
+    with asyncio.Runner() as runner, _opened(runner, opening) as source:
+        model = words.pop(0) if words and words[0] in source.models else source.models[0]
+        talk = _Talk(console, source, model)
+        if words:
+            runner.run(talk.ask(" ".join(words)))
+            return 0
+        console.print(Text.assemble((model, "bold green"), ("  Ctrl-C stops an answer, an empty line the talk", "dim")))
+        while question := _line():
+            try:
+                runner.run(talk.ask(question))
+            except KeyboardInterrupt:
+                console.print(Text("\nstopped", style="yellow"))
+            except (BackendError, RequestError) as problem:
+                console.print(Text(str(problem), style="red"))
+    return 0
+
+
+@contextmanager
+def _opened(runner: asyncio.Runner, opening: AbstractAsyncContextManager[Source]) -> Iterator[Source]:
+    """Keep it open between runs of the loop: waiting for the keyboard inside of one, Ctrl-C would not get through."""
+    stack = AsyncExitStack()
+    try:
+        yield runner.run(stack.enter_async_context(opening))
+    finally:
+        runner.run(stack.aclose())
+
+
+def _line() -> str:
+    """What the person types; empty at the end."""
+    with suppress(ImportError):  # Windows has none
+        import readline  # noqa: F401 - importing it makes input() edit lines
+    try:
+        return input("› " if sys.stdin.isatty() else "").strip()
+    except (EOFError, KeyboardInterrupt):
+        print()
+        return ""
+
+
+class _Talk:
+    """A conversation with one model."""
+
+    def __init__(self, console: Console, source: Source, model: str) -> None:
+        self._console = console
+        self._source = source
+        self._model = model
+        self._messages: tuple[Message, ...] = ()
+        self._printed = "\n"
+
+    async def ask(self, question: str) -> None:
+        """One question, with as many rounds of calls as it takes. One that fails is as if it were never asked."""
+        messages = (*self._messages, Message("user", (TextPart(question),)))
+        for _ in range(_ROUNDS):
+            turn = await self._round(messages)
+            messages += (_said(turn),)
+            if not turn.tool_calls:
+                self._messages = messages
+                return
+            for call in turn.tool_calls:
+                result = run_tool(call)
+                self._print(f"  {result.content}\n", "red" if result.is_error else "dim")
+                messages += (Message("tool", (result,)),)
+        self._print(f"The model called tools {_ROUNDS} times without an answer.\n", "yellow")
+
+    async def _round(self, messages: tuple[Message, ...]) -> Collected:
+        events: list[Event] = []
+        request = Request(self._model, messages, (_TIME,))
+        async with aclosing(self._source.answer(request)) as answer:
+            async for batch in answer:
+                for event in batch:
+                    self._show(event, events[-1] if events else event)
+                    events.append(event)
+        self._begin_line()
+        return collect(events)
+
+    def _show(self, event: Event, before: Event) -> None:
+        if type(before) is not type(event) and not isinstance(event, CallDelta | CallEnd):
+            self._begin_line()
+        match event:
+            case TextDelta():
+                self._print(event.text, "")
+            case ReasoningDelta():
+                self._print(event.text, "dim italic")
+            case CallStart():
+                self._print(f"→ {event.name} ", "bold green")
+            case CallDelta():
+                self._print(event.text, "green")
+            case CallEnd() if not event.complete:
+                self._print(" (cut off)", "red")
+            case Malformed() if not event.shown:
+                self._print(f"not a call, {event.reason}: {event.raw}", "red")
+            case _:
+                pass
+
+    def _begin_line(self) -> None:
+        if not self._printed.endswith("\n"):
+            self._print("\n", "")
+
+    def _print(self, text: str, style: str) -> None:
+        self._console.print(Text(text, style=style), end="", soft_wrap=True)
+        self._printed = text
+
+
+def _said(turn: Collected) -> Message:
+    parts: list[Any] = [Reasoning(turn.reasoning)] if turn.reasoning else []
+    parts += [TextPart(turn.text)] if turn.text else []
+    return Message("assistant", (*parts, *turn.tool_calls))
+
+
+def run_tool(call: ToolCall) -> ToolResult:
+    """The tool: what cannot be done is told to the model."""
+    try:
+        arguments = msgspec.json.decode(call.arguments, type=dict[str, Any])
+        zone = ZoneInfo(str(arguments["timezone"])) if arguments.get("timezone") else UTC
+    except (msgspec.DecodeError, ValueError, OSError, LookupError) as problem:
+        return ToolResult(call.id, f"Error: {problem}", call.name, is_error=True)
+    if call.name != _TIME.name:
+        return ToolResult(call.id, f"Error: there is no tool {call.name}", call.name, is_error=True)
+    return ToolResult(call.id, datetime.now(zone).isoformat(timespec="seconds"), call.name)

@@ -1,0 +1,102 @@
+"""`callwright models`: what the configuration, this machine or a running gateway serves."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from callwright.cli.running import add_key, address, listing
+
+__all__ = ["add", "run"]
+
+_COLUMNS = {
+    "name": ("name", "id"),
+    "backend": ("backend",),
+    "kind": ("kind",),
+    "dialect": ("dialect",),
+    "context": ("context", "context_length"),
+    "tools": ("tools",),
+}
+"""Each column, and the names that its value has in the settings and in a gateway's list."""
+
+
+def add(commands: Any) -> None:
+    """Add the command to the command line."""
+    from callwright.cli.config import add_flags
+    from callwright.cli.start import add_options
+
+    parser = commands.add_parser("models", help="list the models that would be served, or that a gateway serves")
+    parser.add_argument("--url", type=address, metavar="URL", help="ask this running gateway")
+    add_key(parser)
+    parser.add_argument("--json", action="store_true", help="as JSON, for programs")
+    add_options(parser)
+    add_flags(parser)
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """List them."""
+    rows, silent = asyncio.run(_of_gateway(arguments)) if arguments.url else _of_settings(arguments)
+    if arguments.json:
+        print(json.dumps(rows, ensure_ascii=False, indent=2))
+        return 0
+    console = Console(highlight=False)
+    if rows:
+        console.print(_table(rows))
+    for name, reason in silent.items():
+        console.print(Text.assemble((f"{name}: ", "bold red"), reason))
+    return 0 if rows else 1
+
+
+async def _of_gateway(arguments: argparse.Namespace) -> tuple[list[dict[str, Any]], dict[str, str]]:
+    from callwright.cli.fetch import Peer
+
+    async with Peer(arguments.url, key=arguments.key, seconds=10) as gateway:
+        return await listing(gateway), {}
+
+
+def _of_settings(arguments: argparse.Namespace) -> tuple[list[dict[str, Any]], dict[str, str]]:
+    from callwright.cli.start import start
+
+    return asyncio.run(_ask_backends(start(arguments).load()))
+
+
+async def _ask_backends(config: Any) -> tuple[list[dict[str, Any]], dict[str, str]]:
+    import msgspec
+
+    from callwright.backends import open_backend
+    from callwright.engine import Engine
+
+    engine = Engine(config.models, {each.name: open_backend(each) for each in config.backends}, config.tools)
+    try:
+        silent = await engine.refresh()
+        rows = [
+            {**msgspec.to_builtins(model), "tools": engine.route(model.name).settings.tools} for model in engine.models
+        ]
+    finally:
+        await engine.close()
+    return rows, silent
+
+
+def _table(rows: Sequence[dict[str, Any]]) -> Table:
+    """The columns that somebody has something to say in."""
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="dim")
+    values = {column: [_value(row, keys) for row in rows] for column, keys in _COLUMNS.items()}
+    kept = [column for column in _COLUMNS if any(values[column])]
+    for column in kept:
+        table.add_column(column, style="bold green" if column == "name" else "", overflow="fold")
+    for number in range(len(rows)):
+        table.add_row(*(Text(values[column][number]) for column in kept))
+    return table
+
+
+def _value(row: dict[str, Any], keys: Sequence[str]) -> str:
+    value = next((row[key] for key in keys if row.get(key)), "")
+    return f"{value:,}" if isinstance(value, int) else str(value)

@@ -1,0 +1,126 @@
+"""`callwright serve`: the gateway, with or without a configuration."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import errno
+import sys
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+
+from callwright.cli import banner
+from callwright.errors import ConfigError
+
+if TYPE_CHECKING:
+    import socket
+
+    from callwright.cli.start import Start
+    from callwright.gateway.server import Gateway
+    from callwright.gateway.service import Service, State
+
+__all__ = ["add", "build", "run"]
+
+_EXAMPLES = """\
+examples:
+  callwright serve                                        what Ollama, llama.cpp, LM Studio or vLLM have here
+  callwright serve --backend http://gpu:8000              a server elsewhere
+  callwright serve --backend http://gpu:8000 --dialect hermes --model qwen2.5
+  callwright serve --config callwright.toml               see: callwright config init
+
+Without a model server it serves a demo model, so that clients can be set up and tried.
+"""
+
+
+def add(commands: Any) -> None:
+    """Add the command to the command line."""
+    from callwright.cli.config import add_flags
+    from callwright.cli.start import add_options
+
+    parser = commands.add_parser(
+        "serve",
+        help="serve models to any client, with tool calls that work",
+        description="Serve models over the APIs of OpenAI (chat and responses), Anthropic and Ollama.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_options(parser)
+    add_flags(parser)
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Serve until told to stop."""
+    import uvicorn
+
+    from callwright.cli.start import start
+
+    began = start(arguments)
+    config = began.load()
+    listener = _listener(config.server.host, config.server.port)
+    told: set[asyncio.Task[None]] = set()
+
+    async def tell(service: Service) -> None:
+        await service.state.engine.refresh()
+        banner.show(Console(highlight=False), began, config, service.state.engine.models, _url(listener))
+
+    def started(service: Service) -> None:
+        told.add(asyncio.ensure_future(tell(service)))
+
+    # uvicorn's choice of loop: uvloop, where there is one.
+    with asyncio.Runner(loop_factory=uvicorn.Config("", loop="auto", log_config=None).get_loop_factory()) as runner:
+        runner.run(build(began, debug=config.server.debug).serve(listener, started=started))
+    return 0
+
+
+def build(began: Start, *, debug: bool = False) -> Gateway:
+    """The whole service: engine, gateway and server around one configuration."""
+    from callwright.backends import open_backend
+    from callwright.engine import Engine
+    from callwright.gateway import app, logs
+    from callwright.gateway.refusals import Refusals
+    from callwright.gateway.server import Gateway
+    from callwright.gateway.service import State
+    from callwright.gateway.turns import Turns
+    from callwright.wire import SERVED
+
+    def load() -> State:
+        config = began.load()
+        backends = {settings.name: open_backend(settings) for settings in config.backends}
+        secrets = frozenset(settings.key for settings in config.backends if settings.key)
+        return State(config.server, config.keys, Engine(config.models, backends, config.tools), secrets)
+
+    def assemble(service: Service) -> Any:
+        return app.build(service, SERVED, Turns(service, Refusals(SERVED, service.metrics)).endpoint)
+
+    redactor = logs.Redactor()
+    logs.setup(sys.stderr, redactor, debug=debug)
+    return Gateway(load, assemble, watch=[began.path] if began.path else [], redactor=redactor)
+
+
+def _listener(host: str, port: int) -> socket.socket:
+    from callwright.gateway.server import listen
+
+    try:
+        return listen(host, port)
+    except OSError as problem:
+        raise ConfigError([_unusable(host, port, problem)]) from None
+
+
+def _unusable(host: str, port: int, problem: OSError) -> str:
+    match problem.errno:
+        case errno.EADDRINUSE:
+            return f"port {port} is taken, perhaps by another gateway; stop that, or use --port {port + 1} or --port 0"
+        case errno.EACCES:
+            return f"port {port} is not for everybody to use; take one above 1023, e.g. --port 8787"
+        case _:
+            reason = (problem.strerror or str(problem)).lower()
+            return f"cannot listen on {host}, port {port}: {reason}; --host must be an address of this machine"
+
+
+def _url(listener: socket.socket) -> str:
+    """The address that clients on this machine use."""
+    host, port = listener.getsockname()[:2]
+    host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)  # noqa: S104 - read
+    return f"http://{host}:{port}"

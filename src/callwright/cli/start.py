@@ -1,0 +1,118 @@
+"""What the commands that need models start from: the configuration, or what is found on this machine.
+
+Nothing has to be configured. A backend named on the command line comes first, then those of the configuration, then
+the servers that answer on this machine, and when there is none, the demo model: a script that plays a model.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, get_args
+
+import msgspec
+
+from callwright.backends.settings import BackendKind
+from callwright.cli.config import flags
+from callwright.cli.discover import Found, discover, find_at
+from callwright.cli.running import address
+from callwright.config import Config, load, read
+from callwright.errors import BackendError, ConfigError
+from callwright.gateway.profiles import PROFILES
+
+__all__ = ["Start", "add_options", "start", "tables"]
+
+_NAMES = {"OpenAI-compatible server": "server", "LM Studio": "lm-studio"}
+
+
+class Start(NamedTuple):
+    """A configuration that has backends, and how it came by them."""
+
+    path: Path | None
+    """The file, if there is one."""
+    flags: dict[str, Any]
+    """The command line and what was found, in the file's form."""
+    found: tuple[Found, ...]
+    """The servers that were looked for and found."""
+    demo: bool
+    """There was none, so the demo model stands in."""
+
+    def load(self) -> Config:
+        """The configuration, read now. Raises `ConfigError`."""
+        return load(self.path, os.environ, self.flags, profiles=PROFILES)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say where models come from."""
+    group = parser.add_argument_group("models")
+    group.add_argument("--config", type=Path, metavar="FILE", help="the configuration, instead of the usual file")
+    group.add_argument("--backend", type=address, metavar="URL", help="a model server; its kind and models are found")
+    group.add_argument("--backend-key", default="", metavar="KEY", help="its key; env:NAME takes it from a variable")
+    group.add_argument("--kind", choices=get_args(BackendKind), help="what the server speaks, if not as found")
+    group.add_argument("--model", metavar="NAME", help="the one of its models to use")
+    group.add_argument("--dialect", metavar="NAME", help="how the model writes its calls, if not as known")
+
+
+def start(arguments: argparse.Namespace) -> Start:
+    """Find out what there is. Raises a sentence when it cannot work."""
+    given = flags(arguments)
+    before = read(arguments.config, os.environ, given, profiles=PROFILES)
+    if before.mistakes:
+        raise ConfigError([str(mistake) for mistake in before.mistakes])
+    if not arguments.backend and (asked := [name for name in ("kind", "model", "dialect") if getattr(arguments, name)]):
+        raise ConfigError([f"--{asked[0]} says something about a --backend, and none is given"])
+    if before.config.backends and not arguments.backend:
+        return Start(before.file, given, (), demo=False)
+    found = [_named(arguments)] if arguments.backend else asyncio.run(discover())
+    usable = [each for each in found if each.models]
+    listed = arguments.model or arguments.dialect or before.config.models
+    given |= tables(usable, arguments.backend_key, arguments.dialect or "auto" if listed else "")
+    if not usable:
+        given["backends"] = [{"name": "demo", "kind": "scripted"}]
+    return Start(before.file, given, tuple(found), demo=not usable)
+
+
+def _named(arguments: argparse.Namespace) -> Found:
+    """The server of `--backend`. One that does not list its models is taken at its word when a model is named."""
+    variable = arguments.backend_key.removeprefix("env:")
+    key = os.environ.get(variable, "") if variable != arguments.backend_key else variable
+    try:
+        found = asyncio.run(find_at(arguments.backend, key=key))
+    except BackendError as problem:
+        if not arguments.model or problem.kind == "unavailable":
+            raise
+        found = Found(label="server", kind="openai", url=f"{arguments.backend}/v1", models=())
+    kind = arguments.kind or found.kind
+    root = found.url.removesuffix("/v1")
+    url = root if kind in ("ollama", "anthropic") else f"{root}/v1"
+    models = (arguments.model,) if arguments.model else found.models
+    if not models:
+        raise BackendError(f"{found.label} at {arguments.backend} has no models; load one, or name one with --model")
+    return msgspec.structs.replace(found, kind=kind, url=url, models=models)
+
+
+def tables(found: Sequence[Found], key: str = "", dialect: str = "") -> dict[str, Any]:
+    """Servers in the form of a configuration file; with a dialect their models too, else all that they ever have."""
+    names = list(_distinct(_NAMES.get(each.label, each.label.lower()) for each in found))
+    backends = [
+        {"name": name, "kind": each.kind, "url": each.url, **({"key": key} if key else {})}
+        for name, each in zip(names, found, strict=True)
+    ]
+    pairs = [(name, model) for name, each in zip(names, found, strict=True) for model in each.models]
+    known: set[str] = set()
+    models = []
+    for name, model in pairs if dialect else ():
+        public = f"{name}/{model}" if model in known else model
+        known.add(public)
+        models.append({"name": public, "backend": name, "model": model, "dialect": dialect})
+    return {"backends": backends, "models": models}
+
+
+def _distinct(names: Iterable[str]) -> Iterable[str]:
+    counts: dict[str, int] = {}
+    for name in names:
+        counts[name] = counts.get(name, 0) + 1
+        yield name if counts[name] == 1 else f"{name}-{counts[name]}"

@@ -1,0 +1,172 @@
+"""From given values to settings, key by key, so that every mistake is found and not only the first.
+
+A value that is wrong is reported and left at its default; what comes out is whole, and not to be used if there are
+mistakes. The settings' types say what is allowed; `expectation` says it in words.
+"""
+
+from __future__ import annotations
+
+import math
+from datetime import date, time
+from typing import Any, Literal, TypeVar, get_args, get_origin
+
+import msgspec
+from msgspec import inspect
+
+from callwright.config.mistakes import Given, Report, Table, nearest, quoted
+from callwright.config.settings import TABLES, Config
+from callwright.config.sources import Sheet
+from callwright.engine.settings import ToolRules
+
+__all__ = ["decode", "expectation"]
+
+_Settings = TypeVar("_Settings", bound=msgspec.Struct)
+
+_SWITCH = {"on": True, "yes": True, "off": False, "no": False}
+"""Beside `true`, `false`, `1` and `0`, which msgspec knows."""
+
+_SECRET = frozenset({"key", "headers", "url"})
+
+
+def decode(sheet: Sheet, report: Report) -> Config:
+    """The configuration that was given, as far as it is right. References to secrets are left as they are."""
+    values: dict[str, Any] = {}
+    for name, kind in TABLES.items():
+        decoded = [_table(kind.settings, table, report) for table in sheet[name]]
+        if kind.many:
+            values[name] = tuple(decoded)
+        elif decoded:
+            values[name] = decoded[0]
+    for table, model in zip(sheet["models"], values["models"], strict=True):
+        place = table.place_of("rules")
+        rules = {key: Given(value, place) for key, value in model.rules.items()}
+        _table(ToolRules, Table(f"{table.label} rules", place, rules), report)
+    return Config(**values)
+
+
+def _table(settings: type[_Settings], table: Table, report: Report) -> _Settings:
+    fields = {field.name: field for field in msgspec.structs.fields(settings)}
+    values = {}
+    for key, given in table.entries.items():
+        if key not in fields:
+            _report_stranger(settings, table, key, report)
+            continue
+        try:
+            values[key] = _convert(given, fields[key].type)
+        except msgspec.ValidationError:
+            _report_value(table, key, fields[key].type, report)
+    for key, field in fields.items():
+        if field.required and key not in values:
+            values[key] = ""  # only names and keys are required
+            if key not in table.entries:
+                report.key(table, key, f'has no "{key}"', f'add {key} = "…" to it')
+    return settings(**values)
+
+
+def _convert(given: Given, kind: Any) -> Any:
+    """Raises `ValidationError`. Variables and flags are text, so they may spell numbers and switches."""
+    value = given.value
+    spelled = given.place.kind != "file" and isinstance(value, str)
+    if spelled and kind is bool:
+        value = _SWITCH.get(value.lower(), value)
+    if not _is_plain(value):
+        raise msgspec.ValidationError
+    return msgspec.convert(value, kind, strict=not spelled)
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether JSON has such a value: dates, `inf`, `nan` and huge numbers can neither be sent nor waited for."""
+    match value:
+        case dict():
+            return all(map(_is_plain, value.values()))
+        case list():
+            return all(map(_is_plain, value))
+        case float():
+            return math.isfinite(value)
+        case int():
+            return -(2**63) <= value < 2**63
+        case _:
+            return not isinstance(value, date | time)
+
+
+def _report_stranger(settings: type[msgspec.Struct], table: Table, key: str, report: Report) -> None:
+    known = settings.__struct_fields__
+    homes = [kind.header for kind in TABLES.values() if key in kind.settings.__struct_fields__]
+    if close := nearest(key, known):
+        remedy = f'did you mean "{close}"?'
+        table.settled.add(close)
+    elif homes and settings is not ToolRules:
+        remedy = f"it belongs under {' or '.join(homes)}"
+    else:
+        remedy = f"its keys are {', '.join(known)}"
+    report.key(table, key, f'has no key "{key}"', remedy)
+
+
+def _report_value(table: Table, key: str, kind: Any, report: Report) -> None:
+    value = table.entries[key].value
+    remedy = f"it must be {expectation(kind)}"
+    if isinstance(value, str) and get_origin(kind) is Literal and (close := nearest(value, get_args(kind))):
+        remedy += f'; did you mean "{close}"?'
+    report.value(table, key, f"is {_shown(key, value)}", remedy)
+
+
+def _shown(key: str, value: Any) -> str:
+    """A wrong value in a message; what may be secret is only called by its kind."""
+    match value:
+        case bool():
+            return str(value).lower()
+        case str() if key not in _SECRET:
+            return f'"{value}"' if len(value) <= 40 else f'"{value[:40]}…"'
+        case int() | float() if key not in _SECRET:
+            return str(value)
+        case str():
+            return "a string" if value else "empty"
+        case int() | float():
+            return "a number"
+        case list():
+            return "a list"
+        case dict():
+            return "a table"
+        case _:
+            return "a date or time"
+
+
+def expectation(kind: Any) -> str:
+    """What a type allows, in words: `a whole number from 0 to 65535`."""
+    if get_origin(kind) is Literal:
+        return quoted(get_args(kind))  # in the order that they are written in, which msgspec does not keep
+    return _words(inspect.type_info(kind))
+
+
+def _words(info: inspect.Type) -> str:
+    match info:
+        case inspect.BoolType():
+            return "true or false"
+        case inspect.IntType():
+            return f"a whole number{_bounds(info)}"
+        case inspect.FloatType():
+            return f"a number{_bounds(info)}"
+        case inspect.StrType(min_length=1):
+            return "a string that is not empty"
+        case inspect.StrType():
+            return "a string"
+        case inspect.VarTupleType():
+            return "a list of strings"
+        case inspect.UnionType(types=types):
+            return " or ".join(_words(each) for each in types if not isinstance(each, inspect.NoneType))
+        case inspect.DictType(value_type=inspect.StrType()):
+            return "a table of strings"
+        case _:
+            return "a table of values that JSON has"
+
+
+def _bounds(info: inspect.IntType | inspect.FloatType) -> str:
+    match info.gt, info.ge, info.le:
+        case None, None, None:
+            return ""
+        case None, low, None:
+            return f" of at least {low}"
+        case low, None, None:
+            return f" above {low}"
+        case _, low, high:
+            return f" from {low} to {high}"

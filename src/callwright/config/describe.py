@@ -1,0 +1,112 @@
+"""The settings described, from the settings themselves: each key's meaning is the docstring below it.
+
+What is made of that: the JSON schema for editors and the tables of docs/configuration.md.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import msgspec
+
+from callwright.config.decode import expectation
+from callwright.config.settings import TABLES, Config
+from callwright.config.sources import VARIABLES
+
+__all__ = ["REQUIRED", "Key", "about", "keys", "markdown", "schema"]
+
+REQUIRED = object()
+
+
+class Key(NamedTuple):
+    """One key of a table, for a person who looks it up."""
+
+    name: str
+    values: str
+    default: Any
+    meaning: str
+
+
+def about(settings: type[msgspec.Struct]) -> str:
+    """What a table is for: its docstring after the name."""
+    purpose = inspect.cleandoc(settings.__doc__ or "").partition(": ")[2]
+    return f"{purpose[:1].upper()}{purpose[1:]}"
+
+
+def keys(settings: type[msgspec.Struct]) -> tuple[Key, ...]:
+    """Every key of a table, in order."""
+    meanings = _meanings(settings)
+    return tuple(
+        Key(field.name, expectation(field.type), _default(field), meanings.get(field.name, ""))
+        for field in msgspec.structs.fields(settings)
+    )
+
+
+def _default(field: msgspec.structs.FieldInfo) -> Any:
+    if field.required:
+        return REQUIRED
+    return field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
+
+
+def _meanings(settings: type[msgspec.Struct]) -> dict[str, str]:
+    """The docstrings of the fields: Python drops them, so they are read from the source."""
+    (definition,) = ast.parse(inspect.getsource(settings)).body
+    found = {}
+    for field, below in pairwise(getattr(definition, "body", [])):
+        match field, below:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                found[name] = " ".join(text.split())
+            case _:
+                pass
+    return found
+
+
+def schema() -> dict[str, Any]:
+    """The JSON schema of the file, for editors that complete and check TOML."""
+    (_, definitions) = msgspec.json.schema_components([Config], ref_template="#/$defs/{name}")
+    whole = definitions.pop(Config.__name__)
+    for kind in TABLES.values():
+        properties = definitions[kind.settings.__name__]["properties"]
+        for key in keys(kind.settings):
+            properties[key.name]["description"] = key.meaning
+    rules = definitions["ModelSettings"]["properties"]["rules"]
+    definitions["ModelSettings"]["properties"]["rules"] = {
+        "$ref": "#/$defs/ToolRules",
+        "description": rules["description"],
+    }
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **whole,
+        "title": "callwright.toml",
+        "$defs": dict(sorted(definitions.items())),
+    }
+
+
+def markdown() -> str:
+    """The tables of docs/configuration.md."""
+    parts = []
+    for kind in TABLES.values():
+        rows = [
+            f"| `{key.name}` | {_cell(key.values)} | {_shown(key.default)} | {_cell(key.meaning)} |"
+            for key in keys(kind.settings)
+        ]
+        parts.append(f"### `{kind.header}`\n\n{about(kind.settings)}\n")
+        parts.append("\n".join(["| key | value | default | meaning |", "|---|---|---|---|", *rows]) + "\n")
+    rows = [f"| `{variable}` | `{TABLES[table].header}` `{key}` |" for variable, (table, key) in VARIABLES.items()]
+    parts.append("### Environment variables\n")
+    parts.append("\n".join(["| variable | key |", "|---|---|", *rows]))
+    return "\n".join(parts)
+
+
+def _shown(default: Any) -> str:
+    if default is REQUIRED:
+        return "required"
+    return "" if default in (None, "", (), {}) else f"`{json.dumps(default)}`"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")

@@ -1,0 +1,48 @@
+"""The whole configuration as one value, and the table of its tables that everything else here is driven by."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import msgspec
+
+from callwright.backends.settings import BackendSettings
+from callwright.engine.settings import ModelSettings, ToolRules
+from callwright.gateway.settings import KeySettings, ServerSettings
+
+__all__ = ["TABLES", "Config", "TableKind"]
+
+
+class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a person sets about Callwright: the tables of `callwright.toml`."""
+
+    server: ServerSettings = ServerSettings()
+    keys: tuple[KeySettings, ...] = ()
+    backends: tuple[BackendSettings, ...] = ()
+    models: tuple[ModelSettings, ...] = ()
+    tools: ToolRules = ToolRules()
+
+
+class TableKind(NamedTuple):
+    """One of the tables: its settings, and whether there may be many of it."""
+
+    name: str
+    settings: type[msgspec.Struct]
+    many: bool
+
+    @property
+    def header(self) -> str:
+        """How its first line is written."""
+        return f"[[{self.name}]]" if self.many else f"[{self.name}]"
+
+
+TABLES = {
+    kind.name: kind
+    for kind in (
+        TableKind("server", ServerSettings, many=False),
+        TableKind("keys", KeySettings, many=True),
+        TableKind("backends", BackendSettings, many=True),
+        TableKind("models", ModelSettings, many=True),
+        TableKind("tools", ToolRules, many=False),
+    )
+}

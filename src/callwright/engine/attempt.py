@@ -1,0 +1,145 @@
+"""Attempt: one answer of a model on its way through the stages, and whether it will do.
+
+Pure. The pipeline feeds what it hears; `take` gives what may go to the client at once. The ending is kept back until
+the pipeline has decided that this answer is the turn, because an answer that will not do can be asked for again.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from callwright.dialects import REGISTRY
+from callwright.engine.listener import Listener, Plain, Reading
+from callwright.engine.routing import Route
+from callwright.engine.settings import OutputMode, ToolRules
+from callwright.events import (
+    CallDelta,
+    CallEnd,
+    CallStart,
+    Event,
+    Finish,
+    Malformed,
+    ReasoningDelta,
+    TextDelta,
+    UsageSeen,
+)
+from callwright.guard.echo import Echo
+from callwright.guard.required import Required
+from callwright.guard.rules import CallLimits, CallRules
+from callwright.model import Request, Usage
+from callwright.parser import Parser
+from callwright.turn import IdSource
+
+__all__ = ["Attempt", "limits_of"]
+
+_XML: dict[OutputMode, str] = {"obsidian-xml": "use_tool", "kilo-xml": "element"}
+"""The dialect in which each output mode writes calls into the text."""
+
+
+class Attempt:
+    """One answer being read."""
+
+    def __init__(self, request: Request, route: Route, rules: ToolRules, ids: IdSource) -> None:
+        self.limits = CallRules(limits_of(request, rules))
+        self.finish: Finish | None = None
+        self.usage: Usage | None = None
+        self.written: list[str] = []
+        """All that the model wrote, for counting where the backend does not."""
+        self.has_text = False
+        self._malformed = False
+        self._shows_malformed = rules.malformed == "show"
+        self._asks_malformed = rules.malformed == "ask"
+        self._reading = self._reader(request, route, rules, ids)
+        self._required = Required() if request.tools and request.tool_choice not in ("auto", "none") else None
+        xml = _XML.get(rules.output_mode)
+        self._echo = Echo(REGISTRY[xml].render_call, rules.tool_block_delimiter) if xml else None
+
+    def _reader(self, request: Request, route: Route, rules: ToolRules, ids: IdSource) -> Reading:
+        if not request.tools:
+            return Plain()
+        # A call that may be asked for again is held back until it is whole.
+        truncated = "drop" if self._asks_malformed else rules.truncated
+        parser = Parser(
+            route.reads,
+            request.tools,
+            prefill=route.settings.prefill,
+            ids=ids,
+            truncated=truncated,
+            unknown_tool=rules.unknown_tool,
+        )
+        return Listener(parser, request.tools, reasoning_calls=rules.reasoning_calls)
+
+    def take(self, heard: list[Event]) -> list[Event]:
+        """What may go to the client now, of what the backend just said."""
+        events = self.limits.feed(self._reading.hear(heard))
+        if self._shows_malformed:
+            events = [each for event in events for each in _shown(event)]
+        if self._required is not None:
+            events = self._required.feed(events)
+        if self._echo is not None:
+            events = self._echo.feed(events)
+        return [event for event in events if self._passes(event)]
+
+    def stop(self) -> list[Event]:
+        """A rule ended the turn: what is there already, with an ending."""
+        return self.take([Finish("stop")])
+
+    def _passes(self, event: Event) -> bool:
+        match event:
+            case TextDelta():
+                self.has_text = self.has_text or not event.text.isspace()
+                self.written.append(event.text)
+            case ReasoningDelta() | CallDelta():
+                self.written.append(event.text)
+            case CallStart():
+                self.written.append(event.name)
+            case Malformed():
+                self._malformed = True
+            case UsageSeen():
+                self.usage = event.usage
+                return False
+            case Finish():
+                self.finish = event
+                return False
+            case CallEnd():
+                pass
+        return True
+
+    @property
+    def shortcoming(self) -> str:
+        """Why this answer will not do; empty when it will. Only said when nothing of a call has gone out."""
+        if self.limits.passed or self.finish is None:
+            return ""
+        if self._malformed and self._asks_malformed:
+            return "its call could not be read"
+        if self.finish.reason in ("length", "content_filter", "error"):
+            return ""
+        if self._required is not None and not self._required.met:
+            return "it holds no call, and one was required"
+        return "" if self.has_text else "it is empty: no text and no call"
+
+
+def _shown(event: Event) -> tuple[Event, ...]:
+    """A call that could not be read, as text."""
+    if isinstance(event, Malformed) and not event.shown and event.raw:
+        return TextDelta(event.raw), msgspec.structs.replace(event, shown=True)
+    return (event,)
+
+
+def limits_of(request: Request, rules: ToolRules) -> CallLimits:
+    """The rules for calls of one turn: the client's wishes within the settings."""
+    choice = request.tool_choice
+    allowed: set[str] | None = None
+    if choice == "none":
+        allowed = set()
+    elif choice not in ("auto", "required"):
+        allowed = {choice}
+    single = not (request.parallel_tool_calls and rules.enable_parallel_tool_calls)
+    stop = rules.stop_after_tools_mode if rules.stop_after_tools else ""
+    return CallLimits(
+        allowed=allowed,
+        most=1 if single else rules.tool_block_max,
+        stop=stop,
+        drop_tail=rules.suppress_tail_after_tools,
+        drop_repeats=rules.tool_block_dedup,
+    )

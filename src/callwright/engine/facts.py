@@ -1,0 +1,48 @@
+"""What is known about model families: the table in `models.toml`, first match wins."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from functools import cache
+from importlib.resources import files
+
+import msgspec
+
+from callwright.dialects import REGISTRY, Dialect, for_model
+
+__all__ = ["Facts", "facts_of", "table", "taught_in"]
+
+_TAUGHT_OTHERWISE = "hermes"
+
+
+class Facts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One family's entry."""
+
+    patterns: tuple[str, ...] = ()
+    source: str = ""
+    reads: str = "auto"
+    teach: str = ""
+    vision: bool | None = None
+
+
+class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    families: tuple[Facts, ...]
+
+
+@cache
+def table() -> tuple[Facts, ...]:
+    """All entries, in order."""
+    text = files("callwright.engine").joinpath("models.toml").read_bytes()
+    return msgspec.toml.decode(text, type=_Table).families
+
+
+def facts_of(model: str) -> Facts:
+    """What is known about a model of this name; an entry of defaults when nothing is."""
+    name = model.lower()
+    return next((each for each in table() if any(fnmatchcase(name, one) for one in each.patterns)), Facts())
+
+
+def taught_in(model: str) -> Dialect:
+    """The dialect that a model is taught: its family's own where that is known."""
+    named = facts_of(model).teach
+    return REGISTRY[named] if named else for_model(model) or REGISTRY[_TAUGHT_OTHERWISE]

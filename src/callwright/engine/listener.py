@@ -1,0 +1,224 @@
+"""Listener: everything that a backend says in one turn, read as one turn.
+
+Text goes through the model's dialect, native calls through the schema guard, reasoning stands by itself, and all of
+it is written by one `Turn`, so that whatever mixture a backend sends comes out as legal events. A call that a backend
+sends twice, as text and natively, counts once. A call that was made while thinking is recovered at the end, if the
+turn has nothing else.
+
+Where no tools were offered nothing is read: `Plain` hands the text on untouched.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
+
+from callwright.dialects import Dialect
+from callwright.errors import BackendError
+from callwright.events import (
+    CallDelta,
+    CallEnd,
+    CallStart,
+    Event,
+    Finish,
+    ReasoningDelta,
+    TextDelta,
+    UsageSeen,
+)
+from callwright.guard.schema import NativeCalls
+from callwright.model import Repair, ToolSpec
+from callwright.parser import Parser
+from callwright.text.source import DEFAULT_LIMIT
+from callwright.turn import Turn, collect
+
+__all__ = ["Listener", "Plain", "Reading"]
+
+REASONING_KEPT = 262_144
+"""Characters of reasoning that are searched for a call; a call further in is not recovered."""
+
+
+class Reading(Protocol):
+    """Raw events of a backend in, legal events out."""
+
+    def hear(self, heard: Iterable[Event]) -> list[Event]:
+        """Events of what the backend just sent."""
+        ...
+
+
+class Plain:
+    """No tools were offered: text and reasoning pass untouched."""
+
+    def hear(self, heard: Iterable[Event]) -> list[Event]:
+        return [_ending(event) for event in heard if not isinstance(event, CallStart | CallDelta | CallEnd)]
+
+
+class Listener:
+    """Reads one turn of a model that was offered tools."""
+
+    def __init__(self, parser: Parser, tools: Sequence[ToolSpec], *, reasoning_calls: bool = True) -> None:
+        self._parser = parser
+        self._turn: Turn = parser.turn
+        self._dialect: Dialect = parser.dialect
+        self._tools = tools
+        self._names = _Names(tools)
+        self._native = NativeCalls(self._turn)
+        self._reasoning_calls = reasoning_calls
+        self._reasoning: list[str] = []
+        self._reasoned = 0
+        self._waiting: list[TextDelta | ReasoningDelta] = []
+        self._held: dict[int, list[CallStart | CallDelta]] = {}
+        """Native calls that may repeat one read from the text: they wait until they are whole."""
+        self._read: list[Event] = []
+        """The calls read from the text, while native ones may repeat them."""
+
+    def hear(self, heard: Iterable[Event]) -> list[Event]:
+        """Events of what the backend just sent."""
+        out: list[Event] = []
+        for event in heard:
+            match event:
+                case TextDelta() | ReasoningDelta():
+                    out += self._say(event)
+                case CallStart() | CallDelta() | CallEnd():
+                    out += self._call(event)
+                case UsageSeen():
+                    self._turn.usage(event.usage)
+                case Finish():
+                    out += self._finish(event)
+                case _:
+                    self._turn.malformed(event.raw, event.reason, shown=event.shown)
+        return out
+
+    def _say(self, event: TextDelta | ReasoningDelta) -> list[Event]:
+        if self._native.is_open:
+            self._wait(event)
+            return []
+        if isinstance(event, TextDelta):
+            events = self._parser.feed(event.text)
+            self._read += [each for each in events if isinstance(each, CallStart | CallDelta | CallEnd)]
+            return events
+        self._parser.settle()
+        if self._reasoned < REASONING_KEPT:
+            self._reasoned += len(event.text)
+            self._reasoning.append(event.text)
+        self._turn.reasoning(event.text)
+        return self._turn.drain()
+
+    def _wait(self, event: TextDelta | ReasoningDelta) -> None:
+        """Words in the middle of a native call: the event grammar has no place for them before its end."""
+        self._waiting.append(event)
+        if sum(len(each.text) for each in self._waiting) > DEFAULT_LIMIT:
+            raise BackendError(f"the backend sent more than {DEFAULT_LIMIT} characters of text inside a tool call")
+
+    # ── native calls ─────────────────────────────────────────────────────────────────────────────
+
+    def _call(self, event: CallStart | CallDelta | CallEnd) -> list[Event]:
+        if isinstance(event, CallEnd):
+            if event.index in self._held:
+                self._release(event.index)
+            else:
+                self._native.end(event.index)
+        elif isinstance(event, CallStart) and self._read:
+            self._parser.settle()
+            self._held[event.index] = [event]
+        elif event.index in self._held:
+            self._held[event.index].append(event)
+        else:
+            self._pass_on(event)
+        return [*self._turn.drain(), *self._catch_up()]
+
+    def _pass_on(self, event: CallStart | CallDelta) -> None:
+        if isinstance(event, CallDelta):
+            self._native.feed(event.index, event.text)
+            return
+        self._parser.settle()
+        name = self._names.nearest(event.name)
+        if name != event.name:
+            self._turn.note("renamed_tool", f"{event.name} was taken for {name}")
+        self._native.start(event.index, name, event.id)
+
+    def _release(self, index: int) -> None:
+        """A held call is whole: say it, unless the text has said it already."""
+        begun, *rest = self._held.pop(index)
+        arguments = "".join(event.text for event in rest if isinstance(event, CallDelta))
+        name = begun.name if isinstance(begun, CallStart) else ""
+        if any(call.name == name and _same(call.arguments, arguments) for call in collect(self._read).tool_calls):
+            self._turn.note("repeated_call", f"the backend sent the call of {name} as text and natively")
+            return
+        for event in (begun, *rest):
+            self._pass_on(event)
+        self._native.end(index)
+
+    def _catch_up(self) -> list[Event]:
+        """What was said while a native call was open."""
+        out: list[Event] = []
+        while self._waiting and not self._native.is_open:
+            out += self._say(self._waiting.pop(0))
+        return out
+
+    # ── the end ──────────────────────────────────────────────────────────────────────────────────
+
+    def _finish(self, finish: Finish) -> list[Event]:
+        for index in list(self._held):
+            self._release(index)
+        if finish.reason == "length":
+            self._native.cut()
+        self._native.end()
+        out = [*self._turn.drain(), *self._catch_up()]
+        self._parser.settle()
+        out += self._turn.drain()
+        if self._reasoning_calls and not self._turn.call_count and not self._turn.has_text:
+            self._recover()
+        for repair in finish.repairs:
+            self._turn.note(repair.kind, repair.detail)
+        return out + self._parser.close(finish.reason)
+
+    def _recover(self) -> None:
+        """Calls made while thinking, in a turn that has nothing else."""
+        thoughts = Parser(self._dialect, self._tools)
+        made = collect([*thoughts.feed("".join(self._reasoning)), *thoughts.close()])
+        for call in made.tool_calls:
+            if call.complete and call.name in self._turn.tools:
+                self._turn.note("call_in_reasoning", f"{call.name} was called while thinking")
+                said = self._turn.call(call.name, call.id)
+                said.write(call.arguments)
+                said.end()
+
+
+class _Names:
+    """Tool names as models get them almost right: other case, other separators, a prefix such as `functions.`"""
+
+    def __init__(self, tools: Iterable[ToolSpec]) -> None:
+        self._exact = {tool.name for tool in tools}
+        self._plain: dict[str, str] = {}
+        for name in self._exact:
+            # Two names that come to the same leave neither to be guessed at.
+            self._plain[_squeezed(name)] = "" if _squeezed(name) in self._plain else name
+
+    def nearest(self, name: str) -> str:
+        """The offered name that is meant; the name as it is when none is."""
+        if name in self._exact:
+            return name
+        return self._plain.get(_squeezed(name)) or self._plain.get(_squeezed(name.rpartition(".")[2])) or name
+
+
+def _squeezed(name: str) -> str:
+    return name.strip().casefold().replace("-", "").replace("_", "").replace(" ", "")
+
+
+def _same(left: str, right: str) -> bool:
+    return bool(_parsed(left) == _parsed(right))
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text or "{}")
+    except (ValueError, RecursionError):
+        return text
+
+
+def _ending(event: Event) -> Event:
+    """A plain turn cannot end on calls."""
+    if isinstance(event, Finish) and event.reason == "tool_calls":
+        return Finish("stop", (*event.repairs, Repair("dropped_calls", "no tools were offered")))
+    return event

@@ -1,0 +1,61 @@
+"""What became of a turn: for the log line, the metrics, the ledger and the client's telemetry."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from callwright.events import (
+    CallDelta,
+    CallEnd,
+    CallStart,
+    Event,
+    Finish,
+    Malformed,
+    ReasoningDelta,
+    TextDelta,
+    UsageSeen,
+)
+from callwright.model import Repair, Usage
+
+__all__ = ["TurnReport"]
+
+
+@dataclass
+class TurnReport:
+    """Filled while the turn runs; whole when it is over."""
+
+    wire: str = ""
+    """The client's."""
+    model: str = ""
+    backend: str = ""
+    strategy: str = ""
+    """How the model got its tools: native, taught, or none."""
+    dialect: str = ""
+    why: str = ""
+    asked_again: list[str] = field(default_factory=list)
+    """Why the model was asked again, each time."""
+    calls: list[str] = field(default_factory=list)
+    truncated: bool = False
+    """Calls were left out because there were too many."""
+    repairs: list[Repair] = field(default_factory=list)
+    malformed: int = 0
+    finish: str = ""
+    usage: Usage = field(default_factory=Usage)
+
+    def see(self, events: list[Event]) -> None:
+        """Take note of events on their way to the client."""
+        for event in events:
+            match event:
+                case TextDelta() | CallDelta() | ReasoningDelta():
+                    pass
+                case CallStart():
+                    self.calls.append(event.name)
+                case CallEnd():
+                    self.repairs.extend(event.repairs)
+                case Malformed():
+                    self.malformed += 1
+                case UsageSeen():
+                    self.usage = event.usage
+                case Finish():
+                    self.finish, self.dialect, self.why = event.reason, event.dialect, event.why
+                    self.repairs.extend(event.repairs)

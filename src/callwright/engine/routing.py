@@ -1,0 +1,116 @@
+"""Routing: which model a name means, where it is reached and how it is read. Pure: backends are only named here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+
+import msgspec
+
+from callwright.dialects import Dialect, dialect
+from callwright.engine.facts import Facts, facts_of, taught_in
+from callwright.engine.settings import ModelSettings, ToolRules
+from callwright.errors import RequestError
+from callwright.model import Image, Request
+
+__all__ = ["Route", "Routes", "check_request"]
+
+NO_RESPONSE_FORMAT = frozenset({"anthropic"})
+"""Wires that have no `response_format`."""
+
+
+class Route(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a model's turns go."""
+
+    name: str
+    """What the client asked for."""
+    settings: ModelSettings
+    backends: tuple[str, ...]
+    """In the order in which they are tried."""
+    upstream: str
+    """What the backends call the model."""
+    facts: Facts
+    rules: ToolRules
+
+    @property
+    def reads(self) -> Dialect:
+        """The dialect that its output is read in."""
+        named = self.settings.dialect
+        return dialect(self.facts.reads if named == "auto" else named)
+
+    @property
+    def teaches(self) -> Dialect:
+        """The dialect that it is taught, where its server has no tools."""
+        return taught_in(self.upstream) if self.settings.dialect == "auto" else self.reads
+
+
+class Routes:
+    """The models of a configuration by every name they have; patterns such as `claude-*` come last."""
+
+    def __init__(self, models: Sequence[ModelSettings], backends: Sequence[str], rules: ToolRules) -> None:
+        self._rules = rules
+        self._backends = tuple(backends)
+        self._models: dict[str, ModelSettings] = {}
+        for model in models:
+            for name in (model.name, *model.aliases):
+                self._models.setdefault(name, model)
+
+    def find(self, name: str) -> Route:
+        """The route of a name. `RequestError` 404 when there is none."""
+        settings = self._models.get(name) or self._by_pattern(name)
+        if settings is None:
+            raise RequestError(self._unknown(name), param="model", status=404, code="model_not_found")
+        named = settings.backend or self._backends[:1]
+        upstream = settings.model or (name if _is_pattern(settings.name) else settings.name)
+        return Route(
+            name=name,
+            settings=settings,
+            backends=(named,) if isinstance(named, str) else tuple(named),
+            upstream=upstream,
+            facts=facts_of(upstream),
+            rules=merged_rules(self._rules, settings.rules),
+        )
+
+    @property
+    def models(self) -> tuple[ModelSettings, ...]:
+        """The models that have a name of their own, each once."""
+        return tuple({model.name: model for model in self._models.values() if not _is_pattern(model.name)}.values())
+
+    def _by_pattern(self, name: str) -> ModelSettings | None:
+        patterns = ((known, model) for known, model in self._models.items() if _is_pattern(known))
+        return next((model for known, model in patterns if fnmatchcase(name, known)), None)
+
+    def _unknown(self, name: str) -> str:
+        names = [known for known in self._models if not _is_pattern(known)]
+        near = get_close_matches(name, names, 1)
+        known = f"did you mean {near[0]!r}?" if near else f"models here are: {', '.join(names[:20]) or 'none'}"
+        return f"there is no model {name!r}; {known}"
+
+
+def _is_pattern(name: str) -> bool:
+    return any(sign in name for sign in "*?[")
+
+
+def merged_rules(rules: ToolRules, changes: Mapping[str, object]) -> ToolRules:
+    """The rules with some of them changed."""
+    return msgspec.convert({**msgspec.structs.asdict(rules), **changes}, ToolRules) if changes else rules
+
+
+def check_request(request: Request, route: Route, wires: Iterable[str]) -> None:
+    """Refuse what the model's backends cannot do, rather than drop it without a word (W-25)."""
+    vision = route.settings.vision if route.settings.vision is not None else route.facts.vision
+    has_image = any(isinstance(part, Image) for message in request.messages for part in message.parts)
+    if has_image and vision is False:
+        raise RequestError(
+            f"the model {route.name!r} takes no images (vision = false in its settings); send text only",
+            param="messages",
+            code="images_not_supported",
+        )
+    if "response_format" in request.options and NO_RESPONSE_FORMAT & set(wires):
+        raise RequestError(
+            f"the backend of {route.name!r} speaks Anthropic's wire, which has no response_format; "
+            "ask for JSON in the prompt, or use another backend",
+            param="response_format",
+            code="response_format_not_supported",
+        )

@@ -1,0 +1,95 @@
+"""Who may come in: a key by any of the headers that clients use, or none on loopback where none is set.
+
+`Authorization: Bearer` (OpenAI's clients), `x-api-key` (Anthropic's), `api-key` (Azure's), and Basic with the key as
+password for a person who opens a page in a browser. Browsers repeat Basic credentials by themselves, also when a
+foreign page makes them, so it only opens what changes nothing.
+"""
+
+from __future__ import annotations
+
+import binascii
+from base64 import b64decode
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from callwright.gateway.exchange import exchange
+from callwright.gateway.keys import is_local
+from callwright.gateway.refusals import Refusals
+from callwright.wire.base import Problem
+
+__all__ = ["Auth", "secret_of"]
+
+PUBLIC = frozenset({"/", "/health", "/healthz", "/readyz", "/api/hello"})
+_CHALLENGE = {"www-authenticate": 'Bearer, Basic realm="Callwright: any name, and a key as the password"'}
+
+
+class Auth:
+    """Lets in who has a key, and notes whose it is."""
+
+    def __init__(self, app: ASGIApp, refusals: Refusals) -> None:
+        self._app = app
+        self._refusals = refusals
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["path"] in PUBLIC or scope["method"] == "OPTIONS":
+            await self._app(scope, receive, send)
+            return
+        opened = exchange(scope)
+        keyring = opened.state.keyring
+        headers = Headers(scope=scope)
+        if keyring.open:
+            problem = None if is_local(_hostname(headers)) else _STRANGE_HOST
+        else:
+            secret = secret_of(headers, browser=scope["method"] in ("GET", "HEAD"))
+            opened.key = keyring.find(secret)
+            problem = None if opened.key else _WRONG if secret else _MISSING
+        if problem is None:
+            await self._app(scope, receive, send)
+        else:
+            await self._refusals.refuse(scope, problem, _CHALLENGE if problem.status == 401 else None)(
+                scope, receive, send
+            )
+
+
+def secret_of(headers: Headers, *, browser: bool = False) -> str:
+    """The key that a request brings; empty for none. `browser` takes Basic, too."""
+    scheme, _, value = headers.get("authorization", "").partition(" ")
+    if scheme.lower() == "bearer" and value.strip():
+        return value.strip()
+    if scheme.lower() == "basic" and browser:
+        try:
+            return b64decode(value, validate=True).decode("utf-8", "replace").partition(":")[2]
+        except (binascii.Error, ValueError):
+            return ""
+    return headers.get("x-api-key") or headers.get("api-key") or ""
+
+
+def _hostname(headers: Headers) -> str:
+    host = headers.get("host", "localhost")
+    return host[: host.index("]") + 1] if host.startswith("[") and "]" in host else host.rpartition(":")[0] or host
+
+
+def _refused(message: str, code: str) -> Problem:
+    return Problem(status=401, message=message, fault="client", kind="authentication_error", code=code)
+
+
+_MISSING = _refused(
+    "This gateway asks for a key and the request has none. Set the API key in your client; it is sent as "
+    "`Authorization: Bearer …` or `x-api-key: …`.",
+    "missing_api_key",
+)
+_WRONG = _refused(
+    "The key in the request is not one of this gateway's. Compare the API key in your client with the gateway's "
+    "[[keys]] tables.",
+    "invalid_api_key",
+)
+# A page of the web can make its own name point to 127.0.0.1 and then counts as same-origin with us.
+_STRANGE_HOST = Problem(
+    status=403,
+    message="The gateway has no keys set, so it answers only when it is addressed as localhost or 127.0.0.1. To reach "
+    "it by another name, add a [[keys]] table.",
+    fault="client",
+    kind="permission_error",
+    code="host_not_allowed",
+)

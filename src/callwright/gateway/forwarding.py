@@ -1,0 +1,49 @@
+"""Requests that are not about a turn, such as embeddings, passed on to a backend that speaks the same API."""
+
+from __future__ import annotations
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from callwright.backends.base import Backend
+from callwright.errors import RequestError
+from callwright.gateway.endpoints import read_object
+from callwright.gateway.exchange import exchange
+from callwright.gateway.keys import check_use
+
+__all__ = ["forward"]
+
+_OLLAMA = ("ollama",)
+_OPENAI = ("openai", "responses", "completions")
+
+
+async def forward(request: Request) -> Response:
+    """Pass one on, with the backend's own name for the model."""
+    body = read_object(await request.body())
+    name = body.get("model")
+    if not isinstance(name, str):
+        raise RequestError("model must be the name of a model.", param="model")
+    opened = exchange(request.scope)
+    engine = opened.state.engine
+    route = await engine.find(name)
+    check_use(opened.key, route.settings.name)
+    path = request.url.path
+    backend = next((engine.backends[each] for each in route.backends if _speaks(engine.backends[each], path)), None)
+    if backend is None:
+        raise RequestError(
+            f"The backend of the model {name!r} has no {path}: a backend of kind "
+            f"{'ollama' if path.startswith('/api/') else 'openai'} has it.",
+            param="model",
+            status=501,
+            code="not_supported",
+        )
+    body["model"] = route.upstream
+    # The `url` of a backend that speaks OpenAI's API already ends in `/v1`.
+    answer = await backend.forward(path.removeprefix("/v1"), msgspec.json.encode(body))
+    kind = next((value for key, value in answer.headers.items() if key.lower() == "content-type"), "application/json")
+    return Response(answer.body, answer.status, {"content-type": kind})
+
+
+def _speaks(backend: Backend, path: str) -> bool:
+    return backend.settings.kind in (_OLLAMA if path.startswith("/api/") else _OPENAI)

@@ -1,0 +1,66 @@
+"""Who a key belongs to, found in constant time, and what may be done without one.
+
+Keys are kept as digests. A candidate is compared with every one of them, also after a match: how long that takes
+says nothing about which key was near.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Iterable
+from ipaddress import ip_address
+
+from callwright.errors import RequestError
+from callwright.gateway.settings import KeySettings
+
+__all__ = ["Keyring", "check_use", "is_local", "may_use"]
+
+
+def is_local(host: str) -> bool:
+    """Whether only this machine can reach, or can be meant by, this host name."""
+    name = host.strip("[]").lower()
+    if name == "localhost" or name.endswith(".localhost"):
+        return True
+    try:
+        return ip_address(name).is_loopback
+    except ValueError:
+        return False
+
+
+def may_use(key: KeySettings | None, model: str) -> bool:
+    """Whether a caller may use a model."""
+    return key is None or not key.models or model in key.models
+
+
+def check_use(key: KeySettings | None, model: str) -> None:
+    """Raise `RequestError` 403 when a caller may not use a model, by the name that the configuration gives it."""
+    if key and not may_use(key, model):
+        raise RequestError(
+            f"The key {key.name!r} may not use the model {model!r}. It may use: {', '.join(key.models)}.",
+            param="model",
+            status=403,
+            code="model_not_allowed",
+        )
+
+
+class Keyring:
+    """The keys of one state."""
+
+    def __init__(self, keys: Iterable[KeySettings], host: str) -> None:
+        self._keys = [(_digest(key.key), key) for key in keys]
+        self.open = not self._keys and is_local(host)
+        """No key is needed: there is none, and only this machine can call."""
+
+    def find(self, secret: str) -> KeySettings | None:
+        """Whose key this is."""
+        candidate = _digest(secret)
+        found = None
+        for digest, key in self._keys:
+            if hmac.compare_digest(digest, candidate):
+                found = key
+        return found
+
+
+def _digest(secret: str) -> bytes:
+    return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).digest()

@@ -1,0 +1,97 @@
+"""The usage ledger: requests and tokens by day, key, model and client, in SQLite.
+
+One worker thread owns the connection, so turns never wait for the disk and rows are written in order. Without a file
+the same database lives in memory. Days are UTC.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sqlite3
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import UTC, date, datetime
+from typing import Any
+
+from callwright.errors import RequestError
+from callwright.gateway.record import TurnRecord
+
+__all__ = ["COLUMNS", "Ledger"]
+
+log = logging.getLogger("callwright.ledger")
+
+COLUMNS = ("day", "key", "model", "client")
+_SUMS = ("requests", "prompt_tokens", "completion_tokens")
+_CREATE = """
+create table if not exists usage (
+    day text not null, key text not null, model text not null, client text not null,
+    requests integer not null, prompt_tokens integer not null, completion_tokens integer not null,
+    primary key (day, key, model, client)
+) without rowid
+"""
+_ADD = """
+insert into usage values (?, ?, ?, ?, 1, ?, ?)
+on conflict (day, key, model, client) do update set
+    requests = requests + 1,
+    prompt_tokens = prompt_tokens + excluded.prompt_tokens,
+    completion_tokens = completion_tokens + excluded.completion_tokens
+"""
+
+
+def _today() -> date:
+    return datetime.now(UTC).date()
+
+
+class Ledger:
+    """Adds up what was used. `path` empty keeps it in memory."""
+
+    def __init__(self, path: str = "", *, today: Callable[[], date] = _today) -> None:
+        self._today = today
+        self._worker = ThreadPoolExecutor(1, "ledger")
+        self._database = self._worker.submit(_open, path or ":memory:").result()
+
+    def add(self, record: TurnRecord) -> None:
+        """Note one turn; returns at once."""
+        usage = record.usage
+        row = (
+            self._today().isoformat(), record.key, record.model, record.client,
+            usage.prompt_tokens, usage.completion_tokens,
+        )  # fmt: skip
+        self._worker.submit(self._run, _ADD, row).add_done_callback(_report)
+
+    async def query(self, by: Sequence[str] = COLUMNS, since: date | None = None) -> list[dict[str, Any]]:
+        """Sums for each combination of these columns, from that day on. `RequestError` for an unknown column."""
+        for column in by:
+            if column not in COLUMNS:
+                raise RequestError(f"by: {column!r} is no column; use {', '.join(COLUMNS)}.", param="by")
+        wanted = [*by, *(f"sum({name})" for name in _SUMS)]
+        groups = f" group by {', '.join(by)} order by {', '.join(by)}" if by else ""
+        text = f"select {', '.join(wanted)} from usage where day >= ?{groups}"  # noqa: S608 - columns from COLUMNS only
+        first = since.isoformat() if since else ""
+        rows = await asyncio.get_running_loop().run_in_executor(self._worker, self._run, text, (first,))
+        names = [*by, *_SUMS]
+        return [dict(zip(names, row, strict=True)) for row in rows if row[-1] is not None]
+
+    def close(self) -> None:
+        """Write what is left, and give back the file."""
+        self._worker.submit(self._database.close)
+        self._worker.shutdown()
+
+    def _run(self, text: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+        with self._database:
+            return self._database.execute(text, values).fetchall()
+
+
+def _open(path: str) -> sqlite3.Connection:
+    database = sqlite3.connect(path)
+    # Write-ahead logging: `callwright usage` and other readers never block a turn's row.
+    database.execute("pragma journal_mode = wal")
+    database.execute("pragma synchronous = normal")
+    database.execute(_CREATE)
+    return database
+
+
+def _report(done: Future[list[tuple[Any, ...]]]) -> None:
+    if error := done.exception():
+        log.error("the usage of a turn was not written: %s", error)

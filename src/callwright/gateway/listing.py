@@ -1,0 +1,127 @@
+"""The models, as each API lists them. Pure.
+
+`/v1/models` has OpenAI's fields and Anthropic's side by side, since both kinds of client ask there. The Ollama face
+tells Copilot Chat 0.66 what it must know to offer a model in agent mode: `capabilities` with `tools`, and the window
+under the architecture's name. It leaves out `general.basename`, which that client would show instead of the name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any
+
+from callwright.engine import ModelListing
+from callwright.errors import RequestError
+from callwright.gateway.profiles import split
+
+__all__ = ["find", "list_of", "model", "names", "ps", "show", "tags"]
+
+OLLAMA_VERSION = "0.13.0"
+"""What `/api/version` says. Copilot Chat 0.66 asks for 0.6.4 at least; Codex 0.166 --oss asks too."""
+_ARCHITECTURE = "callwright"
+
+
+def names(models: Iterable[ModelListing]) -> Iterable[tuple[str, ModelListing]]:
+    """Every name that a client may ask for, aliases included."""
+    return ((name, each) for each in models for name in (each.name, *each.aliases))
+
+
+def find(models: Iterable[ModelListing], name: str) -> tuple[str, ModelListing]:
+    """The model of that name; `:latest`, which Ollama's clients add, and a profile's suffix do not count.
+
+    `RequestError` 404 when there is none.
+    """
+    known = dict(names(models))
+    for wanted in (name, name.removesuffix(":latest"), split(name)[0]):
+        if wanted in known:
+            return wanted, known[wanted]
+    raise RequestError(
+        f"The model {name!r} does not exist here. There are: {', '.join(known) or 'none'}.",
+        param="model",
+        status=404,
+        code="model_not_found",
+    )
+
+
+def list_of(models: Iterable[ModelListing], since: datetime) -> dict[str, Any]:
+    """`GET /v1/models`."""
+    data = [model(name, each, since) for name, each in names(models)]
+    return {
+        "object": "list",
+        "data": data,
+        "has_more": False,
+        "first_id": data[0]["id"] if data else None,
+        "last_id": data[-1]["id"] if data else None,
+    }
+
+
+def model(name: str, listing: ModelListing, since: datetime) -> dict[str, Any]:
+    """`GET /v1/models/{id}`."""
+    return {
+        "id": name,
+        "object": "model",
+        "created": int(since.timestamp()),
+        "owned_by": "callwright",
+        "type": "model",
+        "display_name": name,
+        "created_at": since.isoformat(),
+        "context_length": listing.context,
+        "max_model_len": listing.context,  # vLLM's name for it
+    }
+
+
+def tags(models: Iterable[ModelListing], since: datetime) -> dict[str, Any]:
+    """`GET /api/tags`."""
+    return {"models": [_tag(name, each, since) for name, each in names(models)]}
+
+
+def ps(models: Iterable[ModelListing], since: datetime) -> dict[str, Any]:
+    """`GET /api/ps`: all are ready to be used; whether a backend has them loaded is its own affair."""
+    running = {"expires_at": "9999-12-31T23:59:59Z", "size_vram": 0}
+    return {"models": [{**_tag(name, each, since), **running} for name, each in names(models)]}
+
+
+def show(listing: ModelListing, since: datetime) -> dict[str, Any]:
+    """`POST /api/show`."""
+    return {
+        "modelfile": "",
+        "parameters": f"num_ctx {listing.context}",
+        "template": "",
+        "details": _DETAILS,
+        "model_info": {
+            "general.architecture": _ARCHITECTURE,
+            f"{_ARCHITECTURE}.context_length": listing.context,
+        },
+        "capabilities": _capabilities(listing),
+        "modified_at": since.isoformat(),
+    }
+
+
+_DETAILS: dict[str, Any] = {
+    "parent_model": "",
+    "format": "gguf",
+    "family": _ARCHITECTURE,
+    "families": [_ARCHITECTURE],
+    "parameter_size": "",
+    "quantization_level": "",
+}
+
+
+def _tag(name: str, listing: ModelListing, since: datetime) -> dict[str, Any]:
+    return {
+        "name": name,
+        "model": name,  # Copilot Chat reads this one, the Ollama extension 0.0.8 the other
+        "modified_at": since.isoformat(),
+        "size": 0,
+        "digest": hashlib.sha256(name.encode()).hexdigest(),
+        "details": _DETAILS,
+        "capabilities": _capabilities(listing),
+        "context_length": listing.context,
+    }
+
+
+def _capabilities(listing: ModelListing) -> Sequence[str]:
+    """Tools always: where a model has none of its own, it is taught them."""
+    return ["completion", "tools", *["vision"] * bool(listing.vision), *["thinking"] * bool(listing.reasoning)]

@@ -1,0 +1,114 @@
+"""Outflow: one stream on its way to a client.
+
+Everything that is sent goes through one lock, so that signs of life and held-back text, which come by the clock, never
+stand in the middle of something else. Nothing is queued: a client that does not read holds up whoever writes, and so
+the backend, and memory stays bounded by the server's own write buffer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterable, Sequence
+from typing import Any
+
+from starlette.types import Send
+
+from callwright.events import Event
+from callwright.wire.base import Encoder, Problem
+
+__all__ = ["Outflow"]
+
+_FLUSH_SECONDS = 0.04
+"""How long text may wait to be joined with what follows: less than an eye sees."""
+
+
+class Outflow:
+    """Writes an encoder's bytes. `open` first, `close` in the end; timers run in between."""
+
+    def __init__(self, send: Send, encoder: Encoder, heartbeat_seconds: float) -> None:
+        self._send = send
+        self._encoder = encoder
+        self._period = heartbeat_seconds
+        self._lock = asyncio.Lock()
+        self._loop = asyncio.get_running_loop()
+        self._last = 0.0
+        self._pulse: asyncio.TimerHandle | None = None
+        self._flush: asyncio.TimerHandle | None = None
+        self._late: set[asyncio.Task[None]] = set()
+        self.opened = False
+
+    async def open(self, headers: Iterable[tuple[bytes, bytes]]) -> None:
+        """Send the status, the headers and the stream's first bytes."""
+        self.opened = True
+        await self._send({"type": "http.response.start", "status": 200, "headers": list(headers)})
+        await self._write(self._encoder.begin())
+        if self._period > 0:
+            self._pulse = self._loop.call_later(self._period, self._beat)
+
+    async def write(self, events: Sequence[Event], choice: int = 0) -> None:
+        """Send a choice's next events."""
+        async with self._lock:
+            data = self._encoder.encode(events, choice)
+            if data:
+                await self._write(data)
+        if self._flush is None and self._encoder.holding:
+            self._flush = self._loop.call_later(_FLUSH_SECONDS, self._flush_late)
+
+    async def end(self, comment: str) -> None:
+        """Send the stream's last bytes."""
+        await self._close(self._encoder.end(comment))
+
+    async def fail(self, problem: Problem) -> None:
+        """Send an ending that says what went wrong."""
+        await self._close(self._encoder.fail(problem))
+
+    def stop(self) -> None:
+        """Stop the timers: nothing more is sent."""
+        for timer in (self._pulse, self._flush):
+            if timer is not None:
+                timer.cancel()
+        for task in self._late:
+            task.cancel()
+
+    async def _close(self, last: bytes) -> None:
+        self.stop()
+        async with self._lock:
+            await self._send({"type": "http.response.body", "body": last, "more_body": False})
+
+    async def _write(self, data: bytes) -> None:
+        self._last = self._loop.time()
+        await self._send({"type": "http.response.body", "body": data, "more_body": True})
+
+    # ── by the clock ─────────────────────────────────────────────────────────────────────────────
+
+    def _beat(self) -> None:
+        """A sign of life, if nothing was sent for a period; then again after the rest of the next."""
+        silent = self._loop.time() - self._last
+        if silent >= self._period:
+            self._soon(self._send_heartbeat())
+            silent = 0.0
+        self._pulse = self._loop.call_later(self._period - silent, self._beat)
+
+    def _flush_late(self) -> None:
+        self._flush = None
+        if self._encoder.holding:
+            self._soon(self._send_held())
+
+    def _soon(self, work: Coroutine[Any, Any, None]) -> None:
+        # A client that does not read keeps the lock busy: one late sender at a time is enough.
+        if self._late:
+            work.close()
+            return
+        task = self._loop.create_task(work)
+        self._late.add(task)
+        task.add_done_callback(self._late.discard)
+
+    async def _send_heartbeat(self) -> None:
+        async with self._lock:
+            if data := self._encoder.heartbeat():
+                await self._write(data)
+
+    async def _send_held(self) -> None:
+        async with self._lock:
+            if data := self._encoder.flush():
+                await self._write(data)

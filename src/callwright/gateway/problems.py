@@ -1,0 +1,109 @@
+"""What a client gets to see of an exception: its status, who failed, and what to do about it.
+
+Pure: exceptions in, `Problem`s out. Never 402 or 422: Copilot Chat 0.66 takes the first for its own quota and the
+second for a content filter. What an unexpected exception says is never shown: it may hold anything.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from callwright.errors import BackendError, BackendFault, RequestError, WireError
+from callwright.gateway.limits import TooManyError
+from callwright.wire.base import Problem
+
+__all__ = ["of", "stopping"]
+
+# OpenAI's `error.type` by status.
+_KINDS = {
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    429: "rate_limit_error",
+}
+_MISREAD = {402, 422}
+
+
+class _Failure(msgspec.Struct, frozen=True):
+    """What one kind of backend failure is to a client."""
+
+    status: int
+    kind: str
+    advice: str
+
+
+_FAILURES: dict[BackendFault, _Failure] = {
+    "auth": _Failure(
+        502,
+        "server_error",
+        "The gateway's own key for this backend is wrong, not yours: correct `key` in its [[backends]] table.",
+    ),
+    "rate_limit": _Failure(429, "rate_limit_error", "Wait, then try again."),
+    "overloaded": _Failure(503, "overloaded_error", "Try again in a moment."),
+    "unavailable": _Failure(503, "server_error", "Check that it is running and that its `url` is right."),
+    "timeout": _Failure(504, "timeout_error", "Make the prompt smaller, or the time in its [[backends]] table longer."),
+    "refused": _Failure(502, "server_error", "Change the request, or the model's settings, so that it accepts it."),
+    "protocol": _Failure(502, "server_error", "Check that the `kind` in its [[backends]] table is what it speaks."),
+}
+
+
+def of(error: BaseException, *, request_id: str = "", backend_status: int = 0) -> Problem:
+    """The problem that an exception is to a client; `backend_status` is its profile's."""
+    match error:
+        case RequestError():
+            return _request(error)
+        case BackendError():
+            return _backend(error, backend_status)
+        case WireError():
+            return _backend(BackendError(str(error)), backend_status)
+        case _:
+            return Problem(
+                status=500,
+                message="The gateway failed: this is a bug in Callwright. Its log has the details under the request id "
+                f"{request_id or '(none)'}; please report it with them.",
+                fault="gateway",
+                kind="server_error",
+                code="internal_error",
+            )
+
+
+def stopping() -> Problem:
+    """For turns that are still running when the service's time to shut down is over."""
+    return Problem(
+        status=503,
+        message="The gateway is shutting down and could not wait for this turn any longer. Try again in a moment.",
+        fault="gateway",
+        kind="server_error",
+        code="shutting_down",
+    )
+
+
+def _request(error: RequestError) -> Problem:
+    status = 400 if error.status in _MISREAD else error.status
+    return Problem(
+        status=status,
+        message=f"The request cannot be served: {error}" if status == 400 else str(error),
+        fault="client",
+        kind=_KINDS.get(status, "invalid_request_error"),
+        code=error.code,
+        param=error.param,
+        retry_after=error.retry_after if isinstance(error, TooManyError) else None,
+    )
+
+
+def _backend(error: BackendError, backend_status: int) -> Problem:
+    failure = _FAILURES[error.kind]
+    status = failure.status
+    if error.kind == "refused" and 400 <= error.status < 500:
+        status = 400  # it is this request that the backend will never take: a client that retries a 5xx must not
+    if backend_status and error.kind != "rate_limit":
+        status = backend_status
+    said = str(error).strip().rstrip(".")
+    return Problem(
+        status=status,
+        message=f"The model's backend failed: {said}. {failure.advice}",
+        fault="backend",
+        kind="invalid_request_error" if status == 400 else failure.kind,
+        code=f"backend_{error.kind}",
+        retry_after=error.retry_after,
+    )

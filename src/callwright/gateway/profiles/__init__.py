@@ -1,0 +1,123 @@
+"""Profiles: what we know about each client, and how a request finds its own.
+
+A name beats evidence: the header `x-callwright-profile`, then a suffix of the model's name (`coder@obsidian`), then
+the model's `profile` setting. Evidence is tried by strength, user agent first and prompt last; among equals the order
+of the table decides. The reason is always told, for the journal and the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from typing import Any, get_args
+
+from callwright.engine.settings import OutputMode
+from callwright.errors import RequestError
+from callwright.gateway.profiles.base import Evidence, Profile
+from callwright.gateway.profiles.claude_code import CLAUDE_CODE
+from callwright.gateway.profiles.cline import CLINE
+from callwright.gateway.profiles.codex import CODEX
+from callwright.gateway.profiles.continue_dev import CONTINUE_DEV
+from callwright.gateway.profiles.copilot import COPILOT
+from callwright.gateway.profiles.kilocode import KILOCODE, KILOCODE_XML
+from callwright.gateway.profiles.obsidian import OBSIDIAN, OBSIDIAN_XML
+from callwright.gateway.profiles.open_webui import OPEN_WEBUI
+from callwright.gateway.profiles.openai import OPENAI
+from callwright.gateway.profiles.opencode import OPENCODE
+from callwright.gateway.profiles.qwen_code import QWEN_CODE
+
+__all__ = ["OUTPUT_MODE_HEADER", "PROFILES", "PROFILE_HEADER", "Evidence", "Profile", "choose", "rules", "split"]
+
+PROFILE_HEADER = "x-callwright-profile"
+OUTPUT_MODE_HEADER = "x-proxy-output-mode"
+OUTPUT_MODES: tuple[str, ...] = get_args(OutputMode)
+
+# A fork stands before what it is a fork of: Kilo Code sends opencode's headers too.
+PROFILES: dict[str, Profile] = {
+    profile.name: profile
+    for profile in (
+        COPILOT,
+        OBSIDIAN,
+        OBSIDIAN_XML,
+        KILOCODE,
+        KILOCODE_XML,
+        CODEX,
+        CLAUDE_CODE,
+        CLINE,
+        CONTINUE_DEV,
+        OPENCODE,
+        QWEN_CODE,
+        OPEN_WEBUI,
+        OPENAI,
+    )
+}
+
+
+def split(model: str) -> tuple[str, str]:
+    """A model's name and the profile that its suffix asks for; names that merely contain an `@` stay whole."""
+    name, _, profile = model.rpartition("@")
+    return (name, profile) if name and profile in PROFILES else (model, "")
+
+
+def choose(evidence: Evidence, *, suffix: str = "", setting: str = "auto") -> tuple[Profile, str]:
+    """The profile for a request, and why. `RequestError` when a header asks for one that does not exist."""
+    named = (
+        (evidence.headers.get(PROFILE_HEADER, ""), f"the header {PROFILE_HEADER}"),
+        (suffix, "the suffix of the model's name"),
+        (setting, "the model's setting"),
+    )
+    for name, source in named:
+        if name not in ("", "auto"):
+            return _named(name, source), f"{source} asks for it"
+    for look in _LOOKS:
+        for profile in PROFILES.values():
+            if found := look(profile, evidence):
+                return profile, found
+    return OPENAI, "nothing in the request names another client"
+
+
+def rules(profile: Profile, headers: Mapping[str, str]) -> dict[str, Any]:
+    """What the profile, and then the request's own header, change of the `[tools]` table."""
+    mode = headers.get(OUTPUT_MODE_HEADER, "")
+    if not mode:
+        return profile.rules
+    if mode not in OUTPUT_MODES:
+        raise RequestError(
+            f"{OUTPUT_MODE_HEADER}: {mode!r} is no output mode; use {' or '.join(OUTPUT_MODES)}.",
+            param=OUTPUT_MODE_HEADER,
+        )
+    return {**profile.rules, "output_mode": mode}
+
+
+def _named(name: str, source: str) -> Profile:
+    if name in PROFILES:
+        return PROFILES[name]
+    near = get_close_matches(name, PROFILES, 1, 0)[0]
+    raise RequestError(
+        f"{source} asks for the profile {name!r}, which does not exist. Did you mean {near!r}? "
+        f"All profiles: {', '.join(PROFILES)}."
+    )
+
+
+def _agent(profile: Profile, evidence: Evidence) -> str:
+    sent = evidence.headers.get("user-agent", "").lower()
+    return next((f"its user agent has {part!r}" for part in profile.agents if part in sent), "")
+
+
+def _header(profile: Profile, evidence: Evidence) -> str:
+    sent = evidence.headers
+    return next(
+        (f"it sent {name}" for name, start in profile.headers.items() if name in sent and sent[name].startswith(start)),
+        "",
+    )
+
+
+def _tool(profile: Profile, evidence: Evidence) -> str:
+    return next((f"it offers the tool {name!r}" for name in sorted(profile.tools & evidence.tools)), "")
+
+
+def _prompt(profile: Profile, evidence: Evidence) -> str:
+    return next((f"its system prompt says {part!r}" for part in profile.prompts if part in evidence.prompt), "")
+
+
+_LOOKS: tuple[Callable[[Profile, Evidence], str], ...] = (_agent, _header, _tool, _prompt)

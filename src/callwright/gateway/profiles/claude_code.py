@@ -1,0 +1,17 @@
+"""Anthropic's Claude Code and the agent SDK built on it, over the Messages API; 2.1.325."""
+
+from __future__ import annotations
+
+from callwright.gateway.profiles.base import Profile
+from callwright.wire.base import Style
+
+CLAUDE_CODE = Profile(
+    name="claude-code",
+    about="Claude Code (Messages).",
+    agents=("claude-cli/", "claude-code/"),
+    headers={"x-app": "cli", "x-claude-code-session-id": ""},
+    tools=frozenset({"DeferredToolPlaceholder"}),
+    prompts=("You are Claude Code, Anthropic's official CLI",),
+    # Anthropic's API sends `ping` events itself, so this is the sign of life that its SDKs expect.
+    style=Style(heartbeat="event"),
+)

@@ -1,0 +1,15 @@
+"""Cline. 3.0.65 offers native tools; 2.18.0 offers none and parses XML out of the text itself."""
+
+from __future__ import annotations
+
+from callwright.gateway.profiles.base import Profile
+
+# Requests without tools pass through for every client, which is what 2.18.0 needs. Its `<attempt_completion>` is
+# also Roo Code's, which behaved the same.
+CLINE = Profile(
+    name="cline",
+    about="Cline 3, and Cline 2 and Roo Code, which parse XML themselves.",
+    agents=("cline/", "roocode/"),
+    headers={"x-title": "Cline"},
+    prompts=("<attempt_completion>",),
+)

@@ -1,0 +1,15 @@
+"""OpenAI's Codex: command line, editor extension and desktop, over the Responses API; 0.166."""
+
+from __future__ import annotations
+
+from callwright.gateway.profiles.base import Profile
+from callwright.wire.base import Style
+
+CODEX = Profile(
+    name="codex",
+    about="OpenAI Codex (Responses).",
+    agents=("codex_", "codex-", "codex desktop/"),
+    headers={"originator": "codex"},
+    # Its idle timer does not count SSE comments (openai/codex issue 31539): only a real event keeps it waiting.
+    style=Style(heartbeat="event"),
+)

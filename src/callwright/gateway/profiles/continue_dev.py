@@ -1,0 +1,13 @@
+"""Continue: editor extensions and the `cn` command line, 1.5.47."""
+
+from __future__ import annotations
+
+from callwright.gateway.profiles.base import Profile
+
+# The user agent has been sent since October 2025 (continuedev/continue pull request 8532). A call without an index
+# silently gets empty arguments there; the default style numbers every call.
+CONTINUE_DEV = Profile(
+    name="continue",
+    about="Continue.",
+    agents=("continue/", "continue-cli/"),
+)

@@ -1,0 +1,21 @@
+"""Kilo Code. 7.x is built on opencode and reads native calls only; 5.x resumed old tasks with XML in the text."""
+
+from __future__ import annotations
+
+from callwright.gateway.profiles.base import Profile
+
+# 7.7.7 shows XML as prose and ends with an error on an empty turn, so it needs nothing but a native call.
+KILOCODE = Profile(
+    name="kilocode",
+    about="Kilo Code 7: native calls.",
+    agents=("kilo-code/", "kilocode", "kilo/"),
+    headers={"x-kilocode-version": "", "x-kilocode-taskid": "", "x-kilocode-editorname": ""},
+    prompts=("You are Kilo Code",),
+)
+
+# 5.10.4 runs one tool per message (`didAlreadyUseTool`) and in XML mode drops the native calls beside the text.
+KILOCODE_XML = Profile(
+    name="kilocode-xml",
+    about="Kilo Code 5 and earlier: one call a turn, also as the tool's XML in the text. Chosen by name only.",
+    rules={"output_mode": "kilo-xml", "enable_parallel_tool_calls": False},
+)

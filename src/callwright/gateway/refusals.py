@@ -1,0 +1,65 @@
+"""Error answers before the first byte, in the shape of the wire that the path belongs to.
+
+Everything in the gateway that says no says it through here, so that a client can always read why.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Mapping
+
+from starlette.responses import Response
+from starlette.types import Scope
+
+from callwright.gateway.metrics import Metrics
+from callwright.wire.base import Problem, Served
+
+__all__ = ["Refusals"]
+
+log = logging.getLogger("callwright.refusals")
+
+# The first that fits; other paths are OpenAI's.
+_WIRES = (
+    ("/v1/messages", "anthropic"),
+    ("/v1/responses", "openai_responses"),
+    ("/api/", "ollama"),
+    ("/", "openai_chat"),
+)
+
+
+class Refusals:
+    """Writes problems as answers."""
+
+    def __init__(self, served: Mapping[str, Served], metrics: Metrics) -> None:
+        self._served = served
+        self._metrics = metrics
+
+    def answer(self, scope: Scope, problem: Problem, headers: Mapping[str, str] | None = None) -> Response:
+        """The answer to the request of this scope; for a turn, whose record counts and logs the failure."""
+        path: str = scope["path"]
+        wire = next(self._served[name] for start, name in _WIRES if path.startswith(start))
+        sent = dict(headers or {})
+        if problem.retry_after is not None:
+            sent["retry-after"] = str(max(1, math.ceil(problem.retry_after)))
+        if problem.status == 413:
+            sent["connection"] = "close"  # the rest of the body is not read: the connection is of no more use
+        return Response(wire.problem(problem), problem.status, sent, "application/json")
+
+    def refuse(self, scope: Scope, problem: Problem, headers: Mapping[str, str] | None = None) -> Response:
+        """The same for a request that never became a turn: counted and logged here."""
+        self._metrics.errors.labels(problem.fault, problem.kind).inc()
+        log.info(
+            "refused",
+            extra={
+                "fields": {
+                    "method": scope["method"],
+                    "path": scope["path"],
+                    "status": problem.status,
+                    "fault": problem.fault,
+                    "code": problem.code,
+                    "message": problem.message,
+                }
+            },
+        )
+        return self.answer(scope, problem, headers)

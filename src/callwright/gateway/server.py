@@ -1,0 +1,181 @@
+"""Runs the gateway: one uvicorn, stopped gently, reloaded without dropping a stream.
+
+Told to stop (SIGTERM, SIGINT), it takes no new connections and lets turns finish for `shutdown_seconds`; those that
+have not are cancelled, which makes each tell its client so before the connection closes. SIGHUP, or a change of a
+watched file, loads a new state; one that cannot be loaded is refused with its reason, and the old one stays.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import signal
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from callwright.errors import CallwrightError
+from callwright.gateway.logs import Redactor
+from callwright.gateway.service import Service, State
+
+__all__ = ["Gateway", "listen", "run"]
+
+log = logging.getLogger("callwright.server")
+
+_LAST_WORDS_SECONDS = 5
+"""How long cancelled turns may take to tell their clients."""
+_WATCH_SECONDS = 1.0
+
+Started = Callable[[Service], None]
+Load = Callable[[], State]
+"""Reads the configuration and opens its backends; called inside the running loop. Raises when it is wrong."""
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """The socket to serve on; `OSError` when the address is taken. Port 0 finds a free one."""
+    return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=2048)
+
+
+def run(gateway: Gateway, listener: socket.socket, *, started: Started | None = None) -> None:
+    """Serve until told to stop, on the fastest loop that there is. `started`: as for `Gateway.serve`."""
+    with asyncio.Runner(loop_factory=uvicorn.Config("", log_config=None).get_loop_factory()) as runner:
+        runner.run(gateway.serve(listener, started=started))
+
+
+class Gateway:
+    """One service and the server around it."""
+
+    def __init__(
+        self,
+        load: Load,
+        assemble: Callable[[Service], ASGIApp],
+        *,
+        watch: Sequence[Path] = (),
+        redactor: Redactor | None = None,
+    ) -> None:
+        self._load = load
+        self._assemble = assemble
+        self._watch = watch
+        self._redactor = redactor or Redactor()
+        self._server: _Server | None = None
+        self._service: Service | None = None
+
+    async def serve(self, listener: socket.socket, *, started: Started | None = None) -> None:
+        """Serve on this socket until told to stop. `started` is called when the first request can come."""
+        service = self._service = Service(self._load(), redactor=self._redactor)
+        server = self._server = _Server(self._assemble(service), service, self.reload, started)
+        watching = asyncio.create_task(self._watch_files())
+        try:
+            await server.serve([listener])
+        finally:
+            watching.cancel()
+            await service.close()
+
+    def stop(self) -> None:
+        """As SIGTERM does."""
+        if self._server is not None:
+            self._server.should_exit = True
+
+    def reload(self) -> bool:
+        """As SIGHUP does; false when the new configuration was refused."""
+        service = self._service
+        if service is None:
+            return False
+        try:
+            state = self._load()
+        except (CallwrightError, OSError, ValueError) as error:
+            log.error("the configuration was not reloaded; the old one stays: %s", error)  # noqa: TRY400 - no bug of ours
+            return False
+        old, new = service.state.server, state.server
+        service.replace(state)
+        if (old.host, old.port, old.ledger) != (new.host, new.port, new.ledger):
+            log.warning("host, port and ledger stay as they are until the service is started again")
+        log.info("the configuration was reloaded")
+        return True
+
+    async def _watch_files(self) -> None:
+        seen = _versions(self._watch)
+        while self._watch:
+            await asyncio.sleep(_WATCH_SECONDS)
+            now = _versions(self._watch)
+            if now != seen:
+                seen = now
+                self.reload()
+
+
+class _Server(uvicorn.Server):
+    """uvicorn, with our signals and our way of stopping."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        service: Service,
+        reload: Callable[[], bool],
+        started: Started | None,
+    ) -> None:
+        self._service = service
+        self._reload = reload
+        self._started = started
+        self._patience = service.state.server.shutdown_seconds
+        super().__init__(
+            uvicorn.Config(
+                app,
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                ws="none",
+                lifespan="off",
+                timeout_graceful_shutdown=math.ceil(self._patience) + _LAST_WORDS_SECONDS,
+            )
+        )
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self._started:
+            self._started(self._service)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._service.stopping = True
+        self._patience = self._service.state.server.shutdown_seconds
+        timer = asyncio.get_running_loop().call_later(self._patience, self._service.end_turns)
+        try:
+            await super().shutdown(sockets)
+        finally:
+            timer.cancel()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Uvicorn's own raises the signal again at the end; a service that was told to stop has ended well."""
+        try:
+            old = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)}
+            if hasattr(signal, "SIGHUP"):
+                old[signal.SIGHUP] = signal.signal(signal.SIGHUP, self._hang_up)
+        except ValueError:  # not the main thread, where signals do not come
+            old = {}
+        try:
+            yield
+        finally:
+            for number, handler in old.items():
+                signal.signal(number, handler)
+
+    def _hang_up(self, number: int, frame: FrameType | None) -> None:
+        asyncio.get_running_loop().call_soon_threadsafe(self._reload)
+
+
+def _versions(paths: Sequence[Path]) -> list[tuple[int, int, int] | None]:
+    return [_version(path) for path in paths]
+
+
+def _version(path: Path) -> tuple[int, int, int] | None:
+    """What changes when a file does, also when another is moved into its place."""
+    try:
+        stat = path.stat()
+    except OSError:
+        return None
+    return stat.st_mtime_ns, stat.st_size, stat.st_ino

@@ -1,0 +1,293 @@
+"""Turns: a client's request for an answer, from its bytes to its last byte, on any wire.
+
+    body ─ decode ─▶ Ask ─ route, profile, limits ─▶ engine ─▶ events ─ encode ─▶ client
+
+An answer in one piece is the stream collected. A failure before the first byte is an error with a status, one after it
+an ending in the client's own form. A client that leaves ends the turn, and with it the backend's generation.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+from starlette.datastructures import Headers
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from callwright.engine import Route, TurnReport, merged_rules
+from callwright.engine.settings import ToolRules
+from callwright.errors import CallwrightError
+from callwright.events import Event
+from callwright.gateway import problems, profiles
+from callwright.gateway.choices import side_by_side
+from callwright.gateway.exchange import Exchange, exchange
+from callwright.gateway.keys import check_use
+from callwright.gateway.limits import check_ask
+from callwright.gateway.memory import Memory
+from callwright.gateway.outflow import Outflow
+from callwright.gateway.profiles import Evidence, Profile
+from callwright.gateway.record import TurnRecord
+from callwright.gateway.refusals import Refusals
+from callwright.gateway.service import Service
+from callwright.model import Text, Usage
+from callwright.turn import Collected, collect
+from callwright.wire.base import Ask, Head, Problem, Served
+from callwright.wire.openai_responses import recalls, remembered, resumed
+
+__all__ = ["Turns"]
+
+_LEFT = Problem(status=499, message="The client left.", fault="client", kind="client_left")
+_SAMPLED = 16
+"""Every so manieth batch is timed for the histogram."""
+
+
+class Turns:
+    """Makes the endpoints that ask models."""
+
+    def __init__(self, service: Service, refusals: Refusals) -> None:
+        self._service = service
+        self._refusals = refusals
+        self._memory = Memory()
+
+    def endpoint(self, wire: Served) -> ASGIApp:
+        """The endpoint of one wire."""
+
+        async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+            opened = exchange(scope)
+            turn = _Turn(self._service, wire, opened, Headers(scope=scope), self._memory)
+            leaving: asyncio.Task[None] | None = None
+            try:
+                await turn.read(await Request(scope, receive).body())
+                leaving = asyncio.create_task(_cancel_when_gone(turn, receive, asyncio.current_task()))
+                await turn.answer(scope, receive, send)
+            except ClientDisconnect:
+                turn.problem = _LEFT
+            except asyncio.CancelledError:
+                if not await turn.cancelled(gone=leaving is not None and leaving.done()):
+                    raise
+            except CallwrightError as error:
+                problem = turn.failed(error)
+                await self._refusals.answer(scope, problem)(scope, receive, send)
+            finally:
+                if leaving is not None:
+                    leaving.cancel()
+                turn.close()
+
+        return answer
+
+
+async def _cancel_when_gone(turn: _Turn, receive: Receive, task: asyncio.Task[None] | None) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    if task is not None and not turn.over:
+        task.cancel()
+
+
+class _Turn:
+    """One request on its way. What is learnt is kept for the record, also when it fails on the way."""
+
+    def __init__(self, service: Service, wire: Served, opened: Exchange, headers: Headers, memory: Memory) -> None:
+        self._service = service
+        self._wire = wire
+        self._opened = opened
+        self._headers = headers
+        self._memory = memory
+        self._began = time.perf_counter()
+        self._first_byte: float | None = None
+        self._head = Head(secrets.token_hex(12), int(time.time()), "")
+        self._reports: list[TurnReport] = []
+        self._out: Outflow | None = None
+        self._remembers = wire.name == "openai_responses"
+        self._said: list[Event] = []
+        """All events so far, where the answer is to be remembered."""
+        self._why = ""
+        self._profile: Profile = profiles.PROFILES["openai"]
+        self.problem: Problem | None = None
+        self.over = False
+        """The answer is on its way as a whole: a client that closes its connection now has not left."""
+
+    async def read(self, body: bytes) -> None:
+        """Decode the request, and find out what it means here."""
+        state = self._opened.state
+        ask = self._wire.decode(body)
+        check_ask(ask, state.server)
+        name, suffix = profiles.split(ask.request.model)
+        self._head = Head(self._head.id, self._head.created, ask.request.model)
+        self._route: Route = await state.engine.find(name)
+        check_use(self._opened.key, self._route.settings.name)
+        evidence = _evidence(ask, self._headers)
+        self._profile, self._why = profiles.choose(evidence, suffix=suffix, setting=self._route.settings.profile)
+        self._rules: ToolRules = merged_rules(self._route.rules, profiles.rules(self._profile, self._headers))
+        self._ask: Ask = self._recalled(ask)
+
+    async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Ask the model, and send what it says."""
+        if self._ask.stream:
+            await self._stream(send)
+            return
+        turns = await self._whole()
+        self.over = True
+        headers = self._record().headers() if self._opened.state.server.telemetry else None
+        body = self._wire.whole(self._ask, self._head, self._profile.style, turns)
+        await Response(body, headers=headers, media_type="application/json")(scope, receive, send)
+
+    # ── the two ways ─────────────────────────────────────────────────────────────────────────────
+
+    async def _whole(self) -> list[Collected]:
+        events: list[list[Event]] = [[] for _ in range(self._ask.choices)]
+        async with aclosing(self._batches()) as batches:
+            async for choice, batch in batches:
+                events[choice] += batch
+        turns = [collect(each) for each in events]
+        self._remember(turns[0])
+        return turns
+
+    async def _stream(self, send: Send) -> None:
+        server = self._opened.state.server
+        encoder = self._wire.encoder(self._ask, self._head, self._profile.style)
+        out = self._out = Outflow(send, encoder, server.heartbeat_seconds)
+        async with aclosing(self._batches()) as batches:
+            try:
+                await self._pump(out, batches)
+            except CallwrightError as error:
+                if not out.opened:
+                    raise
+                self.over = True
+                await out.fail(self.failed(error))
+            else:
+                self.over = True
+                await out.end(self._record().comment() if server.telemetry else "")
+
+    async def _pump(self, out: Outflow, batches: AsyncGenerator[tuple[int, list[Event]], None]) -> None:
+        """Every batch to the client. The stream is opened with the first, or when that takes too long."""
+        first = asyncio.ensure_future(anext(batches))
+        try:
+            await asyncio.wait({first}, timeout=self._profile.first_byte_wait)
+            if not first.done():
+                await out.open(self._stream_headers())
+            choice, events = await first
+        finally:
+            if not first.done():
+                first.cancel()
+                await asyncio.wait({first})
+        if not out.opened:
+            await out.open(self._stream_headers())
+        self._first_byte = time.perf_counter() - self._began
+        await self._send(out, choice, events)
+        sample = 0
+        async for choice, events in batches:
+            sample += 1
+            began = time.perf_counter() if sample % _SAMPLED == 0 else 0.0
+            await self._send(out, choice, events)
+            if began:
+                self._service.metrics.chunk.observe(time.perf_counter() - began)
+        if self._said:
+            self._remember(collect(self._said))
+
+    async def _send(self, out: Outflow, choice: int, events: list[Event]) -> None:
+        await out.write(events, choice)
+        if self._remembers:
+            self._said += events
+
+    def _stream_headers(self) -> list[tuple[bytes, bytes]]:
+        # The last one tells nginx not to hold a stream back.
+        return [
+            (b"content-type", self._wire.content_type.encode()),
+            (b"cache-control", b"no-cache"),
+            (b"x-accel-buffering", b"no"),
+        ]
+
+    def _batches(self) -> AsyncGenerator[tuple[int, list[Event]], None]:
+        engine = self._opened.state.engine
+        self._reports = [TurnReport(wire=self._wire.name) for _ in range(self._ask.choices)]
+        turns = [engine.turn(self._ask, self._route, self._rules, report) for report in self._reports]
+        return side_by_side(turns)
+
+    # ── endings ──────────────────────────────────────────────────────────────────────────────────
+
+    def failed(self, error: CallwrightError) -> Problem:
+        """What the client gets to see of an error."""
+        status = self._profile.backend_status
+        self.problem = problems.of(error, request_id=self._opened.id, backend_status=status)
+        return self.problem
+
+    async def cancelled(self, *, gone: bool) -> bool:
+        """The turn was ended from outside. False when that is somebody else's business."""
+        task = asyncio.current_task()
+        if gone:
+            self.problem = _LEFT
+        elif self._service.ending and self._out is not None and self._out.opened:
+            self.problem = problems.stopping()
+            await self._out.fail(self.problem)
+        else:
+            return False
+        if task is not None:
+            task.uncancel()
+        return True
+
+    def close(self) -> None:
+        """Count the turn; it is over, however it ended."""
+        if self._out is not None:
+            self._out.stop()
+        record = self._record()
+        self._service.limits.spend(self._opened.key, record.usage.prompt_tokens + record.usage.completion_tokens)
+        self._service.finish(record)
+
+    def _record(self) -> TurnRecord:
+        reports = self._reports
+        rules = getattr(self, "_rules", ToolRules())
+        route = getattr(self, "_route", None)
+        problem = self.problem
+        return TurnRecord(
+            request_id=self._opened.id,
+            wire=self._wire.name,
+            model=route.settings.name if route else "",
+            key=self._opened.key.name if self._opened.key else "",
+            client=self._profile.name,
+            why=self._why,
+            stream=self._out is not None,
+            status=problem.status if problem else 200,
+            finish=reports[0].finish if reports else "",
+            seconds=round(time.perf_counter() - self._began, 4),
+            first_byte_seconds=self._first_byte,
+            usage=_sum([report.usage for report in reports]),
+            tool_call_names=tuple(name for report in reports for name in report.calls),
+            tool_call_truncated=any(report.truncated for report in reports),
+            stop_after_tools_mode=rules.stop_after_tools_mode,
+            output_mode=rules.output_mode,
+            dialect=reports[0].dialect if reports else "",
+            repairs=tuple(repair.kind for report in reports for repair in report.repairs),
+            fault=problem.fault if problem else "",
+            error=problem.kind if problem else "",
+        )
+
+    # ── conversations that the client only names ─────────────────────────────────────────────────
+
+    def _recalled(self, ask: Ask) -> Ask:
+        if not self._remembers:
+            return ask
+        return resumed(ask, self._memory.recall(self._caller, recalls(ask)))
+
+    def _remember(self, turn: Collected) -> None:
+        if self._remembers:
+            self._memory.keep(self._caller, f"resp_{self._head.id}", remembered(self._ask, turn))
+
+    @property
+    def _caller(self) -> str:
+        return self._opened.key.name if self._opened.key else ""
+
+
+def _evidence(ask: Ask, headers: Headers) -> Evidence:
+    system = next((message for message in ask.request.messages if message.role in ("system", "developer")), None)
+    prompt = "".join(part.text for part in system.parts if isinstance(part, Text)) if system else ""
+    return Evidence(headers=headers, tools=frozenset(tool.name for tool in ask.request.tools), prompt=prompt)
+
+
+def _sum(usages: list[Usage]) -> Usage:
+    """The tokens of all choices: each was asked for by itself."""
+    return Usage(*(sum(getattr(usage, name) for usage in usages) for name in Usage.__struct_fields__))

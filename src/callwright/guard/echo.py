@@ -1,0 +1,45 @@
+"""Calls written into the text as well, for clients that read them there.
+
+Obsidian Copilot before 3.2.0 and Kilo Code before its rewrite on opencode look for XML in the content and do not run
+native calls (both from their source, as the profiles say). The calls themselves go on unchanged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from callwright.events import CallDelta, CallEnd, CallStart, Event, TextDelta
+from callwright.model import ToolCall
+
+__all__ = ["Echo"]
+
+
+class Echo:
+    """Adds each whole call to the text, in the form that `render` gives it."""
+
+    def __init__(self, render: Callable[[ToolCall], str], delimiter: str = "") -> None:
+        self._render = render
+        self._delimiter = delimiter or "\n"
+        self._started: CallStart | None = None
+        self._fragments: list[str] = []
+        self._written = False
+
+    def feed(self, events: Iterable[Event]) -> list[Event]:
+        """The events, with the text of each call after its end."""
+        out: list[Event] = []
+        for event in events:
+            out.append(event)
+            match event:
+                case CallStart():
+                    self._started, self._fragments = event, []
+                case CallDelta():
+                    self._fragments.append(event.text)
+                case CallEnd(complete=True) if self._started:
+                    call = ToolCall(self._started.id, self._started.name, "".join(self._fragments))
+                    out.append(TextDelta((self._delimiter if self._written else "") + self._render(call)))
+                    self._written = True
+                case TextDelta():
+                    self._written = True
+                case _:
+                    pass
+        return out

@@ -1,0 +1,184 @@
+"""Anthropic Messages, how a server is asked: the request that it gets.
+
+What this API wants that others do not: instructions beside the messages, user and assistant taking turns, all results
+of a turn first in the message after it, and thinking given back only as it was signed. Fields that it does not know it
+refuses, so nothing is sent on chance; sampling options of other APIs are left out.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+
+from callwright.errors import BackendError, RequestError
+from callwright.model import Image, Message, Part, Reasoning, Request, Text, ToolCall, ToolResult
+from callwright.wire.anthropic.read import AnthropicReader
+from callwright.wire.base import Reader
+from callwright.wire.openai_errors import refusal
+from callwright.wire.shapes import as_object
+
+__all__ = ["CalledAnthropic"]
+
+MAX_TOKENS = 8192
+"""This API has no default, and every model that it serves can write as much."""
+
+_OPTIONS = ("temperature", "top_p", "top_k")
+_CHOICES = {"auto": "auto", "none": "none", "required": "any"}
+_EFFORTS = {"minimal": "low"}
+_NEEDS_HEADER = frozenset({"context_management"})
+"""Fields that are refused without an `anthropic-beta` header, which a client's request does not bring along."""
+
+Block = dict[str, Any]
+
+
+class CalledAnthropic:
+    """The calling half of this wire."""
+
+    name = "anthropic"
+
+    def path(self, request: Request) -> str:
+        """After an address without `/v1`, such as `https://api.anthropic.com`."""
+        return "/v1/messages"
+
+    def headers(self, key: str) -> dict[str, str]:
+        version = {"anthropic-version": "2023-06-01"}
+        return {**version, "x-api-key": key} if key else version
+
+    def body(self, request: Request, extra: dict[str, Any]) -> bytes:
+        """The request. `RequestError` when it asks for what this API does not have."""
+        system, messages = _conversation(request.messages)
+        given = {key: value for key, value in extra.items() if key not in _NEEDS_HEADER}
+        body: dict[str, Any] = {
+            **given,
+            "model": request.model,
+            "max_tokens": request.options.get("max_tokens", MAX_TOKENS),
+            "messages": messages,
+            "stream": True,
+        }
+        if system:
+            body["system"] = system
+        body |= {name: request.options[name] for name in _OPTIONS if name in request.options}
+        if stops := [stop for stop in request.options.get("stop", ()) if not stop.isspace()]:
+            body["stop_sequences"] = stops
+        if "output_config" not in given and (config := _output_config(request.options)):
+            body["output_config"] = config
+        body |= _tools(request, given.get("tools", []))
+        if "thinking" in body and not _may_think(body["thinking"], request, messages):
+            del body["thinking"]
+        return msgspec.json.encode(body)
+
+    def reader(self) -> Reader:
+        return AnthropicReader()
+
+    def refusal(self, status: int, body: bytes) -> BackendError:
+        return refusal(status, body)
+
+
+def _tools(request: Request, hosted: list[dict[str, Any]]) -> dict[str, Any]:
+    """The client's tools, and those of the server that the client asked for."""
+    if not request.tools:
+        return {"tools": hosted} if hosted else {}
+    own = [
+        {
+            "name": tool.name,
+            "description": tool.description,
+            "input_schema": {"type": "object", **tool.parameters},
+        }
+        for tool in request.tools
+    ]
+    kind = _CHOICES.get(request.tool_choice, "tool")
+    choice: dict[str, Any] = {"type": kind}
+    if kind == "tool":
+        choice["name"] = request.tool_choice
+    if kind != "none" and not request.parallel_tool_calls:
+        choice["disable_parallel_tool_use"] = True
+    return {"tools": own + hosted, "tool_choice": choice}
+
+
+def _output_config(options: dict[str, Any]) -> dict[str, Any]:
+    config: dict[str, Any] = {}
+    effort = options.get("reasoning_effort")
+    if effort and effort != "none":
+        config["effort"] = _EFFORTS.get(effort, effort)
+    wanted = options.get("response_format") or {}
+    if wanted.get("type") == "json_schema":
+        config["format"] = {"type": "json_schema", "schema": wanted.get("json_schema", {}).get("schema", {})}
+    elif wanted.get("type") == "json_object":
+        raise RequestError(
+            "response_format json_object is not available on this backend: use json_schema", param="response_format"
+        )
+    return config
+
+
+def _may_think(thinking: Any, request: Request, messages: list[Block]) -> bool:
+    """Thinking is refused where a call is forced, and, unless it is adaptive, in a round of calls that began without
+    signed thinking; ours may have, since what other models thought has no signature.
+    """
+    if request.tools and request.tool_choice not in ("auto", "none"):
+        return False
+    if not isinstance(thinking, dict) or thinking.get("type") != "enabled" or len(messages) < 2:
+        return True
+    answered = messages[-1]["content"][0]["type"] == "tool_result"
+    return not answered or messages[-2]["content"][0]["type"] in ("thinking", "redacted_thinking")
+
+
+def _conversation(messages: tuple[Message, ...]) -> tuple[str, list[Block]]:
+    """Instructions that come first, and the rest with one message for each change of speaker."""
+    system: list[str] = []
+    turns: list[Block] = []
+    for message in messages:
+        if message.role in ("system", "developer") and not turns:
+            system += [part.text for part in message.parts if isinstance(part, Text) and part.text]
+            continue
+        # Instructions further down are said by the user: only some models take them as such.
+        role = "assistant" if message.role == "assistant" else "user"
+        blocks = [block for part in message.parts for block in _blocks(part)]
+        if turns and turns[-1]["role"] == role:
+            turns[-1]["content"] += blocks
+        elif blocks:
+            turns.append({"role": role, "content": blocks})
+    for turn in turns:
+        if turn["role"] == "user":
+            turn["content"].sort(key=lambda block: block["type"] != "tool_result")
+    return "\n\n".join(system), turns
+
+
+def _blocks(part: Part) -> list[Block]:
+    """One block, or none where this API would refuse it: blank text, thinking that it did not sign."""
+    match part:
+        case Text(text):
+            return [{"type": "text", "text": text}] if text.strip() else []
+        case Reasoning(text, opaque):
+            signed = opaque or {}
+            if "signature" in signed:
+                return [{"type": "thinking", "thinking": text, "signature": signed["signature"]}]
+            return [{"type": "redacted_thinking", "data": signed["redacted"]}] if "redacted" in signed else []
+        case Image():
+            return [_image(part)]
+        case ToolCall():
+            return [{"type": "tool_use", "id": _id(part.id), "name": part.name, "input": as_object(part.arguments)}]
+        case ToolResult():
+            return [_result(part)]
+
+
+def _id(call_id: str) -> str:
+    """Other characters are refused, and Kimi's ids (`functions.name:0`) have some."""
+    return re.sub(r"[^a-zA-Z0-9_-]", "_", call_id)
+
+
+def _image(image: Image) -> Block:
+    head, _, data = image.url.partition(";base64,")
+    if not data:
+        return {"type": "image", "source": {"type": "url", "url": image.url}}
+    media_type = head.removeprefix("data:")
+    return {"type": "image", "source": {"type": "base64", "media_type": media_type, "data": data}}
+
+
+def _result(result: ToolResult) -> Block:
+    content: str | list[Block] = result.content
+    if result.images:
+        content = [*_blocks(Text(result.content)), *(_image(image) for image in result.images)]
+    block = {"type": "tool_result", "tool_use_id": _id(result.call_id), "content": content}
+    return {**block, "is_error": True} if result.is_error else block

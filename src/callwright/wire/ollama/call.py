@@ -1,0 +1,130 @@
+"""Ollama's own API, how a server is asked: the request that it gets, and what its refusals mean.
+
+Arguments are objects here, pictures bare base64, and results carry their tool's name. There is no choice of tools: the
+one thing that can be done for `none` is to offer none.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from callwright.errors import BackendError, RequestError
+from callwright.model import Image, Message, Reasoning, Request, Text, ToolCall, ToolResult
+from callwright.wire.base import Reader
+from callwright.wire.ollama.decode import OPTIONS
+from callwright.wire.ollama.read import OllamaReader
+from callwright.wire.openai_errors import refusal
+from callwright.wire.shapes import as_object
+
+__all__ = ["NO_THINKING", "NO_TOOLS", "CalledOllama"]
+
+NO_THINKING = "does not support thinking"
+"""In the message of a `refused` error: the same request without `think` may go through."""
+NO_TOOLS = "does not support tools"
+"""In the message of a `refused` error: the model has no native tools, and must be taught them."""
+
+_OWN_NAMES = {name: own for own, name in OPTIONS.items()}
+_ELSEWHERE = frozenset({"response_format", "reasoning_effort"})
+"""Options that are fields of their own here."""
+_THINK = {"none": False, "minimal": "low", "xhigh": "high", "max": "high"}
+
+
+class CalledOllama:
+    """The calling half of this wire."""
+
+    name = "ollama"
+
+    def path(self, request: Request) -> str:
+        return "/api/chat"
+
+    def headers(self, key: str) -> dict[str, str]:
+        """Ollama itself asks for no key; what people put before it, Open WebUI for one, does."""
+        return {"authorization": f"Bearer {key}"} if key else {}
+
+    def body(self, request: Request, extra: dict[str, Any]) -> bytes:
+        """The request. `RequestError` when it asks for what this API does not have."""
+        given = dict(extra)
+        options = given.pop("options", {}) | {
+            _OWN_NAMES.get(name, name): value for name, value in request.options.items() if name not in _ELSEWHERE
+        }
+        body = {
+            **given,
+            "model": request.model,
+            "messages": [entry for message in request.messages for entry in _entries(message)],
+            "stream": True,
+            "options": options,
+        }
+        if tools := _tools(request, given.get("tools", [])):
+            body["tools"] = tools
+        effort = request.options.get("reasoning_effort")
+        if effort and "think" not in given:
+            body["think"] = _THINK.get(effort, effort)
+        if wanted := _format(request.options.get("response_format") or {}):
+            body["format"] = wanted
+        return msgspec.json.encode(body)
+
+    def reader(self) -> Reader:
+        return OllamaReader()
+
+    def refusal(self, status: int, body: bytes) -> BackendError:
+        """`NO_THINKING` or `NO_TOOLS` is in the message where that is why."""
+        return refusal(status, body)
+
+
+def _tools(request: Request, others: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    if request.tool_choice == "none":
+        return []
+    own = [
+        {
+            "type": "function",
+            "function": {
+                "name": tool.name,
+                "description": tool.description,
+                "parameters": {"type": "object", "properties": {}, **tool.parameters},
+            },
+        }
+        for tool in request.tools
+    ]
+    return own + others
+
+
+def _format(wanted: dict[str, Any]) -> Any:
+    if wanted.get("type") == "json_schema":
+        return wanted.get("json_schema", {}).get("schema", {})
+    return "json" if wanted.get("type") == "json_object" else None
+
+
+def _entries(message: Message) -> list[dict[str, Any]]:
+    """One entry of `messages`; a message of results has one for each."""
+    results = [part for part in message.parts if isinstance(part, ToolResult)]
+    if results:
+        return [_result(result) for result in results]
+    entry: dict[str, Any] = {
+        "role": "system" if message.role == "developer" else message.role,
+        "content": "\n".join(part.text for part in message.parts if isinstance(part, Text)),
+    }
+    if thinking := "".join(part.text for part in message.parts if isinstance(part, Reasoning)):
+        entry["thinking"] = thinking
+    if images := [_base64(part) for part in message.parts if isinstance(part, Image)]:
+        entry["images"] = images
+    if calls := [_call(part) for part in message.parts if isinstance(part, ToolCall)]:
+        entry["tool_calls"] = calls
+    return [entry]
+
+
+def _call(call: ToolCall) -> dict[str, Any]:
+    return {"id": call.id, "function": {"name": call.name, "arguments": as_object(call.arguments)}}
+
+
+def _result(result: ToolResult) -> dict[str, Any]:
+    entry = {"role": "tool", "content": result.content, "tool_name": result.name, "tool_call_id": result.call_id}
+    return {**entry, "images": [_base64(image) for image in result.images]} if result.images else entry
+
+
+def _base64(image: Image) -> str:
+    _, _, data = image.url.partition(";base64,")
+    if not data:
+        raise RequestError("this backend takes images as data only, not by address", param="messages")
+    return data

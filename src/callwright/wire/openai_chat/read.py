@@ -1,0 +1,234 @@
+"""A chat completions stream, read, with the habits of the servers that speak it.
+
+Each chunk is decoded once, into a struct of the fields that are used. Content goes straight out; calls go through the
+aggregator, which knows how differently servers cut them. `Finish` comes once, at the end of the stream: usage may
+still follow the finish reason. A whole answer in place of a stream is read too.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+
+from callwright.aggregator import Aggregator, ToolCallDelta
+from callwright.errors import BackendError, WireError
+from callwright.events import (
+    CallDelta,
+    CallEnd,
+    CallStart,
+    Event,
+    Finish,
+    FinishReason,
+    ReasoningDelta,
+    TextDelta,
+    UsageSeen,
+)
+from callwright.model import Usage
+from callwright.wire.framing import LIMIT, SseReader
+from callwright.wire.openai_errors import refusal
+
+__all__ = ["ChatReader"]
+
+_REASONS: dict[str, FinishReason] = {
+    "stop": "stop",
+    "tool_calls": "tool_calls",
+    "function_call": "tool_calls",
+    "length": "length",
+    "max_tokens": "length",
+    "model_length": "length",  # Mistral
+    "content_filter": "content_filter",
+    "refusal": "content_filter",
+    "error": "error",
+    "insufficient_system_resource": "error",  # DeepSeek
+}
+
+
+class _Delta(msgspec.Struct, gc=False):
+    """Leaves are not typed: a field of the wrong kind is passed over, not a reason to lose the turn."""
+
+    content: Any = None
+    reasoning_content: Any = None
+    reasoning: Any = None
+    reasoning_text: Any = None
+    thinking: Any = None
+    cot_summary: Any = None
+    refusal: Any = None
+    tool_calls: Any = None
+    function_call: Any = None
+
+
+class _Choice(msgspec.Struct, gc=False):
+    index: Any = 0
+    delta: _Delta | None = None
+    message: _Delta | None = None
+    finish_reason: Any = None
+    usage: Any = None
+
+
+class _Chunk(msgspec.Struct, gc=False):
+    choices: list[_Choice] | None = None
+    usage: Any = None
+    error: Any = None
+
+
+_decode = msgspec.json.Decoder(_Chunk).decode
+
+
+class ChatReader:
+    """One server's stream, from bytes that may be cut anywhere."""
+
+    def __init__(self) -> None:
+        self._frames = SseReader()
+        self._whole: bytearray | None = None
+        """The body, if it turns out to be one JSON object and no stream."""
+        self._started = False
+        self._calls = Aggregator(str)  # no id is the empty one: the turn that is built from the events makes its own
+        self._usage: Usage | None = None
+        self._reason: FinishReason | None = None
+        self._is_over = False
+
+    def feed(self, data: bytes) -> list[Event]:
+        """Events of these bytes."""
+        out: list[Event] = []
+        if self._is_over:
+            return out
+        if not self._started:
+            self._started = bool(data.strip())
+            if data.lstrip().startswith(b"{"):
+                self._whole = bytearray()
+        if self._whole is None:
+            for name, payload in self._frames.feed(data):
+                self._read(name, payload, out)
+            return out
+        self._whole += data
+        if len(self._whole) > LIMIT:
+            raise WireError(f"the answer is longer than {LIMIT} bytes")
+        return out
+
+    def close(self) -> list[Event]:
+        """The server closed the stream. `BackendError` if that was before its turn's end."""
+        out: list[Event] = []
+        if self._whole is not None:
+            self._read(b"", bytes(self._whole), out)
+        for name, payload in self._frames.close():
+            self._read(name, payload, out)
+        if not self._is_over and self._reason is None:
+            raise BackendError("the backend closed the stream before the end of the turn", retryable=True)
+        self._finish(out)
+        return out
+
+    def _read(self, name: bytes, payload: bytes, out: list[Event]) -> None:
+        if self._is_over or not payload:
+            return
+        if payload == b"[DONE]":
+            self._finish(out)
+            return
+        if name == b"error":
+            raise refusal(0, payload)
+        chunk = _chunk(payload)
+        if chunk.error:
+            raise refusal(0, payload)
+        if chunk.usage is not None:
+            self._usage = _usage(chunk.usage) or self._usage
+        for choice in chunk.choices or ():
+            # We ask for one choice only.
+            if choice.index in (0, None):
+                self._choice(choice, out)
+
+    def _choice(self, choice: _Choice, out: list[Event]) -> None:
+        delta = choice.delta or choice.message
+        if delta is not None:
+            self._delta(delta, out)
+        if choice.finish_reason:
+            self._reason = _REASONS.get(str(choice.finish_reason), "stop")
+        if choice.usage is not None:  # Moonshot's place for it
+            self._usage = _usage(choice.usage) or self._usage
+
+    def _delta(self, delta: _Delta, out: list[Event]) -> None:
+        # Servers that are changing the field's name send both, with the same text.
+        thought = (
+            delta.reasoning_content or delta.reasoning or delta.reasoning_text or delta.thinking or delta.cot_summary
+        )
+        if thought and isinstance(thought, str):
+            out.append(ReasoningDelta(thought))
+        content = delta.content or delta.refusal
+        if content:
+            _say(content, out)
+        if delta.tool_calls or delta.function_call:
+            entries = {"tool_calls": delta.tool_calls, "function_call": delta.function_call}
+            _call(self._calls.ingest_delta(entries), out)
+
+    def _finish(self, out: list[Event]) -> None:
+        """Say what was held until the end: calls' ends, usage, the reason."""
+        if self._is_over:
+            return
+        self._is_over = True
+        _call(self._calls.finish_turn(), out)
+        calls = self._calls.snapshot()
+        reason = self._reason or ("tool_calls" if calls else "stop")
+        out += [CallEnd(index, reason != "length" or _is_object(call.arguments)) for index, call in enumerate(calls)]
+        if self._usage is not None:
+            out.append(UsageSeen(self._usage))
+        out.append(Finish(reason))
+
+
+def _chunk(payload: bytes) -> _Chunk:
+    try:
+        return _decode(payload)
+    except (msgspec.DecodeError, RecursionError) as problem:
+        shown = payload[:200].decode("utf-8", "replace")
+        raise WireError(f"the backend sent a chunk that cannot be read ({problem}): {shown}") from problem
+
+
+def _say(content: object, out: list[Event]) -> None:
+    """Text, or the list of parts that Mistral's reasoning models send."""
+    if isinstance(content, str):
+        out.append(TextDelta(content))
+        return
+    for part in content if isinstance(content, list) else ():
+        if not isinstance(part, dict):
+            continue
+        if isinstance(part.get("text"), str) and part["text"]:
+            out.append(TextDelta(part["text"]))
+        for thought in part["thinking"] if isinstance(part.get("thinking"), list) else ():
+            if isinstance(thought, dict) and isinstance(thought.get("text"), str) and thought["text"]:
+                out.append(ReasoningDelta(thought["text"]))
+
+
+def _call(deltas: list[ToolCallDelta], out: list[Event]) -> None:
+    for delta in deltas:
+        if delta.started:
+            out.append(CallStart(delta.index, delta.id, delta.name))
+        if delta.arguments:
+            out.append(CallDelta(delta.index, delta.arguments))
+
+
+def _usage(value: object) -> Usage | None:
+    if not isinstance(value, dict):
+        return None
+    cached = _count(_details(value, "prompt_tokens_details"), "cached_tokens")
+    return Usage(
+        prompt_tokens=_count(value, "prompt_tokens"),
+        completion_tokens=_count(value, "completion_tokens"),
+        reasoning_tokens=_count(_details(value, "completion_tokens_details"), "reasoning_tokens"),
+        cached_tokens=cached or _count(value, "prompt_cache_hit_tokens"),  # DeepSeek
+    )
+
+
+def _details(usage: dict[str, Any], key: str) -> dict[str, Any]:
+    details = usage.get(key)
+    return details if isinstance(details, dict) else {}
+
+
+def _count(counts: dict[str, Any], key: str) -> int:
+    count = counts.get(key)
+    return count if type(count) is int else 0
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False

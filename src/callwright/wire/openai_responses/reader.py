@@ -1,0 +1,188 @@
+"""A Responses stream, read: what a server tells in events, or in one response where it does not stream.
+
+Servers differ in what they tell twice: text comes as deltas, again in its finished item, again in the last response,
+and some send only one of these. The first way in which a kind of text comes is the one it is read from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from callwright.aggregator import Aggregator, ToolCallDelta
+from callwright.errors import BackendError, WireError
+from callwright.events import (
+    CallDelta,
+    CallEnd,
+    CallStart,
+    Event,
+    Finish,
+    ReasoningDelta,
+    TextDelta,
+    UsageSeen,
+)
+from callwright.model import Usage
+from callwright.wire.framing import LIMIT, SseReader, encoded
+from callwright.wire.openai_errors import refusal
+
+__all__ = ["ResponsesReader"]
+
+_TextKind = type[TextDelta] | type[ReasoningDelta]
+_TEXTS: dict[str, _TextKind] = {"message": TextDelta, "reasoning": ReasoningDelta}
+_DELTAS: dict[str, _TextKind] = {
+    "response.output_text.delta": TextDelta,
+    "response.refusal.delta": TextDelta,
+    "response.reasoning_summary_text.delta": ReasoningDelta,
+    "response.reasoning_text.delta": ReasoningDelta,
+}
+_CALL_EVENTS = frozenset(
+    f"response.{kind}.{step}"
+    for kind in ("output_item", "function_call_arguments", "custom_tool_call_input")
+    for step in ("added", "delta", "done")
+)
+_IN_RESPONSE = "response.output.done"
+"""What we call an item of the last response: like one that is done, and another way of telling."""
+_DONE = ("response.output_item.done", _IN_RESPONSE)
+_LAST = frozenset(f"response.{status}" for status in ("completed", "incomplete", "failed", "cancelled"))
+_STATUSES = {
+    "rate_limit_exceeded": 429,
+    "insufficient_quota": 429,
+    "context_length_exceeded": 400,
+    "invalid_prompt": 400,
+}
+
+
+class ResponsesReader:
+    """One server's answer, from bytes that may be cut anywhere."""
+
+    def __init__(self) -> None:
+        self._frames = SseReader()
+        self._body: bytearray | None = None
+        """The answer of a server that did not stream, as far as it came."""
+        self._started = False
+        self._calls = Aggregator(str)  # an empty id: the turn gives the call one of its own
+        self._open: dict[int, str] = {}
+        """The ids of the calls that are not over."""
+        self._heard: dict[type[Event], str] = {}
+        self._finished = False
+
+    def feed(self, data: bytes) -> list[Event]:
+        """Events of these bytes."""
+        if not self._started:
+            data = data.lstrip()
+            self._started = bool(data)
+            if data.startswith(b"{"):
+                self._body = bytearray()
+        if self._body is None:
+            return [event for name, frame in self._frames.feed(data) for event in self._frame(frame, name)]
+        self._body += data
+        if len(self._body) > LIMIT:
+            raise WireError(f"the answer is longer than {LIMIT} bytes")
+        return []
+
+    def close(self) -> list[Event]:
+        """The server closed the stream."""
+        frames = self._frames.close() if self._body is None else [(b"", bytes(self._body))]
+        try:
+            events = [event for name, frame in frames for event in self._frame(frame, name)]
+        except WireError:  # the stream broke off inside an event
+            events = []
+        if not self._finished:
+            raise BackendError("the backend closed its stream before the end of its answer", retryable=True)
+        return events
+
+    def _frame(self, data: bytes, name: bytes) -> Iterator[Event]:
+        if self._finished or data == b"[DONE]":
+            return
+        try:
+            event = msgspec.json.decode(data)
+        except (msgspec.DecodeError, RecursionError) as problem:
+            raise WireError(f"the backend sent an event that is no JSON: {problem}") from problem
+        if not isinstance(event, dict):
+            raise WireError("the backend sent an event that is no object")
+        kind = str(event.get("type", ""))
+        if event.get("object") == "response":
+            yield from self._end(event)
+        elif kind in _DELTAS:
+            yield from self._say(_DELTAS[kind], event.get("delta"), kind)
+        elif kind in _CALL_EVENTS:
+            yield from self._item(event, kind)
+        elif kind == "response.reasoning_summary_part.added" and event.get("summary_index"):
+            yield from self._say(ReasoningDelta, "\n\n", "response.reasoning_summary_text.delta")
+        elif kind in _LAST:
+            response = event.get("response")
+            yield from self._end(response if isinstance(response, dict) else {}, kind)
+        elif kind == "error" or name == b"error" or (not kind and "error" in event):
+            raise _error(event.get("error") or event)
+
+    def _say(self, kind: _TextKind, text: object, way: str) -> Iterator[Event]:
+        """Text that came in one of the ways in which servers send it."""
+        if isinstance(text, str) and text and self._heard.setdefault(kind, way) == way:
+            yield kind(text)
+
+    def _item(self, event: dict[str, Any], kind: str) -> Iterator[Event]:
+        yield from self._told(self._calls.ingest_delta(event))
+        item = event.get("item")
+        if kind in _DONE and isinstance(item, dict):
+            yield from self._text_of(item, kind)
+            name = item.get("call_id") or item.get("id")
+            for index in [index for index, call_id in self._open.items() if call_id == name]:
+                del self._open[index]
+                yield CallEnd(index, item.get("status") != "incomplete")
+
+    def _text_of(self, item: dict[str, Any], way: str) -> Iterator[Event]:
+        kind = _TEXTS.get(str(item.get("type")))
+        parts = item.get("content") or item.get("summary")
+        if kind is None or not isinstance(parts, list):
+            return
+        texts = [part.get("text") or part.get("refusal") for part in parts if isinstance(part, dict)]
+        gap = "\n\n" if kind is ReasoningDelta else ""
+        yield from self._say(kind, gap.join(text for text in texts if isinstance(text, str)), way)
+
+    def _told(self, deltas: list[ToolCallDelta]) -> Iterator[Event]:
+        for delta in deltas:
+            if delta.started:
+                self._open[delta.index] = delta.id
+                yield CallStart(delta.index, delta.id, delta.name)
+            if delta.arguments:
+                yield CallDelta(delta.index, delta.arguments)
+
+    def _end(self, response: dict[str, Any], kind: str = "") -> Iterator[Event]:
+        """The last event: what nothing told before, and how it ended."""
+        status = response.get("status") or kind.removeprefix("response.")
+        if status not in ("completed", "incomplete"):
+            raise _error(response.get("error") or f"the response is {status or 'without a status'}")
+        items = response.get("output")
+        for item in items if isinstance(items, list) else ():
+            yield from self._item({"type": _IN_RESPONSE, "item": item}, _IN_RESPONSE)
+        yield from self._told(self._calls.finish_turn())
+        yield from (CallEnd(index, status == "completed") for index in self._open)
+        if isinstance(usage := response.get("usage"), dict):
+            yield UsageSeen(_usage(usage))
+        self._finished = True
+        if status == "completed":
+            yield Finish("tool_calls" if self._calls.has_calls() else "stop")
+        else:
+            filtered = response.get("incomplete_details") == {"reason": "content_filter"}
+            yield Finish("content_filter" if filtered else "length")
+
+
+def _usage(usage: dict[str, Any]) -> Usage:
+    def count(value: object, key: str) -> int:
+        found = value.get(key) if isinstance(value, dict) else None
+        return found if isinstance(found, int) else 0
+
+    return Usage(
+        prompt_tokens=count(usage, "input_tokens"),
+        completion_tokens=count(usage, "output_tokens"),
+        reasoning_tokens=count(usage.get("output_tokens_details"), "reasoning_tokens"),
+        cached_tokens=count(usage.get("input_tokens_details"), "cached_tokens"),
+    )
+
+
+def _error(error: object) -> BackendError:
+    """An error in a stream names a code where an answer would have a status."""
+    code = error.get("code") if isinstance(error, dict) else None
+    return refusal(_STATUSES.get(code, 0) if isinstance(code, str) else 0, encoded(error))

@@ -1,0 +1,263 @@
+"""One record of a turn, and everybody who is told of it: metrics, ledger, log and client."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import logging
+import sqlite3
+from datetime import date
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from callwright.errors import RequestError
+from callwright.gateway.ledger import COLUMNS, Ledger
+from callwright.gateway.logs import MASK, JsonLines, Redactor, setup
+from callwright.gateway.record import TurnRecord
+from callwright.model import Usage
+from tests.asgi import call
+from tests.unit.gateway.stubs import TEAM, gateway
+
+RECORD = TurnRecord(
+    request_id="req_1",
+    wire="openai_chat",
+    model="coder",
+    key="team",
+    client="copilot",
+    why="its user agent",
+    usage=Usage(prompt_tokens=10, completion_tokens=4),
+    tool_call_names=("read_file", "read_file"),
+    dialect="hermes",
+    repairs=("unclosed", "unclosed", "renamed"),
+    first_byte_seconds=0.2,
+)
+
+
+# Telemetry for the client (the seed's names)
+
+
+def test_the_comment_and_the_headers_say_the_same() -> None:
+    assert json.loads(RECORD.comment()) == {
+        "tool_call_count": 2,
+        "tool_call_truncated": False,
+        "stop_after_tools_mode": "burst",
+    }
+    assert RECORD.headers() == {
+        "x-codex-tool-call-count": "2",
+        "x-codex-tool-call-truncated": "false",
+        "x-codex-stop-after-tools-mode": "burst",
+    }
+
+
+def test_the_logs_line_has_what_an_operator_looks_for() -> None:
+    fields = RECORD.fields()
+    assert fields["has_tool_calls"] is True
+    assert fields["tool_call_count"] == 2
+    assert list(fields["tool_call_names"]) == ["read_file", "read_file"]
+    assert fields["output_mode"] == "openai-json"
+    quiet = msgspec.structs.replace(RECORD, tool_call_names=(), fault="", error="").fields()
+    assert (quiet["has_tool_calls"], quiet["tool_call_count"]) == (False, 0)
+    assert "fault" not in quiet
+
+
+# Metrics
+
+
+def test_a_turn_is_counted_once_everywhere() -> None:
+    _, service = gateway()
+    service.finish(RECORD)
+    value = service.metrics.registry.get_sample_value
+    labels = {"wire": "openai_chat", "model": "coder", "client": "copilot", "status": "200"}
+    assert value("callwright_requests_total", labels) == 1
+    assert value("callwright_calls_total", {"dialect": "hermes"}) == 2
+    assert value("callwright_repairs_total", {"kind": "unclosed"}) == 2
+    assert value("callwright_tokens_total", {"kind": "prompt", "model": "coder"}) == 10
+    assert value("callwright_first_byte_seconds_count", {"wire": "openai_chat", "model": "coder"}) == 1
+
+
+def test_no_flood_of_model_names_fills_the_memory() -> None:
+    _, service = gateway()
+    for number in range(1000):
+        service.metrics.count(msgspec.structs.replace(RECORD, model=f"made-up-{number}"))
+    service.metrics.count(msgspec.structs.replace(RECORD, model=""))
+    named = [line for line in service.metrics.page().decode().splitlines() if "callwright_requests_total{" in line]
+    assert len(named) == 201
+    assert [line.rpartition(" ")[2] for line in named if 'model="other"' in line] == ["801.0"]
+
+
+def test_failures_are_counted_by_who_failed() -> None:
+    app, service = gateway(TEAM)
+    asyncio.run(call(app, "POST", "/v1/chat/completions"))
+    service.finish(msgspec.structs.replace(RECORD, fault="backend", error="timeout_error"))
+    value = service.metrics.registry.get_sample_value
+    assert value("callwright_errors_total", {"fault": "client", "kind": "authentication_error"}) == 1
+    assert value("callwright_errors_total", {"fault": "backend", "kind": "timeout_error"}) == 1
+
+
+def test_prometheus_finds_the_page() -> None:
+    app, service = gateway()
+    service.finish(RECORD)
+    answer = asyncio.run(call(app, "GET", "/metrics"))
+    assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
+    assert b"callwright_requests_total{" in answer.body
+
+
+# The ledger
+
+
+def rows(ledger: Ledger, *args, **kwargs) -> list[dict]:
+    return asyncio.run(ledger.query(*args, **kwargs))
+
+
+def test_the_ledger_adds_up_by_any_columns() -> None:
+    ledger = Ledger(today=lambda: date(2026, 5, 1))
+    for key, client in (("team", "copilot"), ("team", "codex"), ("guest", "codex")):
+        ledger.add(msgspec.structs.replace(RECORD, key=key, client=client))
+    sums = {"prompt_tokens": 10, "completion_tokens": 4}
+    assert rows(ledger, ["key"]) == [
+        {"key": "guest", "requests": 1, **sums},
+        {"key": "team", "requests": 2, "prompt_tokens": 20, "completion_tokens": 8},
+    ]
+    assert rows(ledger, []) == [{"requests": 3, "prompt_tokens": 30, "completion_tokens": 12}]
+    assert len(rows(ledger)) == 3
+    assert rows(ledger)[0]["day"] == "2026-05-01"
+    ledger.close()
+
+
+def test_the_ledger_starts_from_a_day() -> None:
+    day = date(2026, 5, 1)
+    ledger = Ledger(today=lambda: day)
+    ledger.add(RECORD)
+    day = date(2026, 5, 2)
+    ledger.add(RECORD)
+    assert [row["requests"] for row in rows(ledger, ["model"], date(2026, 5, 2))] == [1]
+    assert rows(ledger, [], date(2026, 5, 3)) == []
+    assert rows(Ledger(), []) == []
+    ledger.close()
+
+
+def test_the_ledger_survives_a_restart(tmp_path: Path) -> None:
+    path = str(tmp_path / "usage.db")
+    for _ in range(2):
+        ledger = Ledger(path)
+        ledger.add(RECORD)
+        ledger.close()
+    with sqlite3.connect(path) as database:
+        assert database.execute("select sum(requests), sum(prompt_tokens) from usage").fetchone() == (2, 20)
+    database.close()
+
+
+@pytest.mark.parametrize("column", ["secret", "day; drop table usage", "requests", "sum(requests)", "*"])
+def test_only_columns_are_columns(column: str) -> None:
+    ledger = Ledger()
+    with pytest.raises(RequestError, match="no column"):
+        rows(ledger, [column])
+    ledger.close()
+
+
+def test_usage_is_asked_for_over_http() -> None:
+    async def main() -> None:
+        app, service = gateway()
+        service.finish(RECORD)
+        service.finish(msgspec.structs.replace(RECORD, status=503, fault="backend"))
+        answer = await call(app, "GET", "/v1/usage?by=model,client&since=2020-01-01")
+        assert answer.json["data"] == [
+            {"model": "coder", "client": "copilot", "requests": 1, "prompt_tokens": 10, "completion_tokens": 4}
+        ]
+        assert set((await call(app, "GET", "/v1/usage")).json["data"][0]) >= set(COLUMNS)
+        assert (await call(app, "GET", "/v1/usage?by=")).json["data"][0]["requests"] == 1
+        assert (await call(app, "GET", "/v1/usage?by=x")).status == 400
+        assert (await call(app, "GET", "/v1/usage?since=yesterday")).status == 400
+        await service.close()
+
+    asyncio.run(main())
+
+
+# The log
+
+
+def line(message: str, secrets: tuple[str, ...] = (), **fields: object) -> str:
+    record = logging.LogRecord("callwright.test", logging.INFO, "", 0, message, (), None)
+    record.fields = fields
+    return JsonLines(Redactor(secrets)).format(record)
+
+
+HIDDEN = "qX9-zzTop_77.secret"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"Authorization: Bearer {HIDDEN}",
+        f"authorization: {HIDDEN}",
+        f"{{'authorization': 'Bearer {HIDDEN}'}}",
+        f'{{"x-api-key": "{HIDDEN}"}}',
+        f'{{\\"api_key\\": \\"{HIDDEN}\\"}}',
+        f"X-Api-Key={HIDDEN}",
+        f"https://host/v1?api_key={HIDDEN}&model=x",
+        f"https://user:{HIDDEN}@host/v1",
+        f"password = {HIDDEN}",
+        f"headers [(b'api-key', b'x')] api-key: {HIDDEN}",
+        "the key sk-proj-abcdefghij0123456789 was refused",
+    ],
+)
+def test_what_looks_like_a_credential_is_masked_wherever_it_stands(text: str) -> None:
+    for written in (line(text), line("x", body=text), line("x", nested={"deep": [text]})):
+        assert HIDDEN not in written
+        assert "abcdefghij0123456789" not in written
+        assert MASK in written
+        json.loads(written)
+
+
+def test_the_rest_of_a_line_with_a_credential_stays_readable() -> None:
+    written = line("https://host/v1?api_key=abcd1234&model=coder")
+    assert "model=coder" in written
+    assert "https://host/v1" in written
+    assert line("tokens: 5, max_tokens=100, a basic idea, bearer of news").count(MASK) <= 1
+
+
+@given(st.text(min_size=4, max_size=30).filter(lambda text: text.strip("*") and len(text.strip()) >= 4))
+def test_a_known_secret_is_masked_whatever_it_looks_like(secret: str) -> None:
+    secret = "k" + secret + "§y"
+    written = line(f"key {secret} used", (secret,), body={"key": f"x{secret}x"})
+    encoded = json.dumps(secret, ensure_ascii=False)[1:-1]
+    assert secret not in written
+    assert encoded not in written
+    json.loads(written)
+
+
+def test_a_traceback_is_masked_too() -> None:
+    stream = io.StringIO()
+    setup(stream, Redactor(("hunter2-hunter2",)))
+    try:
+        try:
+            int("hunter2-hunter2")
+        except ValueError:
+            logging.getLogger("callwright.x").exception("failed with Bearer abcdefgh")
+    finally:
+        for name in ("callwright", "uvicorn"):
+            logger = logging.getLogger(name)
+            logger.handlers, logger.propagate = [], True
+            logger.setLevel(logging.NOTSET)
+    written = json.loads(stream.getvalue())
+    assert "ValueError" in written["traceback"]
+    assert "hunter2" not in stream.getvalue()
+    assert "abcdefgh" not in stream.getvalue()
+    assert (written["level"], written["logger"]) == ("error", "callwright.x")
+
+
+def test_keys_never_reach_the_log_by_any_road(caplog: pytest.LogCaptureFixture) -> None:
+    app, service = gateway(TEAM)
+    caplog.set_level(logging.DEBUG)
+    for headers in ({"authorization": "Bearer " + TEAM.key + "x"}, {"x-api-key": TEAM.key}):
+        asyncio.run(call(app, "GET", f"/nowhere?key={TEAM.key}", headers=headers))
+        asyncio.run(call(app, "POST", f"/{TEAM.key}", headers=headers, body=TEAM.key.encode()))
+    formatter = JsonLines(service.redactor)
+    written = "\n".join(formatter.format(record) for record in caplog.records)
+    assert "refused" in written
+    assert TEAM.key not in written

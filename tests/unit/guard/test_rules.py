@@ -1,0 +1,168 @@
+"""Which calls of a turn count, how many, and what may come after them (T-9)."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from callwright import check, collect
+from callwright.events import CallDelta, CallEnd, CallStart, Event, Finish, ReasoningDelta, TextDelta, UsageSeen
+from callwright.guard.echo import Echo
+from callwright.guard.required import Required
+from callwright.guard.rules import CallLimits, CallRules
+from callwright.model import ToolCall, Usage
+
+
+def call(index: int, name: str = "ping", arguments: str = "{}") -> list[Event]:
+    return [CallStart(index, f"id{index}", name), CallDelta(index, arguments), CallEnd(index)]
+
+
+TURN = [
+    TextDelta("before"),
+    *call(0, "a", '{"x": 1}'),
+    *call(1, "b"),
+    *call(2, "a", '{"x": 1}'),
+    TextDelta("after"),
+    *call(3, "c"),
+    UsageSeen(Usage(1, 2)),
+    Finish("tool_calls"),
+]
+
+
+def run(limits: CallLimits, events: list[Event] = TURN) -> tuple[CallRules, list[Event]]:
+    """Feed one event at a time, as a driver does; once a rule ends the turn only the ending follows."""
+    rules = CallRules(limits)
+    out: list[Event] = []
+    for event in events:
+        if not rules.done or isinstance(event, Finish):
+            out += rules.feed([event])
+    check(out)
+    return rules, out
+
+
+def told(events: list[Event]) -> list[str]:
+    turn = collect(events)
+    return [call.name for call in turn.tool_calls]
+
+
+@pytest.mark.parametrize(
+    ("limits", "names", "text", "reason"),
+    [
+        (CallLimits(), ["a", "b", "a", "c"], "beforeafter", "tool_calls"),
+        (CallLimits(most=1), ["a"], "before", "tool_calls"),
+        (CallLimits(most=3), ["a", "b", "a"], "before", "tool_calls"),
+        (CallLimits(stop="first"), ["a"], "before", "tool_calls"),
+        (CallLimits(stop="burst"), ["a", "b", "a"], "before", "tool_calls"),
+        (CallLimits(stop="burst", most=2), ["a", "b"], "before", "tool_calls"),
+        (CallLimits(drop_tail=True), ["a", "b", "a", "c"], "before", "tool_calls"),
+        (CallLimits(drop_repeats=True), ["a", "b", "c"], "beforeafter", "tool_calls"),
+        (CallLimits(drop_repeats=True, most=2), ["a", "b"], "before", "tool_calls"),
+        (CallLimits(allowed=set()), [], "beforeafter", "stop"),
+        (CallLimits(allowed={"c"}), ["c"], "beforeafter", "tool_calls"),
+    ],
+)
+def test_a_turn_is_kept_within_its_limits(limits: CallLimits, names: list[str], text: str, reason: str) -> None:
+    _, out = run(limits)
+    turn = collect(out)
+    assert (told(out), turn.text, turn.finish_reason) == (names, text, reason)
+
+
+def test_a_rule_that_ends_the_turn_says_so_at_the_end_of_the_call() -> None:
+    rules = CallRules(CallLimits(most=1))
+    rules.feed(call(0)[:2])
+    assert not rules.done
+    rules.feed(call(0)[2:])
+    assert rules.done
+    assert not rules.truncated
+
+
+def test_calls_that_are_left_out_are_told_of() -> None:
+    rules = CallRules(CallLimits(most=1))
+    out = rules.feed([*call(0), *call(1), Finish("tool_calls")])
+    assert rules.truncated
+    assert [repair.kind for repair in collect(out).repairs] == ["dropped_call"]
+
+
+def test_a_call_that_is_not_allowed_is_kept_as_malformed() -> None:
+    _, out = run(CallLimits(allowed={"b"}))
+    assert [one.raw for one in collect(out).malformed] == ['a {"x": 1}', 'a {"x": 1}', "c {}"]
+
+
+def test_a_tail_that_is_not_shown_is_told_of() -> None:
+    _, out = run(CallLimits(drop_tail=True))
+    assert [repair.kind for repair in collect(out).repairs] == ["dropped_tail"]
+
+
+def test_reasoning_after_a_call_ends_no_burst() -> None:
+    _, out = run(CallLimits(stop="burst"), [*call(0), ReasoningDelta("now"), *call(1), Finish("stop")])
+    assert told(out) == ["ping", "ping"]
+
+
+def test_a_cut_call_stays_incomplete() -> None:
+    cut = [CallStart(0, "i", "a"), CallDelta(0, '{"x'), CallEnd(0, complete=False), Finish("length")]
+    for repeats in (False, True):
+        _, out = run(CallLimits(drop_repeats=repeats), cut)
+        assert not collect(out).tool_calls[0].complete
+        assert collect(out).finish_reason == "length"
+
+
+calls = st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(["{}", '{"x": 1}'])), max_size=8)
+
+
+@given(
+    some=calls,
+    most=st.integers(0, 4),
+    stop=st.sampled_from(["", "first", "burst"]),
+    tail=st.booleans(),
+    repeats=st.booleans(),
+    allowed=st.none() | st.sets(st.sampled_from("abc")),
+)
+def test_whatever_the_limits_the_events_stay_legal(
+    some: list[tuple[str, str]], most: int, stop: str, tail: bool, repeats: bool, allowed: set[str] | None
+) -> None:
+    events = [event for at, (name, text) in enumerate(some) for event in (*call(at, name, text), TextDelta("w"))]
+    limits = CallLimits(allowed=allowed, most=most, stop=stop, drop_tail=tail, drop_repeats=repeats)
+    _, out = run(limits, [*events, Finish("tool_calls" if some else "stop")])
+    names = told(out)
+    assert not most or len(names) <= most
+    assert allowed is None or set(names) <= allowed
+
+
+# ── calls in the text ────────────────────────────────────────────────────────────────────────────
+
+
+def xml(one: ToolCall) -> str:
+    return f"<{one.name}>{json.loads(one.arguments)}</{one.name}>"
+
+
+def test_calls_are_written_into_the_text_as_well() -> None:
+    out = Echo(xml, " | ").feed([TextDelta("so "), *call(0, "a", '{"x": 1}'), *call(1, "b"), Finish("tool_calls")])
+    check(out)
+    assert collect(out).text == "so  | <a>{'x': 1}</a> | <b>{}</b>"
+    assert told(out) == ["a", "b"]
+
+
+def test_a_cut_call_is_not_written_into_the_text() -> None:
+    out = Echo(xml).feed([CallStart(0, "i", "a"), CallDelta(0, "{"), CallEnd(0, complete=False), Finish("length")])
+    assert collect(out).text == ""
+
+
+# ── a call was demanded ──────────────────────────────────────────────────────────────────────────
+
+
+def test_words_wait_for_the_call_that_was_demanded() -> None:
+    stage = Required()
+    assert stage.feed([TextDelta("I will"), ReasoningDelta("hm")]) == [ReasoningDelta("hm")]
+    out = stage.feed(call(0))
+    assert stage.met
+    assert out[0] == TextDelta("I will")
+    assert stage.feed([TextDelta("tail")]) == [TextDelta("tail")]
+
+
+def test_words_that_come_to_no_call_stay_back() -> None:
+    stage = Required()
+    stage.feed([TextDelta("I would rather "), TextDelta("not")])
+    assert (stage.met, stage.text) == (False, "I would rather not")

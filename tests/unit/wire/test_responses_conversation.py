@@ -1,0 +1,118 @@
+"""One request after the other: `previous_response_id` and references to items."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from callwright import collect
+from callwright.errors import RequestError
+from callwright.events import CallDelta, CallEnd, CallStart, Finish, ReasoningDelta, TextDelta
+from callwright.model import Message, Reasoning, Text, ToolCall, ToolResult
+from callwright.wire.base import Ask, Head, Style
+from callwright.wire.openai_responses import ServedResponses, recalls, remembered, resumed
+
+EVENTS = [
+    ReasoningDelta("why"),
+    TextDelta("let me "),
+    CallStart(0, "c1", "ping"),
+    CallDelta(0, "{}"),
+    CallEnd(0),
+    TextDelta("see"),
+    CallStart(1, "c2", "pong"),
+    CallDelta(1, '{"a": 1}'),
+    CallEnd(1),
+    Finish("tool_calls"),
+]
+TURN = collect(EVENTS)
+ANSWER = Message(
+    "assistant",
+    (Reasoning("why"), Text("let me see"), ToolCall("c1", "ping", "{}"), ToolCall("c2", "pong", '{"a": 1}')),
+)
+RESULTS = [
+    {"type": "function_call_output", "call_id": "c1", "output": "one"},
+    {"type": "function_call_output", "call_id": "c2", "output": "two"},
+]
+
+
+def decode(**body: Any) -> Ask:
+    return ServedResponses().decode(json.dumps({"model": "m"} | body).encode())
+
+
+def user(text: str) -> Message:
+    return Message("user", (Text(text),))
+
+
+def test_what_is_kept_is_the_conversation_with_the_answer_and_without_the_instructions() -> None:
+    assert remembered(decode(input="hi", instructions="old"), TURN) == (user("hi"), ANSWER)
+
+
+def test_a_call_that_was_cut_is_not_kept() -> None:
+    turn = collect([TextDelta("x"), CallStart(0, "c1", "ping"), CallEnd(0, complete=False), Finish("length")])
+    assert remembered(decode(input="hi"), turn)[-1] == Message("assistant", (Text("x"),))
+
+
+def test_a_request_goes_on_where_the_previous_answer_ended() -> None:
+    kept = {"abc": remembered(decode(input="hi", instructions="old"), TURN)}
+    ask = decode(input=RESULTS, instructions="new", previous_response_id="resp_abc")
+    assert recalls(ask) == {"abc"}
+    whole = resumed(ask, kept)
+    assert whole.request.messages == (
+        Message("system", (Text("new"),)),
+        user("hi"),
+        ANSWER,
+        Message("tool", (ToolResult("c1", "one"),)),
+        Message("tool", (ToolResult("c2", "two"),)),
+    )
+    longer = remembered(whole, collect([TextDelta("done"), Finish("stop")]))
+    assert longer == (*whole.request.messages[1:], Message("assistant", (Text("done"),)))
+
+
+def test_a_previous_answer_that_nobody_kept_is_refused_so_that_copilot_tries_again() -> None:
+    with pytest.raises(RequestError) as caught:
+        resumed(decode(input="hi", previous_response_id="resp_gone"), {})
+    assert (caught.value.status, caught.value.code) == (400, "previous_response_not_found")
+    assert "resp_gone" in str(caught.value)
+
+
+def test_a_result_that_no_kept_call_explains_is_refused() -> None:
+    ask = decode(
+        input=[{"type": "function_call_output", "call_id": "c9", "output": "x"}], previous_response_id="resp_a"
+    )
+    with pytest.raises(RequestError, match="c9"):
+        resumed(ask, {"a": (user("hi"),)})
+
+
+def test_items_may_be_named_by_the_ids_that_we_gave_them() -> None:
+    # The AI SDK (@ai-sdk/openai) sends references for what it knows an id of, unless `store` is false.
+    first = decode(input="hi")
+    response = json.loads(ServedResponses().whole(first, Head("a_b", 1, "m"), Style(), [TURN]))
+    references = [{"type": "item_reference", "id": item["id"]} for item in response["output"]]
+    ask = decode(input=[{"role": "user", "content": "hi"}, *references, *RESULTS])
+    assert recalls(ask) == {"a_b"}
+    whole = resumed(ask, {"a_b": remembered(first, TURN)})
+    assert whole.request.messages[:2] == (user("hi"), ANSWER)
+
+
+def test_streamed_items_lead_back_too() -> None:
+    encoder = ServedResponses().encoder(decode(input="hi"), Head("a", 1, "m"), Style())
+    encoder.begin()
+    encoder.encode(EVENTS)
+    encoder.end()
+    named = [item.id for item in encoder.answer.items]  # type: ignore[attr-defined]
+    ask = decode(input=[*({"type": "item_reference", "id": name} for name in named), *RESULTS])
+    assert resumed(ask, {"a": (user("hi"), ANSWER)}).request.messages[0] == ANSWER
+
+
+@pytest.mark.parametrize("name", ["msg_gone_0", "nonsense", "_", "msg_a_9", "msg_a_" + "9" * 5000, "msg_a_²"])
+def test_references_to_what_is_not_there_are_dropped(name: str) -> None:
+    ask = decode(input=[{"type": "item_reference", "id": name}, {"role": "user", "content": "hi"}])
+    assert resumed(ask, {"a": (user("x"), ANSWER)}).request.messages == (user("hi"),)
+
+
+def test_a_request_that_names_nothing_stays_as_it_is() -> None:
+    ask = decode(input="hi", instructions="x")
+    assert recalls(ask) == frozenset()
+    assert resumed(ask, {}) == ask
