@@ -45,7 +45,11 @@ class Served:
             name: value for name, value in os.environ.items() if not name.startswith(("CALLWRIGHT", "PROXY"))
         }
         self._process = subprocess.Popen(command, stdout=self._output, stderr=self._output, env=environment)
-        self._wait()
+        try:
+            self._wait()
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
