@@ -6,7 +6,9 @@ a server, reads its stream as events). Nothing here opens a socket, looks at a c
 
 from __future__ import annotations
 
+from callwright.wire.anthropic import CalledAnthropic, ServedAnthropic
 from callwright.wire.base import Called, Served
+from callwright.wire.ollama import OLLAMA, OLLAMA_GENERATE, CalledOllama
 from callwright.wire.openai_chat import CalledChat, ServedChat
 from callwright.wire.openai_responses import CalledResponses, ServedResponses
 
@@ -15,8 +17,13 @@ __all__ = ["CALLED", "SERVED"]
 SERVED: dict[str, Served] = {
     "openai_chat": ServedChat(),
     "openai_responses": ServedResponses(),
+    "anthropic": ServedAnthropic(),
+    "ollama": OLLAMA,
+    "ollama_generate": OLLAMA_GENERATE,
 }
 CALLED: dict[str, Called] = {
     "openai_chat": CalledChat(),
     "openai_responses": CalledResponses(),
+    "anthropic": CalledAnthropic(),
+    "ollama": CalledOllama(),
 }
