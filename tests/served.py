@@ -76,7 +76,7 @@ class Served:
         deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline and self._process.poll() is None:
             try:
-                self.get("/readyz")
+                self.get("/health")
             except (urllib.error.URLError, ConnectionError):
                 time.sleep(0.05)
             else:
