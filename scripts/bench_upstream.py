@@ -2,9 +2,9 @@
 
     python scripts/bench_upstream.py PORT
 
-Each answer to a streaming request is 200 chunks of about four characters: a call written as text (Hermes), so that a
-gateway has something to parse. The model `paced` gets one chunk each 20 ms, any other all of them as fast as they go,
-each written by itself. Without `"stream": true` the answer comes in one piece.
+Each answer to a streaming request is 200 chunks of about four characters: some words, then a call written as text
+(Hermes), so that a gateway has something to parse. The model `paced` gets one chunk each 20 ms, any other all of them
+as fast as they go, each written by itself. Without `"stream": true` the answer comes in one piece.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encodin
 def _texts() -> list[str]:
     content = "def f(x):\n    return x < 3  # it's so\n" * 30
     call = json.dumps({"name": "write_file", "arguments": {"path": "a.py", "content": content}})
-    text = f"<tool_call>\n{call}"
+    text = f"I will write it.\n<tool_call>\n{call}"
     end = "\n</tool_call>"
     body = text[: CHUNKS * 4 - 4 * 8]
     # The argument is closed early so that exactly CHUNKS pieces hold one whole call.

@@ -138,7 +138,7 @@ class HttpBackend:
                 unless_it_works.callback(response.close)
                 if response.status >= 300:
                     raise await self._refusal(response)
-                data = await response.content.readany()
+                data = await _read(response.content)
                 unless_it_works.pop_all()
                 return response, data
         except (aiohttp.ClientError, OSError) as error:
@@ -148,9 +148,9 @@ class HttpBackend:
         if response.status < 400:
             return self._faults.redirected(response.status, response.headers.get("location", ""))
         body = bytearray()
-        with suppress(TimeoutError):
+        with suppress(TimeoutError, aiohttp.ClientError):
             async with asyncio.timeout(ERROR_SECONDS):
-                while len(body) < ERROR_BYTES and (data := await response.content.readany()):
+                while len(body) < ERROR_BYTES and (data := await _read(response.content)):
                     body += data
         failure = self._called.refusal(response.status, bytes(body[:ERROR_BYTES]))
         return self._faults.said(failure, response.status, retry_after(response.headers, datetime.now(UTC)))
@@ -203,7 +203,7 @@ class HttpBackend:
                     "POST" if body else "GET", url, data=body or None, headers=self._headers, allow_redirects=False
                 ) as response,
             ):
-                while data := await response.content.readany():
+                while data := await _read(response.content):
                     content += data
                     if len(content) > WHOLE_BYTES:
                         raise BackendError(f"{self._faults.who} sent more than {WHOLE_BYTES} bytes for {path}")
@@ -252,7 +252,7 @@ async def _farewell(content: aiohttp.StreamReader) -> None:
     with suppress(TimeoutError, aiohttp.ClientError):
         async with asyncio.timeout(FAREWELL_SECONDS):
             while not content.at_eof():
-                await content.readany()
+                await _read(content)
 
 
 def _without_user(url: str) -> str:

@@ -1,5 +1,6 @@
 """The command line: one file per command, each with `add(commands)` and a `run`.
 
+Only the command that is asked for is imported: those that serve need libraries that `parse` should not wait for.
 Errors that a person can mend are sentences on standard error and exit code 2.
 """
 
@@ -8,12 +9,25 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 
 from callwright import __version__
-from callwright.cli import chat, config, demo, dialects, models, parse, serve, smoke, usage
 from callwright.errors import CallwrightError
 
-__all__ = ["main"]
+__all__ = ["COMMANDS", "main"]
+
+COMMANDS = (
+    "serve",
+    "chat",
+    "models",
+    "smoke",
+    "usage",
+    "config",
+    "parse",
+    "dialects",
+    "demo",
+)
+"""In the order of the help; each is the module of that name."""
 
 _EXAMPLES = """\
 examples:
@@ -32,8 +46,9 @@ examples:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code."""
-    parser = _parser()
-    arguments = parser.parse_args(argv)
+    words = sys.argv[1:] if argv is None else argv
+    parser = _parser(words[0] if words else "")
+    arguments = parser.parse_args(words)
     if not hasattr(arguments, "run"):
         parser.print_help()
         return 0
@@ -57,7 +72,7 @@ def _sentence(problem: Exception) -> str:
             return str(problem)
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(asked: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="callwright",
         description="Tool calls that work between any chat client and any model.",
@@ -66,6 +81,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"callwright {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    for command in (serve, chat, models, smoke, usage, config, parse, dialects, demo):
-        command.add(commands)
+    for name in (asked,) if asked in COMMANDS else () if asked == "--version" else COMMANDS:
+        import_module(f"callwright.cli.{name}").add(commands)
     return parser

@@ -69,9 +69,10 @@ def start(arguments: argparse.Namespace) -> Start:
     found = [_named(arguments)] if arguments.backend else asyncio.run(discover())
     usable = [each for each in found if each.models]
     listed = arguments.model or arguments.dialect or before.config.models
-    given |= tables(usable, arguments.backend_key, arguments.dialect or "auto" if listed else "")
+    made = tables(usable, arguments.backend_key, arguments.dialect or "auto" if listed else "")
     if not usable:
-        given["backends"] = [{"name": "demo", "kind": "scripted"}]
+        made["backends"] = [{"name": "demo", "kind": "scripted"}]
+    given |= {name: rows[::-1] for name, rows in made.items()}  # a flag goes before all others, so the last is first
     return Start(before.file, given, tuple(found), demo=not usable)
 
 
@@ -94,7 +95,7 @@ def _named(arguments: argparse.Namespace) -> Found:
     return msgspec.structs.replace(found, kind=kind, url=url, models=models)
 
 
-def tables(found: Sequence[Found], key: str = "", dialect: str = "") -> dict[str, Any]:
+def tables(found: Sequence[Found], key: str = "", dialect: str = "") -> dict[str, list[dict[str, Any]]]:
     """Servers in the form of a configuration file; with a dialect their models too, else all that they ever have."""
     names = list(_distinct(_NAMES.get(each.label, each.label.lower()) for each in found))
     backends = [

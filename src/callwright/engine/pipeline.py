@@ -10,7 +10,6 @@ output is read like an answer. Closing the turn closes the backend's answer, whi
 
 from __future__ import annotations
 
-import re
 from collections import deque
 from collections.abc import Mapping
 from contextlib import aclosing
@@ -19,6 +18,7 @@ from typing import NamedTuple
 import msgspec
 
 from callwright.backends.base import Answer, Backend
+from callwright.backends.faults import TOOLS_REFUSED
 from callwright.engine.attempt import Attempt
 from callwright.engine.report import TurnReport
 from callwright.engine.routing import Route, check_request
@@ -34,12 +34,6 @@ from callwright.wire.base import Ask
 
 __all__ = ["Pipeline"]
 
-_REFUSES_TOOLS = re.compile(
-    r"does not support tools|tool choice requires|tools? (?:is|are) not supported|tool use is not supported"
-    r"|function calling is not (?:enabled|supported)",
-    re.IGNORECASE,
-)
-"""Ollama, vLLM (without `--enable-auto-tool-choice`), SGLang and hosted services, in their own words."""
 _NUDGE = "Your last answer cannot be used: {problem}. Answer again."
 
 
@@ -120,7 +114,7 @@ class Pipeline:
             except BackendError as problem:
                 if begun or problem.salvage:
                     raise
-                if way.strategy == "native" and route.settings.tools == "auto" and _REFUSES_TOOLS.search(str(problem)):
+                if way.strategy == "native" and route.settings.tools == "auto" and problem.code == TOOLS_REFUSED:
                     self._untooled.add((name, route.upstream))
                     ways.appendleft(self._way(way.backend, request, route))
                 elif not (problem.retryable and ways):

@@ -24,12 +24,12 @@ def parse(body: bytes) -> Fields:
     """The object that a request's body is. `RecursionError` if it is nested too deeply, as from any work with it."""
     try:
         value = msgspec.json.decode(body)
-    except msgspec.DecodeError as problem:
+    except (msgspec.DecodeError, UnicodeDecodeError) as problem:
         value = _without_lone_surrogates(body, problem)
     return Fields(value, "")
 
 
-def _without_lone_surrogates(body: bytes, problem: msgspec.DecodeError) -> Any:
+def _without_lone_surrogates(body: bytes, problem: Exception) -> Any:
     """A body with half of an escaped surrogate pair, as JavaScript writes a text that was cut inside an emoji."""
     try:
         text = json.dumps(json.loads(body), ensure_ascii=False)

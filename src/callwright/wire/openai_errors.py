@@ -58,7 +58,7 @@ def refusal(status: int, body: bytes) -> BackendError:
     text = body.decode("utf-8", "replace").strip()
     try:
         found = _unwrapped(msgspec.json.decode(body))
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         found = text
     reported = status or _status(found)
     message = _message(found) or text or "no reason was given"

@@ -413,6 +413,13 @@ def test_of_an_errors_body_only_so_much_is_read(upstream: Upstream, size: int) -
     assert len(str(run(failure(backend(upstream))))) < 66_000
 
 
+@pytest.mark.parametrize("end", [RESET, CLOSE])
+def test_an_error_whose_body_breaks_off_is_still_that_error(upstream: Upstream, end: str) -> None:
+    upstream.play(answer(b"no such model", 0.05, end, status=404))
+    error = run(failure(backend(upstream)))
+    assert (error.status, error.kind) == (404, "refused")
+
+
 def test_an_error_whose_body_never_ends_is_an_error_soon(upstream: Upstream, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("callwright.backends.http.ERROR_SECONDS", 0.1)
     upstream.play(answer(b"half a mess", HANG, status=400))

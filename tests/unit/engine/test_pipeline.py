@@ -277,7 +277,7 @@ def test_an_error_that_quotes_half_a_call_is_asked_again_then_told() -> None:
 
 
 def test_a_server_without_tools_has_them_taught_and_that_is_remembered() -> None:
-    backend = Fake(BackendError("this model does not support tools", kind="refused"), said(CALL))
+    backend = Fake(BackendError("this model does not support tools", kind="refused", code="tools_refused"), said(CALL))
     engine = Engine([ModelSettings(name="m")], {"one": backend}, ToolRules())
 
     async def turns() -> list[Collected]:
@@ -299,7 +299,7 @@ def test_a_server_without_tools_has_them_taught_and_that_is_remembered() -> None
 
 def test_tools_are_not_taught_where_only_native_ones_are_wanted() -> None:
     with pytest.raises(BackendError, match="does not support tools"):
-        run(Fake(BackendError("it does not support tools", kind="refused")), tools="native")
+        run(Fake(BackendError("it does not support tools", kind="refused", code="tools_refused")), tools="native")
 
 
 def test_native_deltas_and_text_calls_make_one_turn() -> None:

@@ -79,6 +79,7 @@ def test_results_come_as_messages_of_their_own_before_the_rest() -> None:
         ([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}], "a\nb", ()),
         ([{"type": "image", "source": PIXEL}], "", (PNG,)),
         ([{"type": "document", "source": {"type": "text", "data": "words"}, "title": "T"}], "T\nwords", ()),
+        ([{"type": "document", "source": {"type": "content", "content": "words"}}], "words", ()),
         ([{"type": "search_result", "title": "T", "source": "S", "content": [{"type": "text", "text": "x"}]}],
          "T\nS\nx", ()),
     ],

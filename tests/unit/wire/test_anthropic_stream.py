@@ -340,6 +340,17 @@ def test_tools_that_the_server_runs_are_passed_over() -> None:
     assert [type(event) for event in events] == [UsageSeen, Finish]
 
 
+def test_events_without_meaning_for_the_turn_are_passed_over() -> None:
+    odd = [{"type": "ping"}, {"type": "something_new", "index": 3}, {"type": "content_block_stop", "index": 9}]
+    assert [type(event) for event in read(sse(START, *odd, STOP, END))] == [UsageSeen, Finish]
+
+
+def test_an_answer_without_end_is_not_held_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("callwright.wire.anthropic.read.LIMIT", 100)
+    with pytest.raises(WireError, match="longer than 100"):
+        read(b'{"type": "message"' + b" " * 100)
+
+
 def test_a_call_cut_by_the_limit_is_not_whole() -> None:
     half = {"type": "content_block_delta", "index": 1, "delta": {"type": "input_json_delta", "partial_json": '{"a":"x'}}
     stop = {**STOP, "delta": {"stop_reason": "max_tokens"}}

@@ -227,6 +227,12 @@ def test_no_json_makes_decoding_raise_anything_else(body: dict[str, Any], served
         served.decode(json.dumps({"model": "m", **body}).encode())
 
 
+@pytest.mark.parametrize("body", [b'{"model":"\xff"}', b'{"model":"m","messages":' + b"[" * 100_000, b"", b"[]"])
+def test_a_body_that_is_no_object_is_refused(body: bytes) -> None:
+    with pytest.raises(RequestError):
+        OLLAMA.decode(body)
+
+
 # ── calling ──────────────────────────────────────────────────────────────────────────────────────────
 
 CALLED = CalledOllama()

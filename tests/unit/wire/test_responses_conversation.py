@@ -112,6 +112,16 @@ def test_references_to_what_is_not_there_are_dropped(name: str) -> None:
     assert resumed(ask, {"a": (user("x"), ANSWER)}).request.messages == (user("hi"),)
 
 
+def test_a_reference_may_stand_beside_what_is_sent_in_full() -> None:
+    calls = [{"type": "function_call", "call_id": "c2", "name": "pong", "arguments": '{"a": 1}'}]
+    ask = decode(input=[{"type": "item_reference", "id": "fc_a_0"}, *calls, *RESULTS])
+    assert resumed(ask, {"a": (user("hi"), ANSWER)}).request.messages[0].parts == ANSWER.parts[2:]
+
+
+def test_an_answer_of_nothing_leaves_no_message() -> None:
+    assert remembered(decode(input="hi"), collect([Finish("stop")])) == (user("hi"),)
+
+
 def test_a_request_that_names_nothing_stays_as_it_is() -> None:
     ask = decode(input="hi", instructions="x")
     assert recalls(ask) == frozenset()

@@ -270,6 +270,7 @@ def test_what_the_model_said_and_did_in_one_run_is_one_message() -> None:
             Reasoning("a\n\nb"),
         ),
         ({"content": [{"type": "reasoning_text", "text": "raw"}], "summary": []}, Reasoning("raw")),
+        ({"content": [{"text": "raw"}], "summary": [{"text": "in short"}]}, Reasoning("raw")),
     ],
 )
 def test_reasoning_keeps_what_a_server_wants_back(item: dict[str, Any], expected: Reasoning) -> None:
@@ -409,7 +410,8 @@ def test_a_tool_that_is_declared_twice_is_offered_once() -> None:
 @given(
     st.lists(
         st.tuples(
-            st.sampled_from(("", "a", "a_", "a__b", "n" * 70, "functions")), st.sampled_from(("x", "b__x", "y" * 90))
+            st.sampled_from(("", "_", "a", "a_", "a__b", "n" * 70, "functions")),
+            st.sampled_from(("x", "__x", "b__x", "y" * 90)),
         ),
         unique=True,
     )

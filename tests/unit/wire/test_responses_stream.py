@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -138,12 +139,14 @@ def test_arguments_of_another_shape_lose_nothing(value, cuts) -> None:
         ('{"input": 3}', '{"input": 3}'),
         ('{"input": "first", "more": 1}', "first"),
         ("{}", "{}"),
+        ("not JSON", "not JSON"),
+        ("[" * 5000, "[" * 5000),
         (r'{"input": "\ud83d\ude00 \ud83d alone \ude00"}', "😀 \ufffd alone \ufffd"),
         (r'{"a": 1, "input": "\ud83d"}', "\ufffd"),
     ],
 )
 def test_what_counts_as_free_text(arguments, expected) -> None:
-    for size in (1, 2, 5, 1000):
+    for size in (1, 2, 5, 100_000):
         fragments = [CallDelta(0, arguments[at : at + size]) for at in range(0, len(arguments), size)]
         events = [CallStart(0, "call_1", "apply_patch"), *fragments, CallEnd(0), Finish("tool_calls")]
         assert last(written(events, CUSTOM))["output"][0]["input"] == expected
@@ -289,6 +292,27 @@ def test_arguments_are_cut_as_the_style_says(style, deltas) -> None:
     events = [CallStart(0, "call_1", "ping"), *(CallDelta(0, text) for text in ('{"a', '": 1', "}")), CallEnd(0)]
     stream = told(written([*events, Finish("tool_calls")], style=Style(arguments=style)))
     assert [event["delta"] for event in stream if event["type"].endswith("arguments.delta")] == deltas
+
+
+@pytest.mark.parametrize(
+    ("choice", "told"),
+    [
+        ("required", "required"),
+        ("ping", {"type": "function", "name": "ping"}),
+        ("code__run", {"type": "custom", "name": "run"}),
+    ],
+)
+def test_the_response_repeats_what_was_asked(choice, told) -> None:
+    options = {"temperature": 0.5, "max_tokens": 9, "reasoning_effort": "low"}
+    request = msgspec.structs.replace(CUSTOM.request, tool_choice=choice, options=options)
+    ask = msgspec.structs.replace(
+        CUSTOM, request=request, previous="old", extra={"store": False, "metadata": {"a": "b"}}
+    )
+    response = last(written([Finish("stop")], ask))
+    check_response(response)
+    assert (response["tool_choice"], response["previous_response_id"]) == (told, "resp_old")
+    assert (response["temperature"], response["max_output_tokens"]) == (0.5, 9)
+    assert (response["store"], response["metadata"]) == (False, {"a": "b"})
 
 
 def test_other_choices_than_the_first_are_not_told() -> None:

@@ -165,8 +165,10 @@ class _History:
         return ToolCall(call_id, name, arguments_of(function, "arguments"))
 
     def _next_id(self) -> str:
-        self._count += 1
-        return call_id if (call_id := f"call_{self._count}") not in self._names else self._next_id()
+        while True:
+            self._count += 1
+            if (call_id := f"call_{self._count}") not in self._names:
+                return call_id
 
     def _result(self, message: Fields) -> ToolResult:
         call_id, name = message.text("tool_call_id"), message.text("tool_name", "name")

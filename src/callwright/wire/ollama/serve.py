@@ -1,6 +1,6 @@
 """Ollama's own API, what clients get: events as lines of JSON, the answer in one piece, and errors.
 
-    {"model": …, "created_at": …, "message": {"role": "assistant", "content": "Hel"}, "done": false}
+    {"model": …, "created_at": …, "message": {"role": "assistant", "content": "Hello"}, "done": false}
     {"model": …, "created_at": …, "message": {"role": "assistant", "content": ""}, "done": true, "done_reason": …}
 
 This API has no parts of a call: each goes out whole, when it ends, and one that was cut does not go out at all. The

@@ -32,7 +32,8 @@ def remembered(ask: Ask, turn: Collected) -> tuple[Message, ...]:
     if turn.text:
         parts.append(Text(turn.text))
     parts += [call for call in turn.tool_calls if call.complete]
-    return (*ask.request.messages[_instructions(ask) :], Message("assistant", tuple(parts)))
+    before = ask.request.messages[_instructions(ask) :]
+    return (*before, Message("assistant", tuple(parts))) if parts else before
 
 
 def recalls(ask: Ask) -> frozenset[str]:

@@ -80,9 +80,7 @@ class History:
         self._say("user", _content(item, "content"))
 
     def _reasoning(self, item: Fields) -> None:
-        texts = [
-            part.text("text") for key in ("content", "summary") if item.values.get(key) for part in item.objects(key)
-        ]
+        texts = [part.text("text") for part in item.objects("content" if item.values.get("content") else "summary")]
         opaque = {key: found for key in ("id", "encrypted_content") if (found := item.text(key))}
         self._answer.append(Reasoning("\n\n".join(texts), opaque or None))
 

@@ -6,6 +6,7 @@ once, when its item is done, and stands in the closing events and in the respons
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any, ClassVar, Literal
 
@@ -28,7 +29,7 @@ _RUNNING |= {"output": [], "usage": None}
 _NOTHING = msgspec.Raw(b'""')
 
 
-class Item:
+class Item(ABC):
     """One item of the output while it grows, and what it came to."""
 
     prefix = ""
@@ -53,13 +54,13 @@ class Item:
         """The events between the one that adds it and its first delta."""
         yield from ()
 
+    @abstractmethod
     def closing(self) -> Iterator[Told]:
         """The events between its last delta and the one that says it is done."""
-        yield from ()
 
+    @abstractmethod
     def body(self) -> dict[str, Any]:
         """The item as it stands."""
-        raise NotImplementedError
 
 
 class Words(Item):

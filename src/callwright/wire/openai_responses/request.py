@@ -1,6 +1,6 @@
 """`POST /v1/responses`, read: a body becomes an `Ask`, or a `RequestError` that names the field.
 
-`Ask.extra` keeps what only this API knows, under its own field names; four of those are more than passed on:
+`Ask.extra` keeps what only this API knows, under its own field names. Some of those are more than passed on:
 `instructions` says that the first message came from there, `tools` and `input` hold what was left out of the request's
 tools and messages, `reasoning` and `text` what is left of them without effort and format.
 """

@@ -86,7 +86,7 @@ class Toolset:
             self.origins[name] = Origin(given, "custom", namespace)
         else:
             self.specs[name] = ToolSpec(name, description, tool.get("parameters", dict) or {})
-            if name != given:
+            if namespace or name != given:
                 self.origins[name] = Origin(given, "function", namespace)
 
 

@@ -1,0 +1,116 @@
+"""`callwright serve` as a person meets it: what it prints, how it ends, and why it does not begin."""
+
+from __future__ import annotations
+
+import errno
+import io
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from callwright import cli
+from callwright.backends.settings import BackendSettings
+from callwright.cli import banner
+from callwright.cli.discover import Found
+from callwright.cli.serve import _unusable
+from callwright.cli.start import Start
+from callwright.config import Config
+from callwright.engine import ModelListing
+from callwright.gateway.settings import KeySettings
+
+DEMO = '[[backends]]\nname = "demo"\nkind = "scripted"\n'
+SERVE = (sys.executable, "-m", "callwright", "serve")
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> str:
+    path = tmp_path / "callwright.toml"
+    path.write_text(DEMO)
+    return str(path)
+
+
+def test_it_says_where_it_is_answers_and_stops_when_told(config: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with subprocess.Popen([*SERVE, "--config", config, "--port", "0"], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        lines = []
+        while not lines or "Stop it: Ctrl-C" not in lines[-1]:
+            lines.append(process.stdout.readline())
+            assert lines[-1], "it ended early"
+        url = next(word for line in lines for word in line.split() if word.startswith("http://127.0.0.1:"))
+        assert cli.main(["models", "--url", url]) == 0
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 0
+    assert "demo" in capsys.readouterr().out
+    assert sum("codex -m demo" in line for line in lines) == 1
+
+
+def test_a_port_that_is_taken_is_told(config: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert cli.main(["serve", "--config", config, "--port", str(port)]) == 2
+    assert f"port {port} is taken" in capsys.readouterr().err
+
+
+def test_an_open_door_needs_a_key(
+    config: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CALLWRIGHT_API_KEY", raising=False)
+    assert cli.main(["serve", "--config", config, "--host", "0.0.0.0", "--port", "0"]) == 2
+    assert "key" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("number", "sentence"),
+    [
+        (errno.EADDRINUSE, "use --port 81 or --port 0"),
+        (errno.EACCES, "above 1023"),
+        (errno.EADDRNOTAVAIL, "--host must be an address of this machine"),
+    ],
+)
+def test_an_address_that_cannot_be_used_says_what_to_do(number: int, sentence: str) -> None:
+    assert sentence in _unusable("10.0.0.1", 80, OSError(number, "Reason"))
+
+
+def model(name: str, backend: str = "ollama") -> ModelListing:
+    return ModelListing(name=name, backend=backend, kind="ollama", dialect="hermes", context=4096)
+
+
+def shown(config: Config, models: list[ModelListing], *, found: tuple[Found, ...] = (), demo: bool = False) -> str:
+    out = io.StringIO()
+    banner.show(Console(file=out, width=100), Start(None, {}, found, demo), config, models, "http://h:1")
+    return " ".join(out.getvalue().split())
+
+
+BACKEND = BackendSettings(name="ollama", kind="ollama", url="http://127.0.0.1:11434")
+
+
+def test_the_models_are_named_and_many_are_counted() -> None:
+    text = shown(Config(backends=(BACKEND,)), [model(f"m{number}") for number in range(10)])
+    assert "m0, m1, m2, m3, m4, m5, m6, m7 and 2 more from ollama, http://127.0.0.1:11434" in text
+    assert "codex -m m0" in text, "the clients are shown how to use the first"
+
+
+def test_a_backend_that_does_not_answer_is_told_and_nothing_is_there_to_paste() -> None:
+    text = shown(Config(backends=(BACKEND,)), [])
+    assert "no models: does it answer?" in text
+    assert "codex" not in text
+
+
+def test_the_demo_says_that_it_is_one() -> None:
+    empty = Found(label="Ollama", kind="ollama", url="http://127.0.0.1:11434", models=())
+    demo = BackendSettings(name="demo", kind="scripted")
+    text = shown(Config(backends=(demo,)), [model("demo", "demo")], found=(empty,), demo=True)
+    assert "So this is a demo" in text
+    assert "Ollama at http://127.0.0.1:11434 has no models yet." in text
+
+
+def test_keys_are_never_printed() -> None:
+    config = Config(backends=(BACKEND,), keys=(KeySettings(name="team", key="sk-secret"),))
+    text = shown(config, [model("m")])
+    assert "sk-secret" not in text
+    assert "YOUR-KEY" in text
