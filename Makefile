@@ -9,10 +9,10 @@ JOBS ?= 2
 COVERED := */callwright/text/*,*/callwright/dialects/*,*/callwright/guard/*,*/callwright/schema*,*/callwright/arguments*,*/callwright/turn*,*/callwright/events*
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test laws check format cover templates bfcl bench bench-core fuzz mutate readme lock clean
+.PHONY: help setup demo test laws check format cover clients clients-quick templates bfcl bench bench-core fuzz mutate readme lock clean
 
 help: ## list the targets
-	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1|\2/' | while IFS='|' read -r name text; do printf '  make %-11s %s\n' "$$name" "$$text"; done
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1|\2/' | while IFS='|' read -r name text; do printf '  make %-13s %s\n' "$$name" "$$text"; done
 
 setup: .venv/.stamp ## make .venv with the pinned tools and the package itself
 
@@ -29,7 +29,13 @@ setup: .venv/.stamp ## make .venv with the pinned tools and the package itself
 demo: .venv/.stamp ## parse a sample stream on screen
 	$(BIN)/callwright demo
 
-test: .venv/.stamp ## unit tests, vectors, house rules, and the laws with few examples
+# What the contract tests run in Node; without npm they are skipped, except in continuous integration.
+LIBRARIES := tests/contract/node/node_modules/.stamp
+
+$(LIBRARIES): tests/contract/node/package-lock.json .venv/.stamp
+	$(BIN)/python -m tests.npm
+
+test: .venv/.stamp $(LIBRARIES) ## unit tests, vectors, house rules, and the laws with few examples
 	$(BIN)/python -m pytest -n $(JOBS) -q
 
 laws: .venv/.stamp ## the laws with at least 200 examples for each dialect
@@ -49,6 +55,12 @@ format: .venv/.stamp ## format the code and apply the safe fixes
 cover: .venv/.stamp ## branch coverage; 100 % of the core is required
 	$(BIN)/python -m pytest -n $(JOBS) -q --cov --cov-report=
 	$(BIN)/coverage report --include='$(COVERED)' --fail-under=100
+
+clients: .venv/.stamp ## real coding agents against the gateway; writes docs/clients.md (needs npm, downloads 2 GB)
+	$(BIN)/python scripts/clients.py
+
+clients-quick: .venv/.stamp ## the quick ones of them
+	$(BIN)/python scripts/clients.py --quick
 
 templates: .venv/.stamp ## read back what the chat templates of real models render (downloads test data)
 	$(BIN)/python scripts/templates.py

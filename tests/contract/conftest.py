@@ -1,0 +1,52 @@
+"""One gateway for all contract tests: a process with scripted models, and a model server that breaks off as told."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.contract.scripted import OTHERS, script
+from tests.contract.weather import DIALECTS
+from tests.npm import LIBRARIES, MISSING
+from tests.served import Served
+from tests.upstream import Upstream, closed_port
+
+
+@pytest.fixture(scope="session")
+def page_port() -> int:
+    """The port of the web page that may ask the gateway."""
+    return closed_port()
+
+
+@pytest.fixture(scope="session")
+def faulty() -> Iterator[Upstream]:
+    """The server behind the model `broken`."""
+    with Upstream([]) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def gateway(tmp_path_factory: pytest.TempPathFactory, faulty: Upstream, page_port: int) -> Iterator[str]:
+    """The gateway's address."""
+    folder: Path = tmp_path_factory.mktemp("gateway")
+    file = folder / "script.jsonl"
+    file.write_text(script(), encoding="utf-8")
+    tables = [
+        f'[[backends]]\nname = "script"\nkind = "scripted"\nscript = "{file.as_posix()}"',
+        f'[[backends]]\nname = "faulty"\nkind = "openai"\nurl = "{faulty.url}/v1"\nretries = 0\nbreaker_failures = 1000',
+        *(f'[[models]]\nname = "{name}"\nbackend = "script"\ncontext = 128000' for name in (*DIALECTS, *OTHERS)),
+        '[[models]]\nname = "broken"\nbackend = "faulty"\ncontext = 128000',
+    ]
+    with Served(folder, "\n".join(tables), f'origins = ["http://127.0.0.1:{page_port}"]') as served:
+        yield served.url
+
+
+@pytest.fixture(scope="session")
+def libraries() -> None:
+    """The JavaScript libraries, which `make test` installs."""
+    if not (LIBRARIES / "node_modules" / ".stamp").is_file():
+        problem = f"{MISSING}; with npm, `make test` installs what these tests need"
+        pytest.fail(problem) if os.environ.get("CI") else pytest.skip(problem)
