@@ -1,4 +1,4 @@
-"""What a client gets to see of an exception: its status, who failed, and what to do about it.
+"""What a client gets to see of an exception: its status, whose fault it is, and what to do. The wires write who failed.
 
 Pure: exceptions in, `Problem`s out. Never 402 or 422: Copilot Chat 0.66 takes the first for its own quota and the
 second for a content filter. What an unexpected exception says is never shown: it may hold anything.
@@ -59,7 +59,7 @@ def of(error: BaseException, *, request_id: str = "", backend_status: int = 0) -
         case _:
             return Problem(
                 status=500,
-                message="The gateway failed: this is a bug in Callwright. Its log has the details under the request id "
+                message="this is a bug in Callwright. Its log has the details under the request id "
                 f"{request_id or '(none)'}; please report it with them.",
                 fault="gateway",
                 kind="server_error",
@@ -82,7 +82,7 @@ def _request(error: RequestError) -> Problem:
     status = 400 if error.status in _MISREAD else error.status
     return Problem(
         status=status,
-        message=f"The request cannot be served: {error}" if status == 400 else str(error),
+        message=str(error),
         fault="client",
         kind=_KINDS.get(status, "invalid_request_error"),
         code=error.code,
@@ -101,7 +101,7 @@ def _backend(error: BackendError, backend_status: int) -> Problem:
     said = str(error).strip().rstrip(".")
     return Problem(
         status=status,
-        message=f"The model's backend failed: {said}. {failure.advice}",
+        message=f"{said}. {failure.advice}",
         fault="backend",
         kind="invalid_request_error" if status == 400 else failure.kind,
         code=f"backend_{error.kind}",

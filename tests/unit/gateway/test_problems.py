@@ -27,7 +27,7 @@ def test_each_backend_failure_has_its_status_and_blames_the_backend(kind) -> Non
     assert problem.status == STATUSES[kind]
     assert problem.fault == "backend"
     assert problem.code == f"backend_{kind}"
-    assert problem.message.startswith("The model's backend failed: it said no. ")
+    assert problem.message.startswith("it said no. ")
     assert problem.retry_after == 7
 
 
