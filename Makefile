@@ -9,7 +9,7 @@ JOBS ?= 2
 COVERED := */callwright/text/*,*/callwright/dialects/*,*/callwright/guard/*,*/callwright/schema*,*/callwright/arguments*,*/callwright/turn*,*/callwright/events*
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test laws check format cover clients clients-quick templates bfcl bench bench-core fuzz mutate readme lock clean
+.PHONY: help setup serve demo test laws check format cover clients clients-quick templates bfcl bench bench-core bench-gateway fuzz mutate readme lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1|\2/' | while IFS='|' read -r name text; do printf '  make %-13s %s\n' "$$name" "$$text"; done
@@ -25,6 +25,9 @@ setup: .venv/.stamp ## make .venv with the pinned tools and the package itself
 .venv/.bench-stamp: requirements/bench.txt .venv/.stamp
 	$(PIP) install --require-hashes -r requirements/bench.txt
 	touch $@
+
+serve: .venv/.stamp ## serve what the model servers of this machine have, or a demo model
+	$(BIN)/callwright serve
 
 demo: .venv/.stamp ## parse a sample stream on screen
 	$(BIN)/callwright demo
@@ -68,10 +71,19 @@ templates: .venv/.stamp ## read back what the chat templates of real models rend
 bfcl: .venv/.stamp ## the calls of a public benchmark through every dialect (downloads test data)
 	$(BIN)/python scripts/bfcl.py
 
-bench: bench-core ## all benchmarks
+bench: bench-core bench-gateway ## all benchmarks
 
 bench-core: .venv/.bench-stamp ## microseconds per chunk, beside other parsers
 	$(BIN)/python scripts/bench_core.py
+
+bench-gateway: .venv/.stamp .cache/litellm/.stamp ## a gateway's cost, beside nginx (to be installed) and LiteLLM
+	LITELLM=$(CURDIR)/.cache/litellm/bin/litellm $(BIN)/python scripts/bench_gateway.py
+
+# In an environment of its own: its versions are not ours. Not locked: nothing of ours runs on it.
+.cache/litellm/.stamp:
+	$(PYTHON) -m venv .cache/litellm
+	.cache/litellm/bin/python -m pip --disable-pip-version-check --quiet install 'litellm[proxy]<=1.106.2'
+	touch $@
 
 fuzz: .venv/.stamp ## fuzz every shape of dialect, see CONTRIBUTING.md
 	$(BIN)/python scripts/fuzz.py

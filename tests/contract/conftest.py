@@ -36,7 +36,8 @@ def gateway(tmp_path_factory: pytest.TempPathFactory, faulty: Upstream, page_por
     file.write_text(script(), encoding="utf-8")
     tables = [
         f'[[backends]]\nname = "script"\nkind = "scripted"\nscript = "{file.as_posix()}"',
-        f'[[backends]]\nname = "faulty"\nkind = "openai"\nurl = "{faulty.url}/v1"\nretries = 0\nbreaker_failures = 1000',
+        f'[[backends]]\nname = "faulty"\nkind = "openai"\nurl = "{faulty.url}/v1"\nretries = 0\n'
+        "breaker_failures = 1000",
         *(f'[[models]]\nname = "{name}"\nbackend = "script"\ncontext = 128000' for name in (*DIALECTS, *OTHERS)),
         '[[models]]\nname = "broken"\nbackend = "faulty"\ncontext = 128000',
     ]

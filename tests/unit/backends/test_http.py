@@ -302,13 +302,12 @@ def test_a_refused_connection_says_so() -> None:
 @pytest.mark.parametrize(
     ("url", "words"),
     [
-        (f"http://localhost:{closed_port()}", "is the server running?"),
-        ("http://no-such-host.invalid/v1", "has a host name that is not known"),
+        ("http://localhost:PORT", "is the server running?"),
         ("ftp://127.0.0.1/v1", "has a url that cannot be used"),
     ],
 )
 def test_an_address_that_cannot_work_says_why(url: str, words: str) -> None:
-    assert words in str(run(failure(backend(url, retries=0))))
+    assert words in str(run(failure(backend(url.replace("PORT", str(closed_port())), retries=0))))
 
 
 def test_tls_to_a_server_without_it_says_so(upstream: Upstream) -> None:

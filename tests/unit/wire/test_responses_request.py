@@ -140,7 +140,11 @@ def test_any_bytes_are_read_or_refused(body: bytes) -> None:
         ServedResponses().decode(body)
 
 
-@pytest.mark.parametrize("body", [b"", b"{", b"[" * 100_000, b'{"a":' * 100_000, b"\xff", b"null", b'{"model": NaN}'])
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"{", b"[" * 100_000, b'{"a":' * 100_000, b"\xff", b"null", b'{"model": NaN}'],
+    ids=["empty", "cut", "deep list", "deep object", "no UTF-8", "null", "NaN"],
+)
 def test_broken_bodies_are_refused(body: bytes) -> None:
     with pytest.raises(RequestError):
         ServedResponses().decode(body)
@@ -497,3 +501,11 @@ def test_fields_that_only_this_wire_knows_are_kept_and_nulls_are_not() -> None:
     # What Codex 0.166 and Copilot CLI 1.0.102 send besides.
     sent = {"store": False, "include": ["reasoning.encrypted_content"], "prompt_cache_key": "k", "client_metadata": {}}
     assert decode(**sent, user=None, temperature=None).extra == sent
+
+
+@pytest.mark.parametrize("depth", [900, 2000, 5000])
+def test_a_result_that_is_nested_deeply_is_read_or_refused(depth: int) -> None:
+    deep = '{"a":' * depth + "1" + "}" * depth
+    body = '{"model": "m", "input": [%s, {"type": "function_call_output", "call_id": "c1", "output": %s}]}'
+    with suppress(RequestError):
+        ServedResponses().decode((body % (json.dumps(call()), deep)).encode())

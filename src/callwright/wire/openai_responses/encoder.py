@@ -25,10 +25,11 @@ from callwright.events import (
     UsageSeen,
 )
 from callwright.wire.base import Ask, Head, Origin, Problem, Style
+from callwright.wire.cuts import Cuts
 from callwright.wire.framing import DATA, END, comment, quoted
-from callwright.wire.openai_errors import error_body
 from callwright.wire.openai_responses.output import Answer, Call, CustomCall, Item, Status, Thinking, Told, Words
 from callwright.wire.pieces import Pieces
+from callwright.wire.problems import told
 
 __all__ = ["ResponsesEncoder"]
 
@@ -61,8 +62,7 @@ class ResponsesEncoder:
         self._was_cut = False
         self._counts = {"msg": 0, "rs": 0, "call": 0}
         self._pieces = {Words.prefix: Pieces(), Thinking.prefix: Pieces()}
-        self._held: list[str] = []
-        """Of a call's arguments, what waits to be sent in one piece with what follows."""
+        self._cuts = Cuts(style.arguments)
         self._finish: dict[str, str] | None = None
         self._over = False
 
@@ -107,8 +107,7 @@ class ResponsesEncoder:
 
     def fail(self, problem: Problem) -> bytes:
         """Say that the turn failed. Codex (0.166) knows some codes and tries again on all others."""
-        error = msgspec.json.decode(error_body(problem))["error"]
-        return self._end({"status": "failed", "code": problem.code or _code(problem), "message": error["message"]})
+        return self._end({"status": "failed", "code": problem.code or _code(problem), "message": told(problem)})
 
     def end(self, note: str = "") -> bytes:
         """The last event, after a comment if there is one."""
@@ -152,17 +151,9 @@ class ResponsesEncoder:
             self._tell_delta(item, piece)
 
     def _tell_arguments(self, call: Call, text: str) -> None:
-        """Send text of a call, cut as the client wants it."""
-        size = self._style.arguments
-        self._held.append(text)
-        if size == "whole":
-            return
-        held = "".join(self._held)
-        step = max(size, 1) if isinstance(size, int) else max(len(held), 1)
-        end = len(held) - len(held) % step
-        for start in range(0, end, step):
-            self._tell_delta(call, held[start : start + step])
-        self._held = [held[end:]]
+        """Send text of a call, if there is any, cut as the client wants it."""
+        for piece in self._cuts.feed(text) if text else ():
+            self._tell_delta(call, piece)
 
     # ── items ────────────────────────────────────────────────────────────────────────────────────
 
@@ -180,11 +171,8 @@ class ResponsesEncoder:
         item = self._open
         if item is None:
             return
-        pieces = self._open_pieces()
-        for text in pieces.drain() if pieces is not None else ("".join(self._held),):
-            if text:
-                self._tell_delta(item, text)
-        self._held = []
+        for text in (self._open_pieces() or self._cuts).drain():
+            self._tell_delta(item, text)
         self._open = None
         if isinstance(item, Call) and status == "incomplete":
             self._was_cut = True

@@ -143,6 +143,6 @@ def _part(part: Fields) -> Text | Image:
         return Text(part.text(_TEXTS[kind]))
     if kind != "input_image":
         raise RequestError(f"{part.path}: content of the type {kind!r} cannot be passed on", param=part.at("type"))
-    nested = part.object("image_url") if isinstance(part.values.get("image_url"), dict) else None
+    nested = part.nested("image_url") if isinstance(part.values.get("image_url"), dict) else None
     url = nested.need("url") if nested else part.need("image_url")
     return Image(url, url[5:].partition(";")[0] if url.startswith("data:") else "")

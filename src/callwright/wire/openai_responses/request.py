@@ -37,7 +37,13 @@ _WORDS = ("auto", "none", "required")
 
 def decode(body: bytes) -> Ask:
     """Read a request."""
-    fields = parse(body)
+    try:
+        return _ask(parse(body))
+    except RecursionError:
+        raise RequestError("the body is nested too deeply") from None
+
+
+def _ask(fields: Fields) -> Ask:
     extra = {key: value for key, value in fields.values.items() if key not in _READ and value is not None}
     if fields.get("background", bool):
         raise RequestError("background: answers are given at once here", param="background")
@@ -119,12 +125,12 @@ def _options(fields: Fields, extra: dict[str, Any]) -> dict[str, Any]:
     """What all wires share, under the names of chat completions."""
     options: dict[str, Any] = {key: fields.get(key, int, float) for key in _NUMBERS}
     options["max_tokens"] = fields.get("max_output_tokens", int)
-    reasoning, text = fields.object("reasoning"), fields.object("text")
+    reasoning, text = fields.nested("reasoning"), fields.nested("text")
     if reasoning:
         options["reasoning_effort"] = reasoning.get("effort", str)
         extra["reasoning"] = _without(reasoning, "effort")
     if text:
-        options["response_format"] = _format(text.object("format"))
+        options["response_format"] = _format(text.nested("format"))
         extra["text"] = _without(text, "format")
     return {key: value for key, value in options.items() if value is not None}
 

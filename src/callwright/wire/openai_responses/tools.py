@@ -48,7 +48,7 @@ class Toolset:
                 case "namespace" if not namespace:
                     self._add_group(tool)
                 case "function":
-                    self._declare(tool.object("function") or tool, namespace, "function")
+                    self._declare(tool.nested("function") or tool, namespace, "function")
                 case "custom":
                     self._declare(tool, namespace, "custom")
                 case _:
@@ -82,7 +82,7 @@ class Toolset:
         self._names[namespace, given] = name
         description = tool.text("description")
         if kind == "custom":
-            self.specs[name] = ToolSpec(name, _with_format(description, tool.object("format")), _INPUT)
+            self.specs[name] = ToolSpec(name, _with_format(description, tool.nested("format")), _INPUT)
             self.origins[name] = Origin(given, "custom", namespace)
         else:
             self.specs[name] = ToolSpec(name, description, tool.get("parameters", dict) or {})
