@@ -44,7 +44,7 @@ class Served:
         environment = {
             name: value for name, value in os.environ.items() if not name.startswith(("CALLWRIGHT", "PROXY"))
         }
-        self._process = subprocess.Popen(command, stdout=self._output, stderr=self._output, env=environment)
+        self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=self._output, env=environment)
         try:
             self._wait()
         except BaseException:

@@ -18,8 +18,8 @@ from callwright.gateway.profiles import split
 
 __all__ = ["find", "list_of", "model", "names", "ps", "show", "tags"]
 
-OLLAMA_VERSION = "0.13.0"
-"""What `/api/version` says. Copilot Chat 0.66 asks for 0.6.4 at least; Codex 0.166 --oss asks too."""
+OLLAMA_VERSION = "0.13.5"
+"""What `/api/version` says. Copilot Chat 0.66 asks for 0.6.4 at least, Codex 0.166 with --oss for 0.13.4."""
 _ARCHITECTURE = "callwright"
 
 

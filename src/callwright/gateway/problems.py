@@ -1,4 +1,4 @@
-"""What a client gets to see of an exception: its status, who failed, and what to do about it.
+"""What a client gets to see of an exception: its status, whose fault it is, and what to do. The wires write who failed.
 
 Pure: exceptions in, `Problem`s out. Their messages are halves of sentences: each wire puts before them who failed.
 Never 402 or 422: Copilot Chat 0.66 takes the first for its own quota and the

@@ -275,7 +275,7 @@ class _Turn:
 
     def _remember(self, turn: Collected) -> None:
         if self._remembers:
-            self._memory.keep(self._caller, f"resp_{self._head.id}", remembered(self._ask, turn))
+            self._memory.keep(self._caller, self._head.id, remembered(self._ask, turn))
 
     @property
     def _caller(self) -> str:

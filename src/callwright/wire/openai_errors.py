@@ -13,14 +13,10 @@ import msgspec
 from callwright.errors import BackendError, BackendFault
 from callwright.wire.base import Problem
 from callwright.wire.framing import encoded
+from callwright.wire.problems import told
 
 __all__ = ["error_body", "refusal"]
 
-_WHO = {
-    "client": "The request cannot be served: ",
-    "gateway": "The gateway failed: ",
-    "backend": "The backend failed: ",
-}
 _FAULTS: dict[int, BackendFault] = {
     401: "auth",
     403: "auth",
@@ -42,7 +38,7 @@ _QUOTES = (
 def error_body(problem: Problem) -> bytes:
     """The error that a client gets to see, as a body or as an event; the message says who failed."""
     error = {
-        "message": _WHO[problem.fault] + problem.message,
+        "message": told(problem),
         "type": problem.kind,
         "param": problem.param or None,
         "code": problem.code or None,

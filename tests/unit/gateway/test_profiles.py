@@ -25,7 +25,7 @@ AGENTS = [
     ("QwenCode/0.24.4 (linux; x64)", "qwen-code"),
     ("Continue-CLI/1.5.47", "continue"),
     ("Continue/1.2.0 (vscode; vscode)", "continue"),
-    ("Cline/3.0.65", "cline"),
+    ("Cline/3.82.0", "cline"),
     ("Mozilla/5.0 (Windows NT 10.0) AppleWebKit/537.36 obsidian/1.8.9 Chrome/132 Electron/34", "obsidian"),
     ("OpenAI/Python 3.49.0", "openai"),
     ("curl/8.5.0", "openai"),
@@ -66,6 +66,18 @@ def test_a_client_is_known_by_its_tools_and_then_by_its_prompt() -> None:
     prompt = Evidence(headers={}, prompt="You are Claude Code, Anthropic's official CLI for Claude.")
     assert choose(tools)[0].name == "copilot"
     assert choose(prompt) == (PROFILES["claude-code"], choose(prompt)[1])
+
+
+# Seen on the wire: these clients send only the user agent of the library that they are built on.
+@pytest.mark.parametrize(
+    ("agent", "prompt", "name"),
+    [
+        ("ls/JS 5.23.2", "You are an agent in the Continue CLI. Given the user's prompt, you should …", "continue"),
+        ("ai-sdk/openai-compatible/3.0.37", "You are Cline, an AI coding agent. Your primary goal is …", "cline"),
+    ],
+)
+def test_a_client_without_a_user_agent_of_its_own_is_known_by_its_prompt(agent: str, prompt: str, name: str) -> None:
+    assert choose(Evidence(headers={"user-agent": agent}, prompt=prompt))[0].name == name
 
 
 def test_strong_evidence_beats_weak_evidence_of_a_profile_that_stands_earlier() -> None:

@@ -11,5 +11,6 @@ CLINE = Profile(
     about="Cline 3, and Cline 2 and Roo Code, which parse XML themselves.",
     agents=("cline/", "roocode/"),
     headers={"x-title": "Cline"},
-    prompts=("<attempt_completion>",),
+    # 3.0.65 sends no header of its own, but those of the AI SDK.
+    prompts=("<attempt_completion>", "You are Cline, an AI coding agent"),
 )
