@@ -199,7 +199,9 @@ def litellm(folder: Path, port: int, upstream: int) -> list[str]:
     place = {"api_base": f"http://127.0.0.1:{upstream}/v1", "api_key": "sk-x"}
     names = ("fast", "paced")
     models = [{"model_name": name, "litellm_params": {"model": f"openai/{name}", **place}} for name in names]
-    (folder / "litellm.yaml").write_text(json.dumps({"model_list": models}))
+    (folder / "litellm.yaml").write_text(
+        json.dumps({"model_list": models, "general_settings": {"dangerously_permit_weak_or_unset_master_key": True}})
+    )
     program = os.environ.get("LITELLM", "litellm")
     return [program, "--config", str(folder / "litellm.yaml"), "--port", str(port), "--host", "127.0.0.1"]
 
