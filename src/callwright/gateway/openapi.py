@@ -73,7 +73,12 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation("get", "/docs", "It as a page.", "Service", answer="text/html"),
 )
 
-_NAME: Schema = {"type": "string", "minLength": 1, "description": "A model, an alias of it, or `model@profile`."}
+_NAME: Schema = {
+    "type": "string",
+    "minLength": 1,
+    "description": "A model, an alias of it, or `model@profile`.",
+    "examples": ["coder"],
+}
 _OBJECTS: Schema = {"type": "array", "items": {"type": "object"}}
 _STREAM: Schema = {"type": "boolean"}
 
@@ -91,7 +96,7 @@ _SCHEMAS: dict[str, Schema] = {
     "Chat": _object(
         ("model", "messages"),
         model=_NAME,
-        messages=_messages("system", "developer", "user", "assistant", "tool"),
+        messages=_messages("user", "assistant", "system", "developer", "tool"),
         stream=_STREAM,
         tools=_OBJECTS,
         n={"type": "integer", "minimum": 1},
@@ -105,7 +110,7 @@ _SCHEMAS: dict[str, Schema] = {
     "OllamaChat": _object(
         ("model", "messages"),
         model=_NAME,
-        messages=_messages("system", "user", "assistant", "tool"),
+        messages=_messages("user", "assistant", "system", "tool"),
         stream={**_STREAM, "default": True},
         tools=_OBJECTS,
     ),
