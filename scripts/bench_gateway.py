@@ -106,6 +106,19 @@ async def together(port: int, data: bytes, last: bytes, at_once: int, count: int
     return out
 
 
+async def first_under_load(port: int, data: bytes, last: bytes) -> float:
+    """The 99th percentile of the time to the first byte, in milliseconds, while 128 paced streams are running.
+
+    Streams of 4 seconds begin evenly, 32 a second; those of the first 4 seconds only make the load.
+    """
+    running = []
+    for _ in range(128 * 3):
+        running.append(asyncio.ensure_future(call(port, data, last)))
+        await asyncio.sleep(4 / 128)
+    calls = (await asyncio.gather(*running))[128:]
+    return sorted(each.first for each in calls)[int(len(calls) * 0.99)] * 1000
+
+
 # ── what is measured ─────────────────────────────────────────────────────────────────────────────
 
 
@@ -157,8 +170,7 @@ async def measure(port: int, pid: int | None, scale: float, idle: float, started
         await together(port, whole, b'"usage"', 16, count)
         rates.append(count / (time.perf_counter() - began))
     out["whole"] = statistics.median(rates)
-    calls = await together(port, paced, done, 128, 128)
-    out["first_128_p99_ms"] = sorted(each.first for each in calls)[int(len(calls) * 0.99)] * 1000
+    out["first_128_p99_ms"] = await first_under_load(port, paced, done)
     running = asyncio.gather(*(call(port, paced, done) for _ in range(256)))
     await asyncio.sleep(2.5)
     out["streams_mb"] = memory(pid) if pid else 0.0
@@ -187,7 +199,9 @@ def litellm(folder: Path, port: int, upstream: int) -> list[str]:
     place = {"api_base": f"http://127.0.0.1:{upstream}/v1", "api_key": "sk-x"}
     names = ("fast", "paced")
     models = [{"model_name": name, "litellm_params": {"model": f"openai/{name}", **place}} for name in names]
-    (folder / "litellm.yaml").write_text(json.dumps({"model_list": models}))
+    (folder / "litellm.yaml").write_text(
+        json.dumps({"model_list": models, "general_settings": {"dangerously_permit_weak_or_unset_master_key": True}})
+    )
     program = os.environ.get("LITELLM", "litellm")
     return [program, "--config", str(folder / "litellm.yaml"), "--port", str(port), "--host", "127.0.0.1"]
 

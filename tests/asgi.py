@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
@@ -51,16 +52,26 @@ async def call(
         ],
     }
 
+    sent, done = False, asyncio.Event()
+
     async def receive() -> dict[str, Any]:
+        nonlocal sent
+        if sent:  # as a server does: nothing more, until the client is gone
+            await done.wait()
+            return {"type": "http.disconnect"}
         piece = await anext(pieces, None)
-        return {"type": "http.request", "body": piece or b"", "more_body": piece is not None}
+        sent = piece is None
+        return {"type": "http.request", "body": piece or b"", "more_body": not sent}
 
     async def send(message: Mapping[str, Any]) -> None:
         if message["type"] == "http.response.start":
             answer.status = message["status"]
             answer.headers = {name.decode().lower(): value.decode() for name, value in message["headers"]}
-        elif message.get("body"):
+            return
+        if message.get("body"):
             answer.chunks.append(message["body"])
+        if not message.get("more_body"):
+            done.set()
 
     try:
         await app(scope, receive, send)

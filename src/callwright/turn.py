@@ -160,8 +160,12 @@ class Turn:
             bool(name) and self.takes_any and (not len(self.tools) or self.unknown_tool == "pass")
         )
 
+    def reserve(self, ids: Iterable[str]) -> None:
+        """These ids are taken, by earlier turns: a call that brings one of them gets another."""
+        self._used_ids.update(ids)
+
     def call(self, name: str, call_id: str = "") -> Call:
-        """Open a call. An id that the model wrote is kept unless this turn has it already."""
+        """Open a call. An id that the model wrote is kept unless it is taken."""
         if self._open is not None:
             raise MisuseError(f"call {self._open.name!r} is still open")
         while not call_id or call_id in self._used_ids:

@@ -80,6 +80,16 @@ def test_a_turn_of_reasoning_and_white_space_does_not() -> None:
     assert it.drain() == [ReasoningDelta("r"), Finish("stop")]
 
 
+def test_an_id_of_an_earlier_turn_is_not_used_again() -> None:
+    it = turn()
+    it.reserve(["functions.f:0", "call_1"])
+    for given, expected in (("functions.f:0", "call_2"), ("functions.f:1", "functions.f:1")):
+        call = it.call("f", given)
+        assert call.id == expected
+        call.write("{}")
+        call.end()
+
+
 def test_ids_are_kept_or_made_and_never_twice() -> None:
     it = turn()
     for given in ("mine", "", "mine", "call_3"):

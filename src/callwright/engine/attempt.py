@@ -6,6 +6,8 @@ the pipeline has decided that this answer is the turn, because an answer that wi
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import msgspec
 
 from callwright.dialects import REGISTRY
@@ -26,7 +28,7 @@ from callwright.events import (
 from callwright.guard.echo import Echo
 from callwright.guard.required import Required
 from callwright.guard.rules import CallLimits, CallRules
-from callwright.model import Request, Usage
+from callwright.model import Request, ToolCall, Usage
 from callwright.parser import Parser
 from callwright.turn import IdSource
 
@@ -67,6 +69,8 @@ class Attempt:
             truncated=truncated,
             unknown_tool=rules.unknown_tool,
         )
+        # Servers and models that number the calls of each turn from 0 would have a client mix up two results.
+        parser.turn.reserve(_ids(request))
         return Listener(parser, request.tools, reasoning_calls=rules.reasoning_calls)
 
     def take(self, heard: list[Event]) -> list[Event]:
@@ -124,6 +128,12 @@ def _shown(event: Event) -> tuple[Event, ...]:
     if isinstance(event, Malformed) and not event.shown and event.raw:
         return TextDelta(event.raw), msgspec.structs.replace(event, shown=True)
     return (event,)
+
+
+def _ids(request: Request) -> Iterator[str]:
+    """Those of the calls so far."""
+    parts = (part for message in request.messages for part in message.parts)
+    return (part.id for part in parts if isinstance(part, ToolCall))
 
 
 def limits_of(request: Request, rules: ToolRules) -> CallLimits:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 
 import msgspec
@@ -36,6 +36,7 @@ def table() -> tuple[Facts, ...]:
     return msgspec.toml.decode(text, type=_Table).families
 
 
+@lru_cache(1024)
 def facts_of(model: str) -> Facts:
     """What is known about a model of this name; an entry of defaults when nothing is."""
     name = model.lower()

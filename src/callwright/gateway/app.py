@@ -124,7 +124,7 @@ class _Answers:
             headers = dict(error.headers or {}) if isinstance(error, HTTPException) else None
         else:
             near = get_close_matches(path, [each.path for each in OPERATIONS], 1, 0)[0]
-            message = f"There is no {path[:200]} here. The nearest is {near}; see /docs for all."
+            message = f"there is no {path[:200]} here. The nearest is {near}; see /docs for all."
             headers = None
         problem = Problem(
             status=status, message=message, fault="client", kind="not_found_error", code="unknown_path", param=""

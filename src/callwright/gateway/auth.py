@@ -75,19 +75,19 @@ def _refused(message: str, code: str) -> Problem:
 
 
 _MISSING = _refused(
-    "This gateway asks for a key and the request has none. Set the API key in your client; it is sent as "
+    "this gateway asks for a key and the request has none. Set the API key in your client; it is sent as "
     "`Authorization: Bearer …` or `x-api-key: …`.",
     "missing_api_key",
 )
 _WRONG = _refused(
-    "The key in the request is not one of this gateway's. Compare the API key in your client with the gateway's "
+    "the key in it is not one of this gateway's. Compare the API key in your client with the gateway's "
     "[[keys]] tables.",
     "invalid_api_key",
 )
 # A page of the web can make its own name point to 127.0.0.1 and then counts as same-origin with us.
 _STRANGE_HOST = Problem(
     status=403,
-    message="The gateway has no keys set, so it answers only when it is addressed as localhost or 127.0.0.1. To reach "
+    message="the gateway has no keys set, so it answers only when it is addressed as localhost or 127.0.0.1. To reach "
     "it by another name, add a [[keys]] table.",
     fault="client",
     kind="permission_error",

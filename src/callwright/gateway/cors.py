@@ -82,7 +82,7 @@ def _preflight(asked: Headers) -> Response:
 def _foreign(origin: str) -> Problem:
     return Problem(
         status=403,
-        message=f"The gateway does not take requests from web pages of {origin[:200]}. If it should, add that origin "
+        message=f"the gateway does not take requests from web pages of {origin[:200]}. If it should, add that origin "
         "to `origins` in the [server] table.",
         fault="client",
         kind="permission_error",

@@ -32,7 +32,7 @@ async def forward(request: Request) -> Response:
     backend = next((engine.backends[each] for each in route.backends if _speaks(engine.backends[each], path)), None)
     if backend is None:
         raise RequestError(
-            f"The backend of the model {name!r} has no {path}: a backend of kind "
+            f"the backend of the model {name!r} has no {path}: a backend of kind "
             f"{'ollama' if path.startswith('/api/') else 'openai'} has it.",
             param="model",
             status=501,

@@ -37,7 +37,7 @@ def check_use(key: KeySettings | None, model: str) -> None:
     """Raise `RequestError` 403 when a caller may not use a model, by the name that the configuration gives it."""
     if key and not may_use(key, model):
         raise RequestError(
-            f"The key {key.name!r} may not use the model {model!r}. It may use: {', '.join(key.models)}.",
+            f"the key {key.name!r} may not use the model {model!r}. It may use: {', '.join(key.models)}.",
             param="model",
             status=403,
             code="model_not_allowed",

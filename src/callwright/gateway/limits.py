@@ -80,7 +80,7 @@ class Limits:
         """Around one turn. `TooManyError` before it begins, if there is no room for it."""
         if self._streams >= server.streams:
             raise TooManyError(
-                f"The gateway is busy: {server.streams} turns are running, as many as `streams` in its [server] table "
+                f"the gateway is busy: {server.streams} turns are running, as many as `streams` in its [server] table "
                 "allows. Try again in a moment.",
                 _BUSY_SECONDS,
             )
@@ -102,7 +102,7 @@ class Limits:
         caller, now = self._caller(key), self._clock()
         if key.streams and caller.streams >= key.streams:
             raise TooManyError(
-                f"The key {key.name!r} has {key.streams} turns running, its limit. Wait until one of them ends.",
+                f"the key {key.name!r} has {key.streams} turns running, its limit. Wait until one of them ends.",
                 _BUSY_SECONDS,
             )
         for what, window, limit in (
@@ -111,7 +111,7 @@ class Limits:
         ):
             if limit and (seconds := window.wait(now, limit)):
                 raise TooManyError(
-                    f"The key {key.name!r} has used its {limit} {what} a minute. Try again in {seconds:.0f} seconds.",
+                    f"the key {key.name!r} has used its {limit} {what} a minute. Try again in {seconds:.0f} seconds.",
                     seconds,
                 )
         if key.requests_per_minute:
@@ -174,7 +174,7 @@ def length(part: Part) -> int:
 
 def _too_large(limit: int) -> RequestError:
     return RequestError(
-        f"The request is larger than the {limit} bytes that this gateway takes. Send less, or raise `body_bytes` in "
+        f"it is larger than the {limit} bytes that this gateway takes. Send less, or raise `body_bytes` in "
         "the [server] table.",
         status=413,
         code="request_too_large",

@@ -38,7 +38,7 @@ def find(models: Iterable[ModelListing], name: str) -> tuple[str, ModelListing]:
         if wanted in known:
             return wanted, known[wanted]
     raise RequestError(
-        f"The model {name!r} does not exist here. There are: {', '.join(known) or 'none'}.",
+        f"the model {name!r} does not exist here. There are: {', '.join(known) or 'none'}.",
         param="model",
         status=404,
         code="model_not_found",

@@ -1,6 +1,7 @@
 """What a client gets to see of an exception: its status, whose fault it is, and what to do. The wires write who failed.
 
-Pure: exceptions in, `Problem`s out. Never 402 or 422: Copilot Chat 0.66 takes the first for its own quota and the
+Pure: exceptions in, `Problem`s out. Their messages are halves of sentences: each wire puts before them who failed.
+Never 402 or 422: Copilot Chat 0.66 takes the first for its own quota and the
 second for a content filter. What an unexpected exception says is never shown: it may hold anything.
 """
 
@@ -71,7 +72,7 @@ def stopping() -> Problem:
     """For turns that are still running when the service's time to shut down is over."""
     return Problem(
         status=503,
-        message="The gateway is shutting down and could not wait for this turn any longer. Try again in a moment.",
+        message="it is shutting down and could not wait for this turn any longer. Try again in a moment.",
         fault="gateway",
         kind="server_error",
         code="shutting_down",

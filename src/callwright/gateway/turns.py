@@ -11,10 +11,9 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 
-from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -59,7 +58,7 @@ class Turns:
 
         async def answer(scope: Scope, receive: Receive, send: Send) -> None:
             opened = exchange(scope)
-            turn = _Turn(self._service, wire, opened, Headers(scope=scope), self._memory)
+            turn = _Turn(self._service, wire, opened, _headers(scope), self._memory)
             leaving: asyncio.Task[None] | None = None
             try:
                 await turn.read(await Request(scope, receive).body())
@@ -91,7 +90,9 @@ async def _cancel_when_gone(turn: _Turn, receive: Receive, task: asyncio.Task[No
 class _Turn:
     """One request on its way. What is learnt is kept for the record, also when it fails on the way."""
 
-    def __init__(self, service: Service, wire: Served, opened: Exchange, headers: Headers, memory: Memory) -> None:
+    def __init__(
+        self, service: Service, wire: Served, opened: Exchange, headers: Mapping[str, str], memory: Memory
+    ) -> None:
         self._service = service
         self._wire = wire
         self._opened = opened
@@ -282,7 +283,12 @@ class _Turn:
         return self._opened.key.name if self._opened.key else ""
 
 
-def _evidence(ask: Ask, headers: Headers) -> Evidence:
+def _headers(scope: Scope) -> dict[str, str]:
+    """By their names in lower case, as ASGI has them. Looked up often: Starlette's own mapping searches each time."""
+    return {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+
+
+def _evidence(ask: Ask, headers: Mapping[str, str]) -> Evidence:
     system = next((message for message in ask.request.messages if message.role in ("system", "developer")), None)
     prompt = "".join(part.text for part in system.parts if isinstance(part, Text)) if system else ""
     return Evidence(headers=headers, tools=frozenset(tool.name for tool in ask.request.tools), prompt=prompt)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
+from starlette.requests import Request as HttpRequest
 from starlette.types import Receive, Scope, Send
 
 from callwright.backends.base import Forwarded
@@ -93,11 +94,7 @@ def state(*keys: KeySettings, engine: Any = None, **server: Any) -> State:
 
 async def echo(scope: Scope, receive: Receive, send: Send) -> None:
     """A turn that streams its request's body back."""
-    body = b""
-    while (message := await receive())["body"] or message.get("more_body"):
-        body += message["body"]
-        if not message.get("more_body"):
-            break
+    body = await HttpRequest(scope, receive).body()
     await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"text/event-stream")]})
     await send({"type": "http.response.body", "body": b"data: ", "more_body": True})
     await send({"type": "http.response.body", "body": body})

@@ -105,6 +105,7 @@ def test_prometheus_finds_the_page() -> None:
     answer = asyncio.run(call(app, "GET", "/metrics"))
     assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
     assert b"callwright_requests_total{" in answer.body
+    assert b"_created" not in answer.body
 
 
 # The ledger

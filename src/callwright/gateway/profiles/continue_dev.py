@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from callwright.gateway.profiles.base import Profile
 
-# The user agent has been sent since October 2025 (continuedev/continue pull request 8532), but not by `cn`: that one is
-# known by its prompt. A call without an index silently gets empty arguments there; the default style numbers them all.
+# The user agent has been sent since October 2025 (continuedev/continue pull request 8532), but not by `cn`, which is
+# known by its prompt. A call without an index silently gets empty arguments there; ours are always numbered.
 CONTINUE_DEV = Profile(
     name="continue",
     about="Continue.",

@@ -1,0 +1,183 @@
+"""The whole gateway inside the test's own process: real sockets, its own thread and loop, and everything in reach.
+
+    with Hosted(folder, backend("main", upstream.url) + model("m", "main")) as gateway:
+        reply = gateway.post("/v1/chat/completions", {"model": "m", …})
+
+It is put together as `callwright serve` does it, from a configuration file; only signals and the log are left out.
+`tests/served.py` has the same as a process of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import socket
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import uvicorn
+
+from callwright.backends import open_backend
+from callwright.config import load
+from callwright.engine import Engine
+from callwright.gateway import app
+from callwright.gateway.profiles import PROFILES
+from callwright.gateway.refusals import Refusals
+from callwright.gateway.server import Gateway, listen
+from callwright.gateway.service import Service, State
+from callwright.gateway.turns import Turns
+from callwright.wire import SERVED
+
+T = TypeVar("T")
+SECONDS = 20.0
+"""More than any answer takes; a test that waits as long has failed."""
+
+
+@dataclass(frozen=True)
+class Reply:
+    """An answer that was read to its end."""
+
+    status: int
+    headers: dict[str, str]
+    """Names in lower case."""
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+def ask(url: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None, method: str = "") -> Reply:
+    """One request on a connection of its own; a body that is not bytes is sent as JSON."""
+    host, port = url.removeprefix("http://").split(":")
+    connection = http.client.HTTPConnection(host, int(port), timeout=SECONDS)
+    data = body if isinstance(body, bytes | None) else json.dumps(body).encode()
+    sent = {"content-type": "application/json", **(headers or {})}
+    try:
+        connection.request(method or ("GET" if data is None else "POST"), path, data, sent)
+        response = connection.getresponse()
+        return Reply(response.status, {name.lower(): value for name, value in response.getheaders()}, response.read())
+    finally:
+        connection.close()
+
+
+def backend(name: str, url: str, **settings: Any) -> str:
+    """A `[[backends]]` table for a server that speaks chat completions. It fails at once and is never left alone,
+    unless a test wants that."""
+    values = {"name": name, "url": f"{url}/v1", "retries": 0, "breaker_failures": 1_000_000, **settings}
+    return _table("[[backends]]", values)
+
+
+def model(name: str, backend: str | list[str], **settings: Any) -> str:
+    """A `[[models]]` table."""
+    return _table("[[models]]", {"name": name, "backend": backend, **settings})
+
+
+def _table(header: str, values: Mapping[str, Any]) -> str:
+    # What TOML and JSON write alike is all that is needed here.
+    return "\n".join([header, *(f"{name} = {json.dumps(value)}" for name, value in values.items()), ""])
+
+
+class Hosted:
+    """The gateway; `configuration` is TOML without its `[server]` table, `server` the lines of that."""
+
+    def __init__(self, folder: Path, configuration: str, server: str = "") -> None:
+        self.file = folder / "callwright.toml"
+        self.write(configuration, server)
+        self._listener = listen("127.0.0.1", 0)
+        self.port: int = self._listener.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}"
+        self._gateway = Gateway(self._load, _assemble)
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._up = threading.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self.service: Service
+
+    def write(self, configuration: str, server: str = "") -> None:
+        """Change the configuration file; `reload` makes it count."""
+        self.file.write_text(f"[server]\nport = 0\n{server}\n{configuration}", encoding="utf-8")
+
+    def __enter__(self) -> Hosted:
+        self._thread.start()
+        assert self._up.wait(SECONDS)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+        self._thread.join(SECONDS)
+        assert not self._thread.is_alive()
+
+    def stop(self) -> None:
+        """As SIGTERM does; does not wait."""
+        self._gateway.stop()
+
+    def reload(self) -> bool:
+        """As SIGHUP does."""
+        return self.run(self._gateway.reload)
+
+    def run(self, function: Callable[[], T]) -> T:
+        """Call a function inside the gateway's loop."""
+        assert self._loop is not None
+
+        async def called() -> T:
+            return function()
+
+        return asyncio.run_coroutine_threadsafe(called(), self._loop).result(SECONDS)
+
+    def post(self, path: str, body: Any, **headers: str) -> Reply:
+        """Ask, and read the answer to its end. Underscores in the names of headers stand for hyphens."""
+        return ask(self.url, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
+
+    def get(self, path: str, **headers: str) -> Reply:
+        """The same without a body."""
+        return ask(self.url, path, None, {name.replace("_", "-"): value for name, value in headers.items()})
+
+    def connect(self) -> socket.socket:
+        """A connection for who speaks HTTP by hand."""
+        return socket.create_connection(("127.0.0.1", self.port), SECONDS)
+
+    def send(self, path: str, body: Any, *headers: str) -> socket.socket:
+        """A connection with a request on it whose answer nobody has read yet."""
+        connection = self.connect()
+        connection.sendall(raw(path, body, *headers))
+        return connection
+
+    @property
+    def streams(self) -> float:
+        """The gauge of turns in flight, as Prometheus reads it."""
+        page = self.get("/metrics").body.decode()
+        return float(next(line.split()[1] for line in page.splitlines() if line.startswith("callwright_streams ")))
+
+    @property
+    def tasks(self) -> int:
+        """How many tasks there are in its loop."""
+        return self.run(lambda: len(asyncio.all_tasks()))
+
+    def _load(self) -> State:
+        config = load(self.file, {}, profiles=PROFILES)
+        backends = {settings.name: open_backend(settings) for settings in config.backends}
+        return State(config.server, config.keys, Engine(config.models, backends, config.tools))
+
+    def _run(self) -> None:
+        with asyncio.Runner(loop_factory=uvicorn.Config("", log_config=None).get_loop_factory()) as runner:
+            self._loop = runner.get_loop()
+            runner.run(self._gateway.serve(self._listener, started=self._started))
+
+    def _started(self, service: Service) -> None:
+        self.service = service
+        self._up.set()
+
+
+def raw(path: str, body: Any, *headers: str) -> bytes:
+    """A request as bytes."""
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    lines = [f"POST {path} HTTP/1.1", "host: localhost", f"content-length: {len(data)}", *headers, "", ""]
+    return "\r\n".join(lines).encode() + data
+
+
+def _assemble(service: Service) -> Any:
+    return app.build(service, SERVED, Turns(service, Refusals(SERVED, service.metrics)).endpoint)
