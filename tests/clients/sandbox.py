@@ -7,16 +7,20 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+
 from tests.clients.agents import Agent, Run, filled
 from tests.clients.script import TASK, script
-from tests.npm import NODE, commands
+from tests.npm import commands, node
 from tests.served import Served
 
 SECONDS = 120
@@ -38,26 +42,26 @@ class Outcome(NamedTuple):
 
 def perform(run: Run) -> Outcome:
     """Start a gateway, let the client do its task, and look at what it left."""
-    paths = [commands(run.agent.package, run.agent.version), commands("node", NODE)]
     with tempfile.TemporaryDirectory(prefix="callwright-") as scratch:
-        home, work = Path(scratch, "home"), Path(scratch, "work")
+        home, work, file = (Path(scratch, name) for name in ("home", "work", "script.jsonl"))
         home.mkdir()
         work.mkdir()
         secret = secrets.token_hex(8)
         (work / "secret.txt").write_text(f"{secret}\n", encoding="utf-8")
-        names = {"home": str(home), "work": str(work), "model": MODEL, "task": TASK, "content": CONTENT, "added": ADDED}
-        names |= run.agent.wires[run.wire]
-        file = Path(scratch, "script.jsonl")
-        file.write_text(script(Run(run.name, filled(run.agent, names), run.wire, run.dialect)), encoding="utf-8")
-        with Served(Path(scratch), _configuration(file)) as gateway:
+        gateway = Served(Path(scratch), _configuration(file))
+        names = {"base": gateway.url, "home": str(home), "work": str(work), "model": MODEL, "task": TASK}
+        names |= {"content": CONTENT, "added": ADDED, **run.agent.wires[run.wire]}
+        run = msgspec.structs.replace(run, agent=filled(run.agent, names))
+        file.write_text(script(run), encoding="utf-8")
+        with gateway:
             started = time.monotonic()
-            output, late = _work(filled(run.agent, names | {"base": gateway.url}), paths, home, work)
+            output, late = _work(run.agent, home, work)
             seconds = time.monotonic() - started
+            _end_what_is_left(home)
             turns = gateway.turns()
-            log = gateway.log.read_text(encoding="utf-8")
         problems = [f"still running after {SECONDS} s"] if late else []
         problems += _problems(run, work / "hello.txt", secret, output, turns)
-        output += f"\n--- the gateway's log ---\n{log}"
+        output += f"\n--- the gateway's log ---\n{gateway.log.read_text(encoding='utf-8')}"
         return Outcome(run, seconds, turns.total(), tuple(problems), output)
 
 
@@ -68,13 +72,13 @@ def _configuration(file: Path) -> str:
     )
 
 
-def _work(agent: Agent, paths: list[Path], home: Path, work: Path) -> tuple[str, bool]:
+def _work(agent: Agent, home: Path, work: Path) -> tuple[str, bool]:
     """Run the client's commands; what they printed, and whether they had to be stopped."""
     for name, text in agent.files.items():
         path = home / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    search = os.pathsep.join([*map(str, paths), os.defpath])
+    search = os.pathsep.join([str(commands(agent.package, agent.version)), str(node().parent), os.defpath])
     environment = {"HOME": str(home), "PATH": search, "TERM": "dumb", "LANG": "C.UTF-8", **agent.environment}
     output = ""
     for command in (*agent.before, agent.command):
@@ -92,10 +96,19 @@ def _work(agent: Agent, paths: list[Path], home: Path, work: Path) -> tuple[str,
         try:
             printed, _ = process.communicate(timeout=SECONDS)
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, 9)
+            os.killpg(process.pid, signal.SIGKILL)
             return output + process.communicate()[0].decode(errors="replace"), True
         output += printed.decode(errors="replace")
     return output, False
+
+
+def _end_what_is_left(home: Path) -> None:
+    """End what the client left running (Cline 3 leaves a daemon): processes that have its home folder. Linux only."""
+    mark = b"HOME=%s" % os.fsencode(home)
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if mark in (process / "environ").read_bytes().split(b"\0"):
+                os.kill(int(process.name), signal.SIGKILL)
 
 
 def _problems(run: Run, file: Path, secret: str, output: str, turns: Counter[str]) -> list[str]:

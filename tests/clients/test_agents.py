@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from callwright.dialects import REGISTRY
-from tests.clients.agents import Agent, agents, filled, runs
+from tests.clients.agents import DATA, Agent, agents, filled, runs
 from tests.clients.sandbox import ADDED, CONTENT
 from tests.clients.script import script
 
@@ -18,6 +18,7 @@ SCRIPTED = {"result", "last_user"}
 """Placeholders that the scripted backend fills in."""
 
 AGENTS = agents()
+PAGE = DATA.parents[1] / "docs" / "clients.md"
 
 
 @pytest.mark.parametrize("name", AGENTS)
@@ -45,6 +46,13 @@ def test_every_wire_and_every_dialect_is_run(name: str) -> None:
     planned = list(runs(name, agent))
     assert {run.wire for run in planned} == set(agent.wires)
     assert {run.dialect for run in planned} == set(agent.dialects)
+
+
+def test_the_page_lists_every_run() -> None:
+    rows = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("| ")][2:]
+    listed = [tuple(cell.strip(" `") for cell in row.split("|")[1:5]) for row in rows]
+    planned = [run for name, agent in AGENTS.items() for run in runs(name, agent)]
+    assert listed == [(run.name, run.agent.version, run.wire, run.dialect) for run in planned], "make clients"
 
 
 @pytest.mark.parametrize("name", AGENTS)

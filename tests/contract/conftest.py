@@ -34,13 +34,26 @@ def gateway(tmp_path_factory: pytest.TempPathFactory, faulty: Upstream, page_por
     folder: Path = tmp_path_factory.mktemp("gateway")
     file = folder / "script.jsonl"
     file.write_text(script(), encoding="utf-8")
-    tables = [
-        f'[[backends]]\nname = "script"\nkind = "scripted"\nscript = "{file.as_posix()}"',
-        f'[[backends]]\nname = "faulty"\nurl = "{faulty.url}/v1"\nretries = 0\nbreaker_failures = 1000',
-        *(f'[[models]]\nname = "{name}"\nbackend = "script"\ncontext = 128000' for name in (*DIALECTS, *OTHERS)),
-        '[[models]]\nname = "broken"\nbackend = "faulty"\ncontext = 128000',
-    ]
-    with Served(folder, "\n".join(tables), f'origins = ["http://127.0.0.1:{page_port}"]') as served:
+    configuration = f"""
+[[backends]]
+name = "script"
+kind = "scripted"
+script = "{file.as_posix()}"
+
+[[backends]]
+name = "faulty"
+kind = "openai"
+url = "{faulty.url}/v1"
+retries = 0
+breaker_failures = 1000
+
+[[models]]
+name = "broken"
+backend = "faulty"
+"""
+    for name in (*DIALECTS, *OTHERS):
+        configuration += f'[[models]]\nname = "{name}"\nbackend = "script"\n'
+    with Served(folder, configuration, f'origins = ["http://127.0.0.1:{page_port}"]') as served:
         yield served.url
 
 
