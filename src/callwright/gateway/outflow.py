@@ -8,7 +8,7 @@ the backend, and memory stays bounded by the server's own write buffer.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Coroutine, Sequence
 from typing import Any
 
 from starlette.types import Send
@@ -23,34 +23,32 @@ _FLUSH_SECONDS = 0.04
 
 
 class Outflow:
-    """Writes an encoder's bytes. `open` first, `close` in the end; timers run in between."""
+    """Writes an encoder's bytes. The stream is opened by what is written first, or when that takes too long; `end` or
+    `fail` close it. `stop` must be called in any case."""
 
-    def __init__(self, send: Send, encoder: Encoder, heartbeat_seconds: float) -> None:
+    def __init__(
+        self, send: Send, encoder: Encoder, content_type: str, *, heartbeat_seconds: float, open_seconds: float
+    ) -> None:
         self._send = send
         self._encoder = encoder
+        self._content_type = content_type.encode()
         self._period = heartbeat_seconds
         self._lock = asyncio.Lock()
         self._loop = asyncio.get_running_loop()
         self._last = 0.0
-        self._pulse: asyncio.TimerHandle | None = None
+        self._pulse = self._loop.call_later(open_seconds, self._open_late)
         self._flush: asyncio.TimerHandle | None = None
         self._late: set[asyncio.Task[None]] = set()
         self.opened = False
-
-    async def open(self, headers: Iterable[tuple[bytes, bytes]]) -> None:
-        """Send the status, the headers and the stream's first bytes."""
-        self.opened = True
-        await self._send({"type": "http.response.start", "status": 200, "headers": list(headers)})
-        await self._write(self._encoder.begin())
-        if self._period > 0:
-            self._pulse = self._loop.call_later(self._period, self._beat)
+        """Whether the client has its status: from now on a failure is an ending of the stream."""
 
     async def write(self, events: Sequence[Event], choice: int = 0) -> None:
         """Send a choice's next events."""
         async with self._lock:
+            begin = b"" if self.opened else await self._open()
             data = self._encoder.encode(events, choice)
-            if data:
-                await self._write(data)
+            if begin or data:
+                await self._write(begin + data)
         if self._flush is None and self._encoder.holding:
             self._flush = self._loop.call_later(_FLUSH_SECONDS, self._flush_late)
 
@@ -64,11 +62,26 @@ class Outflow:
 
     def stop(self) -> None:
         """Stop the timers: nothing more is sent."""
-        for timer in (self._pulse, self._flush):
-            if timer is not None:
-                timer.cancel()
+        self._pulse.cancel()
+        if self._flush is not None:
+            self._flush.cancel()
         for task in self._late:
             task.cancel()
+
+    async def _open(self) -> bytes:
+        """Send the status and the headers; returns the stream's first bytes."""
+        self.opened = True
+        self._pulse.cancel()
+        if self._period > 0:
+            self._pulse = self._loop.call_later(self._period, self._beat)
+        # The last header tells nginx not to hold a stream back.
+        headers = [
+            (b"content-type", self._content_type),
+            (b"cache-control", b"no-cache"),
+            (b"x-accel-buffering", b"no"),
+        ]
+        await self._send({"type": "http.response.start", "status": 200, "headers": headers})
+        return self._encoder.begin()
 
     async def _close(self, last: bytes) -> None:
         self.stop()
@@ -80,6 +93,10 @@ class Outflow:
         await self._send({"type": "http.response.body", "body": data, "more_body": True})
 
     # ── by the clock ─────────────────────────────────────────────────────────────────────────────
+
+    def _open_late(self) -> None:
+        """Nothing was said for long: show the client that we live, at the price of a proper error status."""
+        self._soon(self._send_opening())
 
     def _beat(self) -> None:
         """A sign of life, if nothing was sent for a period; then again after the rest of the next."""
@@ -102,6 +119,11 @@ class Outflow:
         task = self._loop.create_task(work)
         self._late.add(task)
         task.add_done_callback(self._late.discard)
+
+    async def _send_opening(self) -> None:
+        async with self._lock:
+            if not self.opened:
+                await self._write(await self._open())
 
     async def _send_heartbeat(self) -> None:
         async with self._lock:

@@ -8,6 +8,7 @@ watched file, loads a new state; one that cannot be loaded is refused with its r
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import math
 import signal
@@ -137,6 +138,9 @@ class _Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
+        # What is there now stays for good: a full collection need not look at it again, 20 ms each time otherwise.
+        gc.collect()
+        gc.freeze()
         if self._started:
             self._started(self._service)
 

@@ -150,58 +150,40 @@ class _Turn:
 
     async def _stream(self, send: Send) -> None:
         server = self._opened.state.server
-        encoder = self._wire.encoder(self._ask, self._head, self._profile.style)
-        out = self._out = Outflow(send, encoder, server.heartbeat_seconds)
-        async with aclosing(self._batches()) as batches:
-            try:
-                await self._pump(out, batches)
-            except CallwrightError as error:
-                if not out.opened:
-                    raise
-                self.over = True
-                await out.fail(self.failed(error))
-            else:
-                self.over = True
-                await out.end(self._record().comment() if server.telemetry else "")
-
-    async def _pump(self, out: Outflow, batches: AsyncGenerator[tuple[int, list[Event]], None]) -> None:
-        """Every batch to the client. The stream is opened with the first, or when that takes too long."""
-        first = asyncio.ensure_future(anext(batches))
+        out = self._out = Outflow(
+            send,
+            self._wire.encoder(self._ask, self._head, self._profile.style),
+            self._wire.content_type,
+            heartbeat_seconds=server.heartbeat_seconds,
+            open_seconds=self._profile.first_byte_wait,
+        )
         try:
-            await asyncio.wait({first}, timeout=self._profile.first_byte_wait)
-            if not first.done():
-                await out.open(self._stream_headers())
-            choice, events = await first
-        finally:
-            if not first.done():
-                first.cancel()
-                await asyncio.wait({first})
-        if not out.opened:
-            await out.open(self._stream_headers())
-        self._first_byte = time.perf_counter() - self._began
-        await self._send(out, choice, events)
-        sample = 0
-        async for choice, events in batches:
-            sample += 1
-            began = time.perf_counter() if sample % _SAMPLED == 0 else 0.0
-            await self._send(out, choice, events)
-            if began:
-                self._service.metrics.chunk.observe(time.perf_counter() - began)
+            await self._pump(out)
+        except CallwrightError as error:
+            if not out.opened:
+                raise
+            self.over = True
+            await out.fail(self.failed(error))
+        else:
+            self.over = True
+            await out.end(self._record().comment() if server.telemetry else "")
+
+    async def _pump(self, out: Outflow) -> None:
+        """Every batch to the client, as it comes."""
+        sent = 0
+        async with aclosing(self._batches()) as batches:
+            async for choice, events in batches:
+                began = time.perf_counter() if sent % _SAMPLED == 0 else 0.0
+                await out.write(events, choice)
+                if began:
+                    self._service.metrics.chunk.observe(time.perf_counter() - began)
+                if not sent:
+                    self._first_byte = time.perf_counter() - self._began
+                if self._remembers:
+                    self._said += events
+                sent += 1
         if self._said:
             self._remember(collect(self._said))
-
-    async def _send(self, out: Outflow, choice: int, events: list[Event]) -> None:
-        await out.write(events, choice)
-        if self._remembers:
-            self._said += events
-
-    def _stream_headers(self) -> list[tuple[bytes, bytes]]:
-        # The last one tells nginx not to hold a stream back.
-        return [
-            (b"content-type", self._wire.content_type.encode()),
-            (b"cache-control", b"no-cache"),
-            (b"x-accel-buffering", b"no"),
-        ]
 
     def _batches(self) -> AsyncGenerator[tuple[int, list[Event]], None]:
         engine = self._opened.state.engine
