@@ -52,9 +52,8 @@ def add(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve until told to stop."""
-    import uvicorn
-
     from callwright.cli.start import start
+    from callwright.gateway import server
 
     began = start(arguments)
     config = began.load()
@@ -68,9 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
     def started(service: Service) -> None:
         told.add(asyncio.ensure_future(tell(service)))
 
-    # uvicorn's choice of loop: uvloop, where there is one.
-    with asyncio.Runner(loop_factory=uvicorn.Config("", loop="auto", log_config=None).get_loop_factory()) as runner:
-        runner.run(build(began, debug=config.server.debug).serve(listener, started=started))
+    server.run(build(began, debug=config.server.debug), listener, started=started)
     return 0
 
 

@@ -15,6 +15,7 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
 import callwright
 from callwright.engine import Engine, ModelListing
+from callwright.engine.tokens import prompt_tokens
 from callwright.errors import RequestError
 from callwright.gateway import listing
 from callwright.gateway.exchange import exchange
@@ -22,7 +23,6 @@ from callwright.gateway.keys import may_use
 from callwright.gateway.ledger import COLUMNS
 from callwright.gateway.openapi import description
 from callwright.gateway.service import Service
-from callwright.gateway.tokens import estimate
 from callwright.wire.base import Served
 
 __all__ = ["Endpoints", "read_object"]
@@ -79,7 +79,7 @@ class Endpoints:
 
     async def count_tokens(self, request: Request) -> Response:
         ask = self._served["anthropic"].decode(await request.body())
-        return _json({"input_tokens": estimate(ask.request)})
+        return _json({"input_tokens": await prompt_tokens(ask.request)})
 
     async def health(self, request: Request) -> Response:
         return _json({"status": "ok", "version": callwright.__version__})
