@@ -26,6 +26,7 @@ from callwright.backends.faults import Faults, Timer
 from callwright.backends.models import listed
 from callwright.backends.retry import Retry, retry_after
 from callwright.backends.settings import BackendSettings
+from callwright.backends.trace import TRACEPARENT
 from callwright.backends.watch import Watch
 from callwright.errors import BackendError, WireError
 from callwright.events import Finish
@@ -134,7 +135,7 @@ class HttpBackend:
         body = self._called.body(request, extra)
         try:
             with ExitStack() as unless_it_works:
-                response = await self._session.post(url, data=body, headers=self._headers, allow_redirects=False)
+                response = await self._session.post(url, data=body, headers=self._said(), allow_redirects=False)
                 unless_it_works.callback(response.close)
                 if response.status >= 300:
                     raise await self._refusal(response)
@@ -143,6 +144,10 @@ class HttpBackend:
                 return response, data
         except (aiohttp.ClientError, OSError) as error:
             raise self._faults.broken(error) from None
+
+    def _said(self) -> dict[str, str]:
+        trace = TRACEPARENT.get()
+        return {**self._headers, "traceparent": trace} if trace else self._headers
 
     async def _refusal(self, response: aiohttp.ClientResponse) -> BackendError:
         if response.status < 400:

@@ -17,13 +17,17 @@ from callwright.config.mistakes import Given, Report, Table, nearest, quoted
 from callwright.config.settings import TABLES, Config
 from callwright.config.sources import Sheet
 from callwright.engine.settings import ToolRules
+from callwright.wire.base import Style
 
-__all__ = ["decode", "expectation"]
+__all__ = ["INNER", "decode", "expectation"]
 
 _Settings = TypeVar("_Settings", bound=msgspec.Struct)
 
 _SWITCH = {"on": True, "yes": True, "off": False, "no": False}
 """Beside `true`, `false`, `1` and `0`, which msgspec knows."""
+
+INNER: dict[str, type[msgspec.Struct]] = {"rules": ToolRules, "style": Style}
+"""Tables inside a model's, which change some keys of these settings."""
 
 _SECRET = frozenset({"key", "headers", "url"})
 
@@ -38,9 +42,10 @@ def decode(sheet: Sheet, report: Report) -> Config:
         elif decoded:
             values[name] = decoded[0]
     for table, model in zip(sheet["models"], values["models"], strict=True):
-        place = table.place_of("rules")
-        rules = {key: Given(value, place) for key, value in model.rules.items()}
-        _table(ToolRules, Table(f"{table.label} rules", place, rules), report)
+        for key, settings in INNER.items():
+            place = table.place_of(key)
+            inner = {name: Given(value, place) for name, value in getattr(model, key).items()}
+            _table(settings, Table(f"{table.label} {key}", place, inner), report)
     return Config(**values)
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from callwright.config.decode import expectation
+from callwright.config.decode import INNER, expectation
 from callwright.config.settings import TABLES, Config
 from callwright.config.sources import VARIABLES
 
@@ -67,17 +67,15 @@ def _meanings(settings: type[msgspec.Struct]) -> dict[str, str]:
 
 def schema() -> dict[str, Any]:
     """The JSON schema of the file, for editors that complete and check TOML."""
-    (_, definitions) = msgspec.json.schema_components([Config], ref_template="#/$defs/{name}")
+    (_, definitions) = msgspec.json.schema_components([Config, *INNER.values()], ref_template="#/$defs/{name}")
     whole = definitions.pop(Config.__name__)
     for kind in TABLES.values():
         properties = definitions[kind.settings.__name__]["properties"]
         for key in keys(kind.settings):
             properties[key.name]["description"] = key.meaning
-    rules = definitions["ModelSettings"]["properties"]["rules"]
-    definitions["ModelSettings"]["properties"]["rules"] = {
-        "$ref": "#/$defs/ToolRules",
-        "description": rules["description"],
-    }
+    properties = definitions["ModelSettings"]["properties"]
+    for name, settings in INNER.items():
+        properties[name] = {"$ref": f"#/$defs/{settings.__name__}", "description": properties[name]["description"]}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         **whole,

@@ -1,7 +1,7 @@
 """Tokens counted offline, for backends that do not report them.
 
 The count is that of OpenAI's `o200k_base`; other vocabularies differ by some per cent. The tokenizer is loaded when it
-is first needed. Long texts are counted in a thread, so that streams go on.
+is first needed. That, and counting long texts, is done in a thread, so that streams go on.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _count(text: str) -> int:
 
 async def count(text: str) -> int:
     """The tokens of a text."""
-    if len(text) <= _INLINE:
+    if len(text) <= _INLINE and _tokenizer.cache_info().currsize:
         return _count(text)
     return await asyncio.to_thread(_count, text)
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from callwright.backends.trace import TRACEPARENT, continued
 from callwright.gateway.service import Service, State
 from callwright.gateway.settings import KeySettings
 
@@ -28,6 +29,8 @@ class Exchange:
 
     id: str
     state: State
+    trace: str = ""
+    """The trace that it belongs to, as servers are told."""
     key: KeySettings | None = None
     """Set by `auth`; None where no key is needed."""
 
@@ -49,7 +52,10 @@ class Exchanges:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        given = Headers(scope=scope).get("x-request-id", "")
+        headers = Headers(scope=scope)
+        given = headers.get("x-request-id", "")
+        trace = continued(headers.get("traceparent", ""))
+        TRACEPARENT.set(trace)
         request_id = given if _FIT.fullmatch(given) else f"req_{secrets.token_hex(12)}"
 
         async def send_with_id(message: Message) -> None:
@@ -58,5 +64,5 @@ class Exchanges:
             await send(message)
 
         with self._service.using() as state:
-            scope[_SCOPE_KEY] = Exchange(request_id, state)
+            scope[_SCOPE_KEY] = Exchange(request_id, state, trace)
             await self._app(scope, receive, send_with_id)

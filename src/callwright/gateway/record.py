@@ -20,6 +20,7 @@ class TurnRecord(msgspec.Struct, frozen=True, kw_only=True):
     """What became of a turn."""
 
     request_id: str
+    trace_id: str = ""
     wire: str
     model: str
     """As the configuration names it."""

@@ -13,7 +13,9 @@ import secrets
 import time
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
+from typing import Any
 
+import msgspec
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -21,7 +23,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from callwright.engine import Route, TurnReport, merged_rules
 from callwright.engine.settings import ToolRules
 from callwright.errors import CallwrightError
-from callwright.events import Event
+from callwright.events import Event, Finish
 from callwright.gateway import problems, profiles
 from callwright.gateway.choices import side_by_side
 from callwright.gateway.exchange import Exchange, exchange
@@ -35,7 +37,7 @@ from callwright.gateway.refusals import Refusals
 from callwright.gateway.service import Service
 from callwright.model import Text, Usage
 from callwright.turn import Collected, collect
-from callwright.wire.base import Ask, Head, Problem, Served
+from callwright.wire.base import Ask, Head, Problem, Served, Style
 from callwright.wire.openai_responses import recalls, remembered, resumed
 
 __all__ = ["Turns"]
@@ -123,6 +125,7 @@ class _Turn:
         check_use(self._opened.key, self._route.settings.name)
         evidence = _evidence(ask, self._headers)
         self._profile, self._why = profiles.choose(evidence, suffix=suffix, setting=self._route.settings.profile)
+        self._style = _restyled(self._profile.style, self._route.settings.style)
         self._rules: ToolRules = merged_rules(self._route.rules, profiles.rules(self._profile, self._headers))
         self._ask: Ask = self._recalled(ask)
 
@@ -134,7 +137,7 @@ class _Turn:
         turns = await self._whole()
         self.over = True
         headers = self._record().headers() if self._opened.state.server.telemetry else None
-        body = self._wire.whole(self._ask, self._head, self._profile.style, turns)
+        body = self._wire.whole(self._ask, self._head, self._style, turns)
         await Response(body, headers=headers, media_type="application/json")(scope, receive, send)
 
     # ── the two ways ─────────────────────────────────────────────────────────────────────────────
@@ -152,7 +155,7 @@ class _Turn:
         server = self._opened.state.server
         out = self._out = Outflow(
             send,
-            self._wire.encoder(self._ask, self._head, self._profile.style),
+            self._wire.encoder(self._ask, self._head, self._style),
             self._wire.content_type,
             heartbeat_seconds=server.heartbeat_seconds,
             open_seconds=self._profile.first_byte_wait,
@@ -188,6 +191,8 @@ class _Turn:
     def _batches(self) -> AsyncGenerator[tuple[int, list[Event]], None]:
         engine = self._opened.state.engine
         self._reports = [TurnReport(wire=self._wire.name) for _ in range(self._ask.choices)]
+        if not self._ask.request.messages and self._wire.name.startswith("ollama"):
+            return _loaded()
         turns = [engine.turn(self._ask, self._route, self._rules, report) for report in self._reports]
         return side_by_side(turns)
 
@@ -228,6 +233,7 @@ class _Turn:
         problem = self.problem
         return TurnRecord(
             request_id=self._opened.id,
+            trace_id=self._opened.trace[3:35],
             wire=self._wire.name,
             model=route.settings.name if route else "",
             key=self._opened.key.name if self._opened.key else "",
@@ -263,6 +269,16 @@ class _Turn:
     @property
     def _caller(self) -> str:
         return self._opened.key.name if self._opened.key else ""
+
+
+async def _loaded() -> AsyncGenerator[tuple[int, list[Event]], None]:
+    """Clients of Ollama send a request without messages to have a model loaded: there is nothing to ask it."""
+    yield 0, [Finish("stop")]
+
+
+def _restyled(style: Style, changes: Mapping[str, Any]) -> Style:
+    """A profile's style with what a model's settings change of it."""
+    return msgspec.convert({**msgspec.structs.asdict(style), **changes}, Style) if changes else style
 
 
 def _headers(scope: Scope) -> dict[str, str]:

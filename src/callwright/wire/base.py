@@ -63,7 +63,7 @@ class Head(msgspec.Struct, frozen=True):
     model: str
 
 
-class Style(msgspec.Struct, frozen=True, kw_only=True):
+class Style(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How one client wants its stream written; the defaults are what every client takes."""
 
     arguments: Literal["generated", "whole"] | int = "generated"

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
 from contextlib import aclosing
 from typing import Any
 
 import pytest
 
 from callwright import check, collect
-from callwright.backends.base import Answer, ModelInfo
-from callwright.backends.settings import BackendSettings
+from callwright.backends.base import Answer
 from callwright.engine import Engine, TurnReport
 from callwright.engine.settings import ModelSettings, ToolRules
 from callwright.errors import BackendError, RequestError
@@ -20,44 +18,12 @@ from callwright.events import CallDelta, CallEnd, CallStart, Event, Finish, Reas
 from callwright.model import Image, Message, Request, Text, ToolSpec, Usage
 from callwright.turn import Collected
 from callwright.wire.base import Ask
+from tests.fake import Fake
 
 PING = ToolSpec("ping", parameters={"type": "object", "properties": {}})
 PONG = ToolSpec("pong", parameters={"type": "object", "properties": {}})
 CALL = '<tool_call>{"name": "ping", "arguments": {}}</tool_call>'
 OTHER = '<tool_call>{"name": "pong", "arguments": {}}</tool_call>'
-
-
-class Fake:
-    """A backend that gives its answers one after the other; the last one again and again."""
-
-    def __init__(self, *answers: Sequence[Event] | BackendError, name: str = "one", wire: str = "openai_chat") -> None:
-        self.settings = BackendSettings(name=name)
-        self.wire = wire
-        self.available = True
-        self.asked: list[Request] = []
-        self.extras: list[dict[str, Any]] = []
-        self.closed_early = 0
-        self._answers = list(answers)
-
-    async def answer(self, request: Request, extra: dict[str, Any]) -> Answer:
-        self.asked.append(request)
-        self.extras.append(extra)
-        answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
-        if isinstance(answer, BackendError):
-            raise answer
-        try:
-            for event in answer:
-                await asyncio.sleep(0)
-                yield [event]
-        except GeneratorExit:
-            self.closed_early += 1
-            raise
-
-    async def models(self) -> tuple[ModelInfo, ...]:
-        return (ModelInfo(name="found", context=4096),)
-
-    async def close(self) -> None:
-        pass
 
 
 def said(*texts: str, reason: str = "stop") -> list[Event]:
