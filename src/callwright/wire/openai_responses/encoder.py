@@ -108,7 +108,7 @@ class ResponsesEncoder:
     def fail(self, problem: Problem) -> bytes:
         """Say that the turn failed. Codex (0.166) knows some codes and tries again on all others."""
         error = msgspec.json.decode(error_body(problem))["error"]
-        return self._end({"status": "failed", "code": problem.code or _code(problem), "message": error["message"]})
+        return self._end({"status": "failed", "code": _code(problem), "message": error["message"]})
 
     def end(self, note: str = "") -> bytes:
         """The last event, after a comment if there is one."""
@@ -240,6 +240,9 @@ def _frame(kind: str) -> bytes:
 
 
 def _code(problem: Problem) -> str:
+    """A code of this API, of which openai-python 3.49 has a closed list, or the one besides that Codex acts on."""
+    if problem.code == "context_length_exceeded":
+        return problem.code
     if problem.status == 429:
         return "rate_limit_exceeded"
     return "invalid_prompt" if problem.fault == "client" else "server_error"
