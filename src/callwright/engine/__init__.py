@@ -20,6 +20,10 @@ _OWN_CONTEXT = 131_072
 """What is said of a window that nobody knows: Copilot refuses prompts over the listed size, so not too small."""
 
 
+_READY_SECONDS = 0.8
+"""Kubernetes gives a probe one second."""
+
+
 class ModelListing(msgspec.Struct, frozen=True, kw_only=True):
     """A model as clients see it listed."""
 
@@ -101,9 +105,16 @@ class Engine:
         )
 
     async def ready(self) -> dict[str, str]:
-        """Every backend's name with what is wrong with it, empty when nothing is."""
-        answers = await asyncio.gather(*(self._models_of(each) for each in self.backends.values()))
-        return {name: problem for name, _, problem in answers}
+        """Every backend's name with what is wrong with it, empty when nothing is. Takes no longer than a probe waits."""
+        problems = await asyncio.gather(*(self._problem_of(each) for each in self.backends.values()))
+        return dict(zip(self.backends, problems, strict=True))
+
+    async def _problem_of(self, backend: Backend) -> str:
+        try:
+            async with asyncio.timeout(_READY_SECONDS):
+                return (await self._models_of(backend))[2]
+        except TimeoutError:
+            return f"it does not list its models within {_READY_SECONDS} seconds"
 
     async def close(self) -> None:
         """Give back every connection."""

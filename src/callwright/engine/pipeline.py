@@ -77,7 +77,9 @@ class Pipeline:
             except BackendError as problem:
                 if not problem.salvage or attempt.written:
                     raise
-                attempt, failure = Attempt(request, route, rules, self._ids), problem
+                # Half a call in an error is no answer, and the model can be asked again for a whole one.
+                whole = msgspec.structs.replace(rules, truncated="drop")
+                attempt, failure = Attempt(request, route, whole, self._ids), problem
                 events = attempt.take([TextDelta(problem.salvage), Finish("stop", (_salvaged(problem),))])
             else:
                 events = attempt.stop() if attempt.limits.done else []

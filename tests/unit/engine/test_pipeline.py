@@ -231,8 +231,9 @@ def test_a_call_in_a_backends_error_is_recovered() -> None:
     assert "salvaged_from_error" in [repair.kind for repair in report.repairs]
 
 
-def test_an_error_that_quotes_half_a_call_is_asked_again_then_told() -> None:
-    problem = BackendError("Failed to parse input", salvage='<tool_call>{"name": "pi')
+@pytest.mark.parametrize("half", ['<tool_call>{"name": "pi', '<tool_call>{"name": "ping", "arguments": {"ti'])
+def test_an_error_that_quotes_half_a_call_is_asked_again_then_told(half: str) -> None:
+    problem = BackendError("Failed to parse input", salvage=half)
     turn, _ = run(Fake(problem, said(CALL)))
     assert names(turn) == ["ping"]
     with pytest.raises(BackendError, match="Failed to parse input"):

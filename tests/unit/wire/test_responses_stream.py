@@ -251,6 +251,8 @@ def test_text_after_a_cut_call_has_a_place_of_its_own() -> None:
     ("problem", "code"),
     [
         (BROKEN, "server_error"),
+        (Problem(status=504, message="late", fault="backend", code="backend_timeout"), "server_error"),
+        (Problem(status=429, message="slow down", fault="backend", code="backend_rate_limit"), "rate_limit_exceeded"),
         (Problem(status=429, message="slow", fault="backend"), "rate_limit_exceeded"),
         (Problem(status=400, message="bad", fault="client"), "invalid_prompt"),
         (

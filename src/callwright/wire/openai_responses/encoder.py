@@ -107,7 +107,7 @@ class ResponsesEncoder:
 
     def fail(self, problem: Problem) -> bytes:
         """Say that the turn failed. Codex (0.166) knows some codes and tries again on all others."""
-        return self._end({"status": "failed", "code": problem.code or _code(problem), "message": told(problem)})
+        return self._end({"status": "failed", "code": _code(problem), "message": told(problem)})
 
     def end(self, note: str = "") -> bytes:
         """The last event, after a comment if there is one."""
@@ -228,6 +228,9 @@ def _frame(kind: str) -> bytes:
 
 
 def _code(problem: Problem) -> str:
+    """A code of this API, of which openai-python 3.49 has a closed list, or the one besides that Codex acts on."""
+    if problem.code == "context_length_exceeded":
+        return problem.code
     if problem.status == 429:
         return "rate_limit_exceeded"
     return "invalid_prompt" if problem.fault == "client" else "server_error"
