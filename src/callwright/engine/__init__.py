@@ -105,7 +105,7 @@ class Engine:
         )
 
     async def ready(self) -> dict[str, str]:
-        """Every backend's name with what is wrong with it, empty when nothing is. Takes no longer than a probe waits."""
+        """Every backend's name with what is wrong with it, if anything. Takes no longer than a probe waits."""
         problems = await asyncio.gather(*(self._problem_of(each) for each in self.backends.values()))
         return dict(zip(self.backends, problems, strict=True))
 
