@@ -38,6 +38,10 @@ _XML: dict[OutputMode, str] = {"obsidian-xml": "use_tool", "kilo-xml": "element"
 """The dialect in which each output mode writes calls into the text."""
 
 
+_KEPT = 2_000_000
+"""Characters of an answer that are kept for counting: more than any model writes in a turn, unless it never stops."""
+
+
 class Attempt:
     """One answer being read."""
 
@@ -46,7 +50,10 @@ class Attempt:
         self.finish: Finish | None = None
         self.usage: Usage | None = None
         self.written: list[str] = []
-        """All that the model wrote, for counting where the backend does not."""
+        """What the model wrote, for counting where the backend does not …"""
+        self.unkept = 0
+        """… and the characters that came after as much as is kept."""
+        self._kept = 0
         self.has_text = False
         self._malformed = False
         self._shows_malformed = rules.malformed == "show"
@@ -92,11 +99,11 @@ class Attempt:
         match event:
             case TextDelta():
                 self.has_text = self.has_text or not event.text.isspace()
-                self.written.append(event.text)
+                self._write(event.text)
             case ReasoningDelta() | CallDelta():
-                self.written.append(event.text)
+                self._write(event.text)
             case CallStart():
-                self.written.append(event.name)
+                self._write(event.name)
             case Malformed():
                 self._malformed = True
             case UsageSeen():
@@ -108,6 +115,13 @@ class Attempt:
             case CallEnd():
                 pass
         return True
+
+    def _write(self, text: str) -> None:
+        if self._kept < _KEPT:
+            self._kept += len(text)
+            self.written.append(text)
+        else:
+            self.unkept += len(text)
 
     @property
     def shortcoming(self) -> str:

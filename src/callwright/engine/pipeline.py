@@ -161,7 +161,8 @@ def _nudged(request: Request, problem: str) -> Request:
 
 
 async def _counted(request: Request, attempt: Attempt) -> Usage:
-    return Usage(await prompt_tokens(request), await count("".join(attempt.written)))
+    written = await count("".join(attempt.written)) + attempt.unkept // 4
+    return Usage(await prompt_tokens(request), written)
 
 
 def _sum(one: Usage, other: Usage) -> Usage:
