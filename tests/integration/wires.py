@@ -46,7 +46,7 @@ class Heard:
     error: str = ""
     """The message of a failure inside a stream …"""
     ending: str = ""
-    """… and how the stream then ends."""
+    """… and how the stream then ends, in the words of docs/errors.md."""
 
     @property
     def said(self) -> tuple[str, str, tuple[Call, ...], str]:
@@ -152,7 +152,7 @@ class _ChatChoice:
             "" if failure else self.finish,
             _openai_usage(usage),
             failure.get("message", ""),
-            f"`{self.finish}`, `error` with `{failure['code']}`, `[DONE]`" if failure else "",
+            f"finish `{self.finish}`, error `{failure['code']}`, `[DONE]`" if failure else "",
         )
 
 
@@ -244,7 +244,7 @@ def _responses_streamed(data: bytes) -> Heard:
         return heard
     error = response["error"]
     return replace(
-        heard, calls=(), ids=(), finish="", error=error["message"], ending=f"`response.failed` with `{error['code']}`"
+        heard, calls=(), ids=(), finish="", error=error["message"], ending=f"`response.failed`, `{error['code']}`"
     )
 
 
@@ -325,7 +325,7 @@ def _messages_streamed(data: bytes) -> Heard:
     heard = _message({**message, "content": closed, **told["delta"], "usage": told["usage"]})
     if not failed:
         return heard
-    ending = f"`error` with `{last['error']['type']}`, `message_stop`"
+    ending = f"error `{last['error']['type']}`, `message_stop`"
     return replace(heard, finish="", usage=None, error=last["error"]["message"], ending=ending)
 
 
@@ -384,7 +384,7 @@ def _ollama_streamed(data: bytes) -> Heard:
     if not errors:
         return heard
     assert "error" in lines[-2]
-    ending = f"a line with `error`, `done_reason: {lines[-1]['done_reason']}`"
+    ending = f"error line, `done_reason: {lines[-1]['done_reason']}`"
     return replace(heard, finish="", usage=None, error=errors[0], ending=ending)
 
 

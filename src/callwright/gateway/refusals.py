@@ -42,8 +42,6 @@ class Refusals:
         sent = dict(headers or {})
         if problem.retry_after is not None:
             sent["retry-after"] = str(max(1, math.ceil(problem.retry_after)))
-        if problem.status == 413:
-            sent["connection"] = "close"  # the rest of the body is not read: the connection is of no more use
         return Response(wire.problem(problem), problem.status, sent, "application/json")
 
     def refuse(self, scope: Scope, problem: Problem, headers: Mapping[str, str] | None = None) -> Response:

@@ -229,7 +229,9 @@ def test_a_large_body_is_refused_with_413_in_the_wires_shape() -> None:
     app, _ = gateway(body_bytes=10)
     for path in (*TURNS, "/v1/embeddings", "/api/show", "/v1/messages/count_tokens"):
         answer = ask(app, "POST", path, b"x" * 11, content_length="11")
-        assert (answer.status, answer.headers["connection"]) == (413, "close")
+        assert answer.status == 413
+        # Closed now, the connection would be reset under a client that is still sending: it would see no answer.
+        assert "connection" not in answer.headers
         assert answer.json["error"]["code"] == "request_too_large"
 
 

@@ -102,7 +102,9 @@ def test_a_request_is_served_over_a_socket() -> None:
 def test_a_body_that_says_it_is_too_large_is_refused_before_it_is_sent() -> None:
     async def talk(port: int, gateway: Gateway, service: Service) -> None:
         answer = await request(
-            port, "POST /v1/messages HTTP/1.1\nHost: localhost\nContent-Length: 999999999\n\nonly a little"
+            port,
+            "POST /v1/messages HTTP/1.1\nHost: localhost\nContent-Length: 999999999\n\nonly a little",
+            until_closed=False,
         )
         assert answer.startswith(b"HTTP/1.1 413")
         assert b"request_too_large" in answer
