@@ -12,6 +12,7 @@ from typing import Any, Literal
 import msgspec
 
 __all__ = [
+    "Constraint",
     "Image",
     "Message",
     "Part",
@@ -96,6 +97,15 @@ class Usage(msgspec.Struct, frozen=True):
     cached_tokens: int = 0
 
 
+class Constraint(msgspec.Struct, frozen=True):
+    """What an answer is held to while it is written, in the forms that servers take; empty where one cannot say it."""
+
+    schema: dict[str, Any] | None = None
+    """A JSON schema for the whole answer."""
+    grammar: str = ""
+    """The same and more as llama.cpp's GBNF."""
+
+
 class Request(msgspec.Struct, frozen=True):
     """One turn asked of a model, whatever wire it came in on."""
 
@@ -105,6 +115,7 @@ class Request(msgspec.Struct, frozen=True):
     tool_choice: Literal["auto", "none", "required"] | str = "auto"
     parallel_tool_calls: bool = True
     options: dict[str, Any] = msgspec.field(default_factory=dict)
+    constraint: Constraint | None = None
 
 
 class Repair(msgspec.Struct, frozen=True):
