@@ -28,7 +28,7 @@ FAULTS: dict[str, list[Step]] = {
     "answers 500 and quotes half a call": refused(500, HALF_CALL),
     "answers 503": refused(503, "loading"),
     "falls silent in a call": answer(*LOOK, *CALL_BEGUN, HANG),
-    "dies inside a chunk": answer(*LOOK, *CALL_BEGUN, end=False) + [0.1, b"ff\r\ndata: {", 0.05, RESET],
+    "dies inside a chunk": [*answer(*LOOK, *CALL_BEGUN, end=False), 0.1, b"ff\r\ndata: {", 0.05, RESET],
     "sends garbage after text": answer(*LOOK, b"data: {no json\n\n", HANG),
     "reports an error after text": answer(*LOOK, sse({"error": {"message": "out of memory"}}), DONE),
     "closes the connection in a call": answer(*LOOK, *CALL_BEGUN, 0.1, CLOSE),

@@ -1,4 +1,4 @@
-"""A model's server fails in every way it can: each client gets the ending that docs/errors.md says, and no half call."""
+"""A model server fails in every way it can: each client gets the ending that docs/errors.md says, and no half call."""
 
 from __future__ import annotations
 

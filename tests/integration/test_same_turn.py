@@ -45,8 +45,8 @@ TURNS: dict[str, tuple[Script, tuple[str, str, tuple[Call, ...], str]]] = {
     "native, ended on stop": (said(*NATIVE), (LOOK, *BOTH)),
     "only calls": (said(*_pieces(0, PARIS), *_pieces(1, OSLO), reason="tool_calls"), ("", *BOTH)),
     "a reasoning field, then a call": (
-        said(delta(reasoning_content="Wea"), delta(reasoning_content="ther."), *_pieces(0, OSLO), reason="tool_calls"),
-        ("", "Weather.", (OSLO,), "tool_calls"),
+        said(delta(reasoning_content="Look"), delta(reasoning_content="ing."), *_pieces(0, OSLO), reason="tool_calls"),
+        ("", "Looking.", (OSLO,), "tool_calls"),
     ),
     "thinking as text, then a call as text": (
         spoken('<think>\nWeather.\n</think>\n<tool_call>\n{"name": "ping", "arguments": {}}\n</tool_call>'),
