@@ -78,8 +78,14 @@ def model(name: str, backend: str | list[str], **settings: Any) -> str:
 
 
 def _table(header: str, values: Mapping[str, Any]) -> str:
-    # What TOML and JSON write alike is all that is needed here.
-    return "\n".join([header, *(f"{name} = {json.dumps(value)}" for name, value in values.items()), ""])
+    return "\n".join([header, *(f"{name} = {_toml(value)}" for name, value in values.items()), ""])
+
+
+def _toml(value: Any) -> str:
+    """A value as TOML: as JSON writes it, but for tables."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{name} = {_toml(each)}" for name, each in value.items()) + "}"
+    return json.dumps(value)
 
 
 class Hosted:

@@ -31,6 +31,8 @@ examples:
 
 Without a model server it serves a demo model, so that clients can be set up and tried.
 """
+_PATIENCE = 3.0
+"""Seconds that the greeting waits for backends to name their models; those that take longer are served all the same."""
 
 
 def add(commands: Any) -> None:
@@ -58,21 +60,24 @@ def run(arguments: argparse.Namespace) -> int:
     began = start(arguments)
     config = began.load()
     listener = _listener(config.server.host, config.server.port)
-    told: set[asyncio.Task[None]] = set()
+    tasks: set[asyncio.Task[Any]] = set()
 
-    async def tell(service: Service) -> None:
-        await service.state.engine.refresh()
+    async def tell(service: Service, asking: set[asyncio.Task[Any]]) -> None:
+        await asyncio.wait(asking, timeout=_PATIENCE)
         banner.show(Console(highlight=False), began, config, service.state.engine.models, _url(listener))
 
     def started(service: Service) -> None:
-        told.add(asyncio.ensure_future(tell(service)))
+        tasks.add(asyncio.ensure_future(tell(service, set(tasks))))
 
-    server.run(build(began, debug=config.server.debug), listener, started=started)
+    server.run(build(began, tasks, debug=config.server.debug), listener, started=started)
     return 0
 
 
-def build(began: Start, *, debug: bool = False) -> Gateway:
-    """The whole service: engine, gateway and server around one configuration."""
+def build(began: Start, tasks: set[asyncio.Task[Any]], *, debug: bool = False) -> Gateway:
+    """The whole service: engine, gateway and server around one configuration.
+
+    `tasks` is where it keeps what it does beside serving: after each load, the backends are asked for their models.
+    """
     from callwright.backends import open_backend
     from callwright.engine import Engine
     from callwright.gateway import app, logs
@@ -86,7 +91,11 @@ def build(began: Start, *, debug: bool = False) -> Gateway:
         config = began.load()
         backends = {settings.name: open_backend(settings) for settings in config.backends}
         secrets = frozenset(settings.key for settings in config.backends if settings.key)
-        return State(config.server, config.keys, Engine(config.models, backends, config.tools), secrets)
+        engine = Engine(config.models, backends, config.tools)
+        asking = asyncio.ensure_future(engine.refresh())
+        tasks.add(asking)
+        asking.add_done_callback(tasks.discard)
+        return State(config.server, config.keys, engine, secrets)
 
     def assemble(service: Service) -> Any:
         return app.build(service, SERVED, Turns(service, Refusals(SERVED, service.metrics)).endpoint)

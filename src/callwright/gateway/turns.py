@@ -22,7 +22,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from callwright.engine import Route, TurnReport, merged_rules
 from callwright.engine.settings import ToolRules
-from callwright.errors import CallwrightError
+from callwright.errors import CallwrightError, RequestError
 from callwright.events import Event, Finish
 from callwright.gateway import problems, profiles
 from callwright.gateway.choices import side_by_side
@@ -108,6 +108,7 @@ class _Turn:
         self._remembers = wire.name == "openai_responses"
         self._said: list[Event] = []
         """All events so far, where the answer is to be remembered."""
+        self._loads = wire.name.startswith("ollama")
         self._why = ""
         self._profile: Profile = profiles.PROFILES["openai"]
         self.problem: Problem | None = None
@@ -119,6 +120,8 @@ class _Turn:
         state = self._opened.state
         ask = self._wire.decode(body)
         check_ask(ask, state.server)
+        if not ask.request.messages and not self._loads:
+            raise RequestError("messages must hold at least one message", param="messages")
         name, suffix = profiles.split(ask.request.model)
         self._head = Head(self._head.id, self._head.created, ask.request.model)
         self._route: Route = await state.engine.find(name)
@@ -191,7 +194,7 @@ class _Turn:
     def _batches(self) -> AsyncGenerator[tuple[int, list[Event]], None]:
         engine = self._opened.state.engine
         self._reports = [TurnReport(wire=self._wire.name) for _ in range(self._ask.choices)]
-        if not self._ask.request.messages and self._wire.name.startswith("ollama"):
+        if not self._ask.request.messages:
             return _loaded()
         turns = [engine.turn(self._ask, self._route, self._rules, report) for report in self._reports]
         return side_by_side(turns)
@@ -272,7 +275,7 @@ class _Turn:
 
 
 async def _loaded() -> AsyncGenerator[tuple[int, list[Event]], None]:
-    """Clients of Ollama send a request without messages to have a model loaded: there is nothing to ask it."""
+    """A request without messages, which clients of Ollama send to have a model loaded: there is nothing to ask it."""
     yield 0, [Finish("stop")]
 
 

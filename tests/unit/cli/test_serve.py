@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import errno
 import io
+import json
 import signal
 import socket
 import subprocess
 import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -34,19 +39,47 @@ def config(tmp_path: Path) -> str:
     return str(path)
 
 
+@contextmanager
+def running(config: str) -> Iterator[tuple[subprocess.Popen[str], list[str], str]]:
+    """A service of its own: the process, what it said at the beginning, and its address."""
+    process = subprocess.Popen([*SERVE, "--config", config, "--port", "0"], stdout=subprocess.PIPE, text=True)
+    with process:
+        try:
+            assert process.stdout
+            lines: list[str] = []
+            while not lines or "Stop it: Ctrl-C" not in lines[-1]:
+                lines.append(process.stdout.readline())
+                assert lines[-1], "it ended early"
+            url = next(word for line in lines for word in line.split() if word.startswith("http://127.0.0.1:"))
+            yield process, lines, url
+        finally:
+            process.kill()
+
+
 def test_it_says_where_it_is_answers_and_stops_when_told(config: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with subprocess.Popen([*SERVE, "--config", config, "--port", "0"], stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout
-        lines = []
-        while not lines or "Stop it: Ctrl-C" not in lines[-1]:
-            lines.append(process.stdout.readline())
-            assert lines[-1], "it ended early"
-        url = next(word for line in lines for word in line.split() if word.startswith("http://127.0.0.1:"))
+    with running(config) as (process, lines, url):
         assert cli.main(["models", "--url", url]) == 0
         process.send_signal(signal.SIGINT)
         assert process.wait(20) == 0
     assert "demo" in capsys.readouterr().out
     assert sum("codex -m demo" in line for line in lines) == 1
+
+
+def test_after_a_reload_the_backends_are_asked_again(config: str) -> None:
+    with running(config) as (process, _, url):
+        more = Path(config).with_name("more.toml")
+        more.write_text('models = ["new"]\n[[turns]]\nsteps = [{ text = "Hi." }]\n')
+        Path(config).write_text(f'{DEMO}[[backends]]\nname = "more"\nkind = "scripted"\nscript = "{more}"\n')
+        process.send_signal(signal.SIGHUP)
+        ends = time.monotonic() + 20
+        while "new" not in (names := _names(url)) and time.monotonic() < ends:
+            time.sleep(0.05)
+    assert names == ["demo", "new"]
+
+
+def _names(url: str) -> list[str]:
+    with urllib.request.urlopen(f"{url}/v1/models") as answer:
+        return [entry["id"] for entry in json.load(answer)["data"]]
 
 
 def test_a_port_that_is_taken_is_told(config: str, capsys: pytest.CaptureFixture[str]) -> None:

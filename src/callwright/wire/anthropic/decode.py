@@ -40,8 +40,6 @@ def _ask(fields: Fields) -> Ask:
     history.instruct(fields, "system")
     for message in fields.objects("messages"):
         history.add(message)
-    if not fields.get("messages", list):
-        raise RequestError("messages must hold at least one message", param="messages")
     extra = {key: value for key, value in fields.values.items() if key not in _KNOWN and value is not None}
     tools, hosted = _tools(fields, history.loaded)
     if hosted:
