@@ -69,8 +69,11 @@ class Turns:
             except ClientDisconnect:
                 turn.problem = _LEFT
             except asyncio.CancelledError:
-                if not await turn.cancelled(gone=leaving is not None and leaving.done()):
+                ended = turn.cancelled(gone=leaving is not None and leaving.done())
+                if ended is None:
                     raise
+                if ended is not _LEFT and not await turn.fail(ended):
+                    await self._refusals.answer(scope, ended)(scope, receive, send)
             except CallwrightError as error:
                 problem = turn.failed(error)
                 await self._refusals.answer(scope, problem)(scope, receive, send)
@@ -207,18 +210,20 @@ class _Turn:
         self.problem = problems.of(error, request_id=self._opened.id, backend_status=status)
         return self.problem
 
-    async def cancelled(self, *, gone: bool) -> bool:
-        """The turn was ended from outside. False when that is somebody else's business."""
-        task = asyncio.current_task()
-        if gone:
-            self.problem = _LEFT
-        elif self._service.ending and self._out is not None and self._out.opened:
-            self.problem = problems.stopping()
-            await self._out.fail(self.problem)
-        else:
-            return False
-        if task is not None:
+    def cancelled(self, *, gone: bool) -> Problem | None:
+        """What it is to the client that the turn was ended from outside. None when it is not ours to tell."""
+        if not gone and (not self._service.ending or (self.over and self._out is None)):
+            return None
+        self.problem = _LEFT if gone else problems.stopping()
+        if task := asyncio.current_task():
             task.uncancel()
+        return self.problem
+
+    async def fail(self, problem: Problem) -> bool:
+        """End the stream with a failure. False when none has begun."""
+        if self._out is None or not self._out.opened:
+            return False
+        await self._out.fail(problem)
         return True
 
     def close(self) -> None:
