@@ -22,8 +22,10 @@ STREAMS = 2000
 AT_ONCE = 50
 MEGABYTE = 2**20
 
-# A server that paces itself and then hangs: every client leaves while it still speaks or waits.
-SCRIPT = answer(*text("Let me "), 0.005, *text("look. "), 0.005, *CALL_BEGUN, 0.005, *text("Words inside. " * 9), HANG)
+# A server that paces itself and then hangs: every client leaves while it still speaks or waits. What it says before the
+# call is more than any client here reads, also when it all comes in one piece.
+WORDS = "Let me look at all of these, one after the other. " * 6
+SCRIPT = answer(*text(WORDS, 50), 0.005, *text("So. "), 0.005, *CALL_BEGUN, 0.005, *text("Words inside. " * 9), HANG)
 
 
 async def _left(port: int, request: bytes, size: int, *, abrupt: bool) -> None:
