@@ -99,9 +99,10 @@ class Incoming:
 
 
 def backend(name: str, url: str, **settings: Any) -> str:
-    """A `[[backends]]` table for a server that speaks chat completions. It fails at once and is never left alone,
-    unless a test wants that."""
-    values = {"name": name, "url": f"{url}/v1", "retries": 0, "breaker_failures": 1_000_000, **settings}
+    """A `[[backends]]` table, for a server that speaks chat completions unless `kind` says otherwise. It fails at once
+    and is never left alone, unless a test wants that."""
+    address = url if settings.get("kind") in ("anthropic", "ollama") else f"{url}/v1"
+    values = {"name": name, "url": address, "retries": 0, "breaker_failures": 1_000_000, **settings}
     return _table("[[backends]]", values)
 
 
