@@ -1,4 +1,4 @@
-"""Requests made from the gateway's own description, valid and not: each is answered as described, none with a failure."""
+"""Requests made from the gateway's own description, valid and not: each is answered as described, and by no failure."""
 
 from __future__ import annotations
 
