@@ -1,4 +1,4 @@
-"""Requests made from the gateway's own description, valid and not: each is answered as described, and by no failure."""
+"""Requests made from the gateway's own description, valid and not: each is answered as described, none with a 5xx."""
 
 from __future__ import annotations
 
