@@ -139,7 +139,9 @@ class Hosted:
 
     def write(self, configuration: str, server: str = "") -> None:
         """Change the configuration file; `reload` makes it count."""
-        self.file.write_text(f"[server]\nport = 0\n{server}\n{configuration}", encoding="utf-8")
+        # What a test that failed leaves open should not be waited for.
+        patience = "" if "shutdown_seconds" in server else "shutdown_seconds = 1"
+        self.file.write_text(f"[server]\nport = 0\n{patience}\n{server}\n{configuration}", encoding="utf-8")
 
     def __enter__(self) -> Hosted:
         self._thread.start()

@@ -43,7 +43,7 @@ async def _left(port: int, request: bytes, size: int, *, abrupt: bool) -> None:
 
 def _clients(port: int) -> Iterator[Coroutine[Any, Any, None]]:
     """Clients without end: every wire, streamed and whole, and every moment of leaving."""
-    moments = [(0.5, 0), (1.0, 0), (1.0, 1), (1.0, 150), (1.0, 400)]
+    moments = [(0.5, 0), (1.0, 0), (1.0, 1), (1.0, 150), (1.0, 230)]
     for wire, (share, size), abrupt in itertools.cycle(itertools.product(WIRES.values(), moments, (False, True))):
         request = raw(wire.path, wire.body("m", stream=bool(size) or abrupt))
         yield _left(port, request[: int(len(request) * share)], size, abrupt=abrupt)
