@@ -22,8 +22,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from callwright.engine import Route, TurnReport, merged_rules
 from callwright.engine.settings import ToolRules
-from callwright.errors import CallwrightError, RequestError
-from callwright.events import Event, Finish
+from callwright.errors import BackendError, CallwrightError, RequestError
+from callwright.events import CallDelta, Event, Finish, ReasoningDelta, TextDelta
 from callwright.gateway import problems, profiles
 from callwright.gateway.choices import side_by_side
 from callwright.gateway.exchange import Exchange, exchange
@@ -43,6 +43,8 @@ from callwright.wire.openai_responses import recalls, remembered, resumed
 __all__ = ["Turns"]
 
 _LEFT = Problem(status=499, message="The client left.", fault="client", kind="client_left")
+_MOST_KEPT = 64_000_000
+"""Characters of an answer that is kept until its end: one in one piece, or one that may be named later."""
 _SAMPLED = 16
 """Every so manieth batch is timed for the histogram."""
 
@@ -111,6 +113,7 @@ class _Turn:
         self._remembers = wire.name == "openai_responses"
         self._said: list[Event] = []
         """All events so far, where the answer is to be remembered."""
+        self._kept = 0
         self._loads = wire.name.startswith("ollama")
         self._why = ""
         self._profile: Profile = profiles.PROFILES["openai"]
@@ -152,6 +155,7 @@ class _Turn:
         events: list[list[Event]] = [[] for _ in range(self._ask.choices)]
         async with aclosing(self._batches()) as batches:
             async for choice, batch in batches:
+                self._keep(batch)
                 events[choice] += batch
         turns = [collect(each) for each in events]
         self._remember(turns[0])
@@ -189,10 +193,19 @@ class _Turn:
                 if not sent:
                     self._first_byte = time.perf_counter() - self._began
                 if self._remembers:
+                    self._keep(events)
                     self._said += events
                 sent += 1
         if self._said:
             self._remember(collect(self._said))
+
+    def _keep(self, events: list[Event]) -> None:
+        """Events are kept: within bounds, for a model that does not stop must not fill the memory."""
+        self._kept += sum(
+            len(event.text) for event in events if isinstance(event, TextDelta | ReasoningDelta | CallDelta)
+        )
+        if self._kept > _MOST_KEPT:
+            raise BackendError(f"the model wrote more than {_MOST_KEPT} characters and did not stop")
 
     def _batches(self) -> AsyncGenerator[tuple[int, list[Event]], None]:
         engine = self._opened.state.engine
