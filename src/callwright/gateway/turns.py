@@ -21,6 +21,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from callwright.engine import Route, TurnReport, merged_rules
+from callwright.engine.report import total
 from callwright.engine.settings import ToolRules
 from callwright.errors import BackendError, CallwrightError, RequestError
 from callwright.events import CallDelta, Event, Finish, ReasoningDelta, TextDelta
@@ -31,11 +32,10 @@ from callwright.gateway.keys import check_use
 from callwright.gateway.limits import check_ask
 from callwright.gateway.memory import Memory
 from callwright.gateway.outflow import Outflow
-from callwright.gateway.profiles import Evidence, Profile
+from callwright.gateway.profiles import Profile
 from callwright.gateway.record import TurnRecord
 from callwright.gateway.refusals import Refusals
 from callwright.gateway.service import Service
-from callwright.model import Text, Usage
 from callwright.turn import Collected, collect
 from callwright.wire.base import Ask, Head, Problem, Served, Style
 from callwright.wire.openai_responses import recalls, remembered, resumed
@@ -62,7 +62,7 @@ class Turns:
 
         async def answer(scope: Scope, receive: Receive, send: Send) -> None:
             opened = exchange(scope)
-            turn = _Turn(self._service, wire, opened, _headers(scope), self._memory)
+            turn = _Turn(self._service, wire, opened, profiles.headers_of(scope), self._memory)
             leaving: asyncio.Task[None] | None = None
             try:
                 await turn.read(await Request(scope, receive).body())
@@ -132,7 +132,7 @@ class _Turn:
         self._head = Head(self._head.id, self._head.created, ask.request.model)
         self._route: Route = await state.engine.find(name)
         check_use(self._opened.key, self._route.settings.name)
-        evidence = _evidence(ask, self._headers)
+        evidence = profiles.evidence(ask, self._headers)
         self._profile, self._why = profiles.choose(evidence, suffix=suffix, setting=self._route.settings.profile)
         self._style = _restyled(self._profile.style, self._route.settings.style)
         self._rules: ToolRules = merged_rules(self._route.rules, profiles.rules(self._profile, self._headers))
@@ -265,7 +265,7 @@ class _Turn:
             finish=reports[0].finish if reports else "",
             seconds=round(time.perf_counter() - self._began, 4),
             first_byte_seconds=self._first_byte,
-            usage=_sum([report.usage for report in reports]),
+            usage=total(report.usage for report in reports),
             tool_call_names=tuple(name for report in reports for name in report.calls),
             tool_call_truncated=any(report.truncated for report in reports),
             stop_after_tools_mode=rules.stop_after_tools_mode,
@@ -300,19 +300,3 @@ async def _loaded() -> AsyncGenerator[tuple[int, list[Event]], None]:
 def _restyled(style: Style, changes: Mapping[str, Any]) -> Style:
     """A profile's style with what a model's settings change of it."""
     return msgspec.convert({**msgspec.structs.asdict(style), **changes}, Style) if changes else style
-
-
-def _headers(scope: Scope) -> dict[str, str]:
-    """By their names in lower case, as ASGI has them. Looked up often: Starlette's own mapping searches each time."""
-    return {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-
-
-def _evidence(ask: Ask, headers: Mapping[str, str]) -> Evidence:
-    system = next((message for message in ask.request.messages if message.role in ("system", "developer")), None)
-    prompt = "".join(part.text for part in system.parts if isinstance(part, Text)) if system else ""
-    return Evidence(headers=headers, tools=frozenset(tool.name for tool in ask.request.tools), prompt=prompt)
-
-
-def _sum(usages: list[Usage]) -> Usage:
-    """The tokens of all choices: each was asked for by itself."""
-    return Usage(*(sum(getattr(usage, name) for usage in usages) for name in Usage.__struct_fields__))
