@@ -10,24 +10,24 @@ from callwright.errors import BackendError, WireError
 from callwright.events import Event, Finish, TextDelta
 from callwright.model import Message, Request, Text
 from callwright.wire.framing import SseReader
+from callwright.wire.reading import EventReader
 
 
 def ask(text: str = "hi", model: str = "m", **options: Any) -> Request:
     return Request(model, (Message("user", (Text(text),)),), options=options)
 
 
-class TinyReader:
+class TinyReader(EventReader):
     def __init__(self) -> None:
         self._frames = SseReader()
         self._over = False
 
-    def feed(self, data: bytes) -> list[Event]:
-        events: list[Event] = []
+    def _fed(self, data: bytes, out: list[Event]) -> None:
         for _, frame in self._frames.feed(data):
             assert not self._over, "nobody may feed a reader that has finished"
             if frame == b"[DONE]":
                 self._over = True
-                events.append(Finish("stop"))
+                out.append(Finish("stop"))
                 break
             try:
                 chunk = msgspec.json.decode(frame)
@@ -35,10 +35,9 @@ class TinyReader:
                 raise WireError(f"no JSON: {frame[:40]!r}") from error
             if "error" in chunk:
                 raise BackendError(chunk["error"]["message"], kind="overloaded", retryable=True)
-            events.append(TextDelta(chunk["choices"][0]["delta"]["content"]))
-        return events
+            out.append(TextDelta(chunk["choices"][0]["delta"]["content"]))
 
-    def close(self) -> list[Event]:
+    def _closed(self, out: list[Event]) -> None:
         raise BackendError("the stream ended before the answer did", kind="protocol")
 
 

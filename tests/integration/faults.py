@@ -9,8 +9,13 @@ from tests.integration.turns import CALL_BEGUN, CALL_ENDED, finish, said, text
 from tests.upstream import CLOSE, DONE, HANG, RESET, Step, answer, rate_limited, refused, sse
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "errors.md"
-LOOK: list[Step] = [*text("Let me look."), 0.1]
-"""Text, and a pause: what comes in one read with a failure is not shown."""
+WORDS = "Let me look."
+LOOK: list[Step] = [*text(WORDS), 0.1]
+"""Text, and a pause, so that it is read before the failure comes …"""
+AT_ONCE = b"".join(text(WORDS))
+"""… or with it: one chunk, one read."""
+GARBAGE = b"data: {no json\n\n"
+ERROR = sse({"error": {"message": "out of memory"}})
 HALF_CALL = 'Failed to parse input at pos 12: <tool_call>{"name": "get_weather", "arguments": {"ci'
 
 FAULTS: dict[str, list[Step]] = {
@@ -19,7 +24,8 @@ FAULTS: dict[str, list[Step]] = {
     "sends headers and nothing else": answer(HANG),
     "closes the connection without an answer": [CLOSE],
     "answers what is not HTTP": [b"SSH-2.0-OpenSSH_9.6\r\n", CLOSE],
-    "sends garbage from the beginning": answer(b"data: {no json\n\n", HANG),
+    "sends garbage from the beginning": answer(GARBAGE, HANG),
+    "reports an error from the beginning": answer(ERROR, HANG),
     "answers 400": refused(400, "temperature must be a number"),
     "answers 401": refused(401, "no such key"),
     "answers 404": refused(404, "no such model"),
@@ -29,8 +35,11 @@ FAULTS: dict[str, list[Step]] = {
     "answers 503": refused(503, "loading"),
     "falls silent in a call": answer(*LOOK, *CALL_BEGUN, HANG),
     "dies inside a chunk": [*answer(*LOOK, *CALL_BEGUN, end=False), 0.1, b"ff\r\ndata: {", 0.05, RESET],
-    "sends garbage after text": answer(*LOOK, b"data: {no json\n\n", HANG),
-    "reports an error after text": answer(*LOOK, sse({"error": {"message": "out of memory"}}), DONE),
+    "sends garbage after text": answer(*LOOK, GARBAGE, HANG),
+    "sends garbage in one read with text": answer(AT_ONCE + GARBAGE, HANG),
+    "reports an error after text": answer(*LOOK, ERROR, DONE),
+    "reports an error in one read with text": answer(AT_ONCE + ERROR, HANG),
+    "sends text, an error and its end at once": [b"".join(answer(AT_ONCE + ERROR))],  # type: ignore[arg-type] # no pauses in it
     "closes the connection in a call": answer(*LOOK, *CALL_BEGUN, 0.1, CLOSE),
     "ends its answer in a call": answer(*LOOK, *CALL_BEGUN),
     "ends its answer in text": answer(*LOOK),

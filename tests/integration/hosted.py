@@ -14,7 +14,8 @@ import http.client
 import json
 import socket
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -65,10 +66,43 @@ def ask(url: str, path: str, body: Any = None, headers: Mapping[str, str] | None
         connection.close()
 
 
+@contextmanager
+def opened(url: str, path: str, body: Any, headers: Mapping[str, str] | None = None) -> Iterator[Incoming]:
+    """The same for an answer that is to be read piece by piece."""
+    host, port = url.removeprefix("http://").split(":")
+    with closing(http.client.HTTPConnection(host, int(port), timeout=SECONDS)) as connection:
+        connection.request("POST", path, json.dumps(body), {"content-type": "application/json", **(headers or {})})
+        with connection.getresponse() as response:
+            yield Incoming(response)
+
+
+class Incoming:
+    """An answer on its way."""
+
+    def __init__(self, response: http.client.HTTPResponse) -> None:
+        self._response = response
+        self.status = response.status
+        self.body = b""
+        """All that was read of it."""
+
+    def until(self, sign: bytes) -> None:
+        """Read until something has come."""
+        while sign not in self.body:
+            piece = self._response.read1(65536)
+            assert piece, f"the answer ended without {sign!r}: {self.body[-500:]!r}"
+            self.body += piece
+
+    def rest(self) -> bytes:
+        """Read to the end; all of the body."""
+        self.body += self._response.read()
+        return self.body
+
+
 def backend(name: str, url: str, **settings: Any) -> str:
-    """A `[[backends]]` table for a server that speaks chat completions. It fails at once and is never left alone,
-    unless a test wants that."""
-    values = {"name": name, "url": f"{url}/v1", "retries": 0, "breaker_failures": 1_000_000, **settings}
+    """A `[[backends]]` table, for a server that speaks chat completions unless `kind` says otherwise. It fails at once
+    and is never left alone, unless a test wants that."""
+    address = url if settings.get("kind") in ("anthropic", "ollama") else f"{url}/v1"
+    values = {"name": name, "url": address, "retries": 0, "breaker_failures": 1_000_000, **settings}
     return _table("[[backends]]", values)
 
 
@@ -105,7 +139,9 @@ class Hosted:
 
     def write(self, configuration: str, server: str = "") -> None:
         """Change the configuration file; `reload` makes it count."""
-        self.file.write_text(f"[server]\nport = 0\n{server}\n{configuration}", encoding="utf-8")
+        # What a test that failed leaves open should not be waited for.
+        patience = "" if "shutdown_seconds" in server else "shutdown_seconds = 1"
+        self.file.write_text(f"[server]\nport = 0\n{patience}\n{server}\n{configuration}", encoding="utf-8")
 
     def __enter__(self) -> Hosted:
         self._thread.start()

@@ -8,8 +8,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from callwright.events import TextDelta
 from callwright.gateway.profiles import PROFILES
-from tests.integration.faults import FAULTS, documented
+from tests.failures import FAILURES, begun
+from tests.integration.faults import FAULTS, WORDS, documented
 from tests.integration.hosted import Hosted, Reply, backend, model
 from tests.integration.turns import CALL_BEGUN, CALL_ENDED, said, spoken, text
 from tests.integration.wires import CHAT, WIRES, Call, Wire
@@ -17,6 +19,14 @@ from tests.upstream import HANG, Step, Upstream, answer, closed_port, refused
 
 ENDINGS = documented("When the model's server fails")
 SHORT = {"first_token_seconds": 0.3, "idle_seconds": 0.3, "backoff_seconds": 0}
+KINDS = {
+    "openai": "openai_chat",
+    "responses": "openai_responses",
+    "anthropic": "anthropic",
+    "ollama": "ollama",
+    "completions": "completions",
+}
+"""The kinds of backend, and what reads their answers."""
 WEATHER = Call("get_weather", {"city": "Paris", "days": 3})
 
 
@@ -30,6 +40,7 @@ def server() -> Iterator[Upstream]:
 def gateway(tmp_path_factory: pytest.TempPathFactory, server: Upstream) -> Iterator[Hosted]:
     gone = f"http://127.0.0.1:{closed_port()}"
     tables = backend("main", server.url, **SHORT) + backend("gone", gone) + model("m", "main") + model("gone", "gone")
+    tables += "".join(backend(kind, server.url, kind=kind, **SHORT) + model(kind, kind) for kind in KINDS)
     with Hosted(tmp_path_factory.mktemp("gateway"), tables) as gateway:
         yield gateway
 
@@ -56,9 +67,9 @@ def ending(wire: Wire, reply: Reply, *, stream: bool) -> str:
     heard = wire.streamed(reply.body) if stream else wire.whole(reply.body)
     if heard.error:
         assert heard.error.startswith("The backend failed: the backend 'main'")
-        assert heard.calls == ()
+        assert (heard.text, heard.calls) == (WORDS, ())
         return heard.ending
-    assert heard.said == ("Let me look.", "", (WEATHER,), "tool_calls")
+    assert heard.said == (WORDS, "", (WEATHER,), "tool_calls")
     return "the turn"
 
 
@@ -78,6 +89,19 @@ def test_an_answer_in_one_piece_is_whole_or_an_error(gateway: Hosted, server: Up
     same = wire.name in ("chat", "responses") or expected == "the turn"
     assert came == expected if same else came[:3] == expected[:3]
     assert reply.headers["content-type"] == "application/json"
+
+
+@pytest.mark.parametrize("wire", WIRES.values(), ids=WIRES)
+@pytest.mark.parametrize(("kind", "failure"), [(kind, each) for kind in KINDS for each in FAILURES[KINDS[kind]]])
+def test_words_in_one_read_with_a_failure_are_shown_whatever_the_server_speaks(
+    gateway: Hosted, server: Upstream, wire: Wire, kind: str, failure: str
+) -> None:
+    name = KINDS[kind]
+    server.play(answer(begun(name, [TextDelta(WORDS)]) + FAILURES[name][failure], HANG))
+    heard = wire.streamed(gateway.post(wire.path, wire.body(kind, stream=True, tools=False)).body)
+    assert heard.said == (WORDS, "", (), "")
+    assert heard.error.startswith(f"The backend failed: the backend '{kind}'")
+    assert "fell silent" not in heard.error
 
 
 @pytest.mark.parametrize("wire", WIRES.values(), ids=WIRES)

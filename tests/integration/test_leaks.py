@@ -22,8 +22,10 @@ STREAMS = 2000
 AT_ONCE = 50
 MEGABYTE = 2**20
 
-# A server that paces itself and then hangs: every client leaves while it still speaks or waits.
-SCRIPT = answer(*text("Let me "), 0.005, *text("look. "), 0.005, *CALL_BEGUN, 0.005, *text("Words inside. " * 9), HANG)
+# A server that paces itself and then hangs: every client leaves while it still speaks or waits. What it says before the
+# call is more than any client here reads, also when it all comes in one piece.
+WORDS = "Let me look at all of these, one after the other. " * 6
+SCRIPT = answer(*text(WORDS, 50), 0.005, *text("So. "), 0.005, *CALL_BEGUN, 0.005, *text("Words inside. " * 9), HANG)
 
 
 async def _left(port: int, request: bytes, size: int, *, abrupt: bool) -> None:
@@ -41,7 +43,7 @@ async def _left(port: int, request: bytes, size: int, *, abrupt: bool) -> None:
 
 def _clients(port: int) -> Iterator[Coroutine[Any, Any, None]]:
     """Clients without end: every wire, streamed and whole, and every moment of leaving."""
-    moments = [(0.5, 0), (1.0, 0), (1.0, 1), (1.0, 150), (1.0, 400)]
+    moments = [(0.5, 0), (1.0, 0), (1.0, 1), (1.0, 150), (1.0, 230)]
     for wire, (share, size), abrupt in itertools.cycle(itertools.product(WIRES.values(), moments, (False, True))):
         request = raw(wire.path, wire.body("m", stream=bool(size) or abrupt))
         yield _left(port, request[: int(len(request) * share)], size, abrupt=abrupt)

@@ -142,7 +142,9 @@ def test_each_of_several_choices_has_its_own_calls_ids_and_end(gateway: Hosted, 
 
 
 def test_a_choice_that_fails_ends_all_choices(gateway: Hosted, server: Upstream) -> None:
-    server.play(said(*text(LOOK), *CALL_BEGUN, *CALL_ENDED), said(*text("Well"), b"data: {\n\n"), said(*text("Ok")))
+    server.play(
+        said(*text(LOOK), *CALL_BEGUN, *CALL_ENDED), said(*text("Well"), 0.1, b"data: {\n\n"), said(*text("Ok"))
+    )
     reply = gateway.post(CHAT.path, {**CHAT.body("m", stream=True), "n": 3})
     choices = chat_choices(reply.body, 3)
     assert {choice.error for choice in choices} != {""}

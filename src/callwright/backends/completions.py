@@ -16,7 +16,8 @@ from callwright.events import Event, Finish, FinishReason, TextDelta, UsageSeen
 from callwright.model import Request, Usage
 from callwright.prompt.transcript import TEMPLATES, TemplateName, transcript
 from callwright.wire.base import Called, Reader
-from callwright.wire.framing import SseReader
+from callwright.wire.framing import UNREADABLE, Frame, SseReader
+from callwright.wire.reading import EventReader
 
 __all__ = ["Completions"]
 
@@ -100,7 +101,7 @@ class _Chunk(msgspec.Struct):
 _decode = msgspec.json.Decoder(_Chunk).decode
 
 
-class _Reader:
+class _Reader(EventReader):
     """One stream. The finish is held until the stream's end: the usage comes after it."""
 
     def __init__(self, errors: Called) -> None:
@@ -109,51 +110,46 @@ class _Reader:
         self._reason: FinishReason | None = None
         self._over = False
 
-    def feed(self, data: bytes) -> list[Event]:
-        """Events of these bytes."""
-        return self._read(self._frames.feed(data))
+    def _fed(self, data: bytes, out: list[Event]) -> None:
+        self._read(self._frames.feed(data), out)
 
-    def close(self) -> list[Event]:
-        """The server closed the stream."""
-        events = self._read(self._frames.close())
+    def _closed(self, out: list[Event]) -> None:
+        self._read(self._frames.close(), out)
         if not self._over:
             if self._reason is None:
                 raise BackendError("the stream ended before the answer did", kind="protocol", retryable=True)
-            events.append(self._finish(self._reason))
-        return events
+            out.append(self._finish(self._reason))
 
-    def _read(self, frames: list[tuple[bytes, bytes]]) -> list[Event]:
-        events: list[Event] = []
+    def _read(self, frames: list[Frame], out: list[Event]) -> None:
         for _, data in frames:
             if self._over:
                 break
             if data == b"[DONE]":
-                events.append(self._finish(self._reason or "stop"))
+                out.append(self._finish(self._reason or "stop"))
                 break
             try:
                 chunk = _decode(data)
-            except (msgspec.MsgspecError, RecursionError) as error:
+            except UNREADABLE as error:
                 raise WireError(f"a chunk is not what a completion looks like: {data[:200]!r}") from error
             if chunk.error is not None:
                 raise self._errors.refusal(500, data)
-            self._take(chunk, events)
-        return events
+            self._take(chunk, out)
 
-    def _take(self, chunk: _Chunk, events: list[Event]) -> None:
+    def _take(self, chunk: _Chunk, out: list[Event]) -> None:
         if chunk.choices is None:
             if chunk.content:
-                events.append(TextDelta(chunk.content))
+                out.append(TextDelta(chunk.content))
             if chunk.stop:
                 self._reason = "length" if chunk.stop_type == "limit" else "stop"
-                events.append(UsageSeen(Usage(chunk.tokens_evaluated, chunk.tokens_predicted)))
+                out.append(UsageSeen(Usage(chunk.tokens_evaluated, chunk.tokens_predicted)))
             return
         for choice in chunk.choices:
             if choice.text and not choice.index:
-                events.append(TextDelta(choice.text))
+                out.append(TextDelta(choice.text))
             if choice.finish_reason:
                 self._reason = "length" if choice.finish_reason == "length" else "stop"
         if chunk.usage is not None:
-            events.append(UsageSeen(Usage(chunk.usage.prompt_tokens, chunk.usage.completion_tokens)))
+            out.append(UsageSeen(Usage(chunk.usage.prompt_tokens, chunk.usage.completion_tokens)))
 
     def _finish(self, reason: FinishReason) -> Finish:
         self._over = True

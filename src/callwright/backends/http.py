@@ -1,9 +1,9 @@
 """HTTP: a model behind a server that speaks one of our wires.
 
 One session and one pool for the life of the backend. An answer is read as the server sends it: one read, one list of
-events, nothing in between. Not reading is what slows a server down: at most 128 KiB wait per answer. Closing an answer
-closes its connection, which is how servers learn that nobody listens any more. What fails before the first byte is
-tried again; after it, the error is passed on.
+events, nothing in between; a failure in the same read comes after them, at once. Not reading is what slows a server
+down: at most 128 KiB wait per answer. Closing an answer closes its connection, which is how servers learn that nobody
+listens any more. What fails before the first byte is tried again; after it, the error is passed on.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from callwright.errors import BackendError, WireError
 from callwright.events import Finish
 from callwright.model import Request
 from callwright.wire.base import Called
+from callwright.wire.framing import UNREADABLE
 
 __all__ = ["Begun", "HttpBackend", "joined"]
 
@@ -92,6 +93,7 @@ class HttpBackend:
                         watch.start()
                         self._breaker.succeeded()
                     yield events
+                    reader.check()
                 if not data or (events and type(events[-1]) is Finish):
                     break
                 watch.waits()
@@ -191,7 +193,7 @@ class HttpBackend:
             raise self._faults.said(self._called.refusal(answer.status, answer.body[:ERROR_BYTES]), answer.status)
         try:
             return msgspec.json.decode(answer.body)
-        except (msgspec.DecodeError, RecursionError):
+        except UNREADABLE:
             raise self._faults.garbled(WireError(f"{path} gave no JSON")) from None
 
     async def forward(self, path: str, body: bytes) -> Forwarded:

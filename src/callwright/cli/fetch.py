@@ -12,6 +12,7 @@ import aiohttp
 import msgspec
 
 from callwright.errors import BackendError
+from callwright.wire.framing import UNREADABLE
 
 __all__ = ["Peer", "Reply", "json_or_none"]
 
@@ -74,5 +75,5 @@ def json_or_none(reply: Reply) -> Any:
         return None
     try:
         return msgspec.json.decode(reply.body)
-    except msgspec.DecodeError:
+    except UNREADABLE:
         return None

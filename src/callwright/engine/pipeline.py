@@ -20,7 +20,7 @@ import msgspec
 from callwright.backends.base import Answer, Backend
 from callwright.backends.faults import TOOLS_REFUSED
 from callwright.engine.attempt import Attempt
-from callwright.engine.report import TurnReport
+from callwright.engine.report import TurnReport, total
 from callwright.engine.routing import Route, check_request
 from callwright.engine.settings import ToolRules
 from callwright.engine.tokens import count, prompt_tokens
@@ -84,7 +84,7 @@ class Pipeline:
             else:
                 events = attempt.stop() if attempt.limits.done else []
             report.truncated = attempt.limits.truncated
-            spent = _sum(spent, attempt.usage or await _counted(request, attempt))
+            spent = total((spent, attempt.usage or await _counted(request, attempt)))
             shortcoming = _verdict(attempt, failure)
             if not shortcoming:
                 last = [*events, UsageSeen(spent), attempt.finish or Finish("stop")]
@@ -163,7 +163,3 @@ def _nudged(request: Request, problem: str) -> Request:
 async def _counted(request: Request, attempt: Attempt) -> Usage:
     written = await count("".join(attempt.written)) + attempt.unkept // 4
     return Usage(await prompt_tokens(request), written)
-
-
-def _sum(one: Usage, other: Usage) -> Usage:
-    return Usage(*(getattr(one, name) + getattr(other, name) for name in Usage.__struct_fields__))

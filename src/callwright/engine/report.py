@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from callwright.events import (
@@ -17,7 +18,7 @@ from callwright.events import (
 )
 from callwright.model import Repair, Usage
 
-__all__ = ["TurnReport"]
+__all__ = ["TurnReport", "total"]
 
 
 @dataclass
@@ -59,3 +60,9 @@ class TurnReport:
                 case Finish():
                     self.finish, self.dialect, self.why = event.reason, event.dialect, event.why
                     self.repairs.extend(event.repairs)
+
+
+def total(usages: Iterable[Usage]) -> Usage:
+    """The tokens of several answers together."""
+    some = tuple(usages)
+    return Usage(*(sum(getattr(usage, name) for usage in some) for name in Usage.__struct_fields__))

@@ -24,6 +24,7 @@ from callwright.gateway.ledger import COLUMNS
 from callwright.gateway.openapi import description
 from callwright.gateway.service import Service
 from callwright.wire.base import Served
+from callwright.wire.framing import UNREADABLE
 
 __all__ = ["Endpoints", "read_object"]
 
@@ -126,7 +127,7 @@ def read_object(body: bytes) -> dict[str, Any]:
     """A body that must be a JSON object."""
     try:
         return msgspec.json.decode(body, type=dict[str, Any])
-    except (msgspec.DecodeError, RecursionError) as error:
+    except UNREADABLE as error:
         raise RequestError(f"the body is not a JSON object: {error}") from error
 
 

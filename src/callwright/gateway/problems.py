@@ -7,6 +7,8 @@ second for a content filter. What an unexpected exception says is never shown: i
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 
 from callwright.errors import BackendError, BackendFault, RequestError, WireError
@@ -23,6 +25,10 @@ _KINDS = {
     429: "rate_limit_error",
 }
 _MISREAD = {402, 422}
+# OpenAI and vLLM ("maximum context length is"), llama.cpp ("exceeds the available context size"), Anthropic.
+_TOO_LONG = re.compile(
+    r"maximum context|context (?:length|window|size)|prompt is too long|too many tokens", re.IGNORECASE
+)
 
 
 class _Failure(msgspec.Struct, frozen=True):
@@ -99,12 +105,28 @@ def _backend(error: BackendError, backend_status: int) -> Problem:
         status = 400  # it is this request that the backend will never take: a client that retries a 5xx must not
     if backend_status and error.kind != "rate_limit":
         status = backend_status
-    said = str(error).strip().rstrip(".")
+    said = str(error).strip()
+    if error.kind == "refused" and _TOO_LONG.search(said):
+        return _too_long(said)
     return Problem(
         status=status,
-        message=f"{said}. {failure.advice}",
+        message=f"{_sentence(said)} {failure.advice}",
         fault="backend",
         kind="invalid_request_error" if status == 400 else failure.kind,
         code=f"backend_{error.kind}",
         retry_after=error.retry_after,
     )
+
+
+def _too_long(said: str) -> Problem:
+    """In the words by which agents know that they must condense: the code for OpenAI's, the message for Claude Code."""
+    return Problem(
+        status=400,
+        message=f"prompt is too long: {_sentence(said)} Shorten the conversation, or give the model a larger window.",
+        fault="backend",
+        code="context_length_exceeded",
+    )
+
+
+def _sentence(said: str) -> str:
+    return said if said.endswith((".", "?", "!")) else f"{said}."

@@ -21,9 +21,10 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from callwright.engine import Route, TurnReport, merged_rules
+from callwright.engine.report import total
 from callwright.engine.settings import ToolRules
-from callwright.errors import CallwrightError, RequestError
-from callwright.events import Event, Finish
+from callwright.errors import BackendError, CallwrightError, RequestError
+from callwright.events import CallDelta, Event, Finish, ReasoningDelta, TextDelta
 from callwright.gateway import problems, profiles
 from callwright.gateway.choices import side_by_side
 from callwright.gateway.exchange import Exchange, exchange
@@ -31,11 +32,10 @@ from callwright.gateway.keys import check_use
 from callwright.gateway.limits import check_ask
 from callwright.gateway.memory import Memory
 from callwright.gateway.outflow import Outflow
-from callwright.gateway.profiles import Evidence, Profile
+from callwright.gateway.profiles import Profile
 from callwright.gateway.record import TurnRecord
 from callwright.gateway.refusals import Refusals
 from callwright.gateway.service import Service
-from callwright.model import Text, Usage
 from callwright.turn import Collected, collect
 from callwright.wire.base import Ask, Head, Problem, Served, Style
 from callwright.wire.openai_responses import recalls, remembered, resumed
@@ -43,6 +43,8 @@ from callwright.wire.openai_responses import recalls, remembered, resumed
 __all__ = ["Turns"]
 
 _LEFT = Problem(status=499, message="The client left.", fault="client", kind="client_left")
+_MOST_KEPT = 64_000_000
+"""Characters of an answer that is kept until its end: one in one piece, or one that may be named later."""
 _SAMPLED = 16
 """Every so manieth batch is timed for the histogram."""
 
@@ -60,7 +62,7 @@ class Turns:
 
         async def answer(scope: Scope, receive: Receive, send: Send) -> None:
             opened = exchange(scope)
-            turn = _Turn(self._service, wire, opened, _headers(scope), self._memory)
+            turn = _Turn(self._service, wire, opened, profiles.headers_of(scope), self._memory)
             leaving: asyncio.Task[None] | None = None
             try:
                 await turn.read(await Request(scope, receive).body())
@@ -69,8 +71,11 @@ class Turns:
             except ClientDisconnect:
                 turn.problem = _LEFT
             except asyncio.CancelledError:
-                if not await turn.cancelled(gone=leaving is not None and leaving.done()):
+                ended = turn.cancelled(gone=leaving is not None and leaving.done())
+                if ended is None:
                     raise
+                if ended is not _LEFT and not await turn.fail(ended):
+                    await self._refusals.answer(scope, ended)(scope, receive, send)
             except CallwrightError as error:
                 problem = turn.failed(error)
                 await self._refusals.answer(scope, problem)(scope, receive, send)
@@ -108,6 +113,7 @@ class _Turn:
         self._remembers = wire.name == "openai_responses"
         self._said: list[Event] = []
         """All events so far, where the answer is to be remembered."""
+        self._kept = 0
         self._loads = wire.name.startswith("ollama")
         self._why = ""
         self._profile: Profile = profiles.PROFILES["openai"]
@@ -126,7 +132,7 @@ class _Turn:
         self._head = Head(self._head.id, self._head.created, ask.request.model)
         self._route: Route = await state.engine.find(name)
         check_use(self._opened.key, self._route.settings.name)
-        evidence = _evidence(ask, self._headers)
+        evidence = profiles.evidence(ask, self._headers)
         self._profile, self._why = profiles.choose(evidence, suffix=suffix, setting=self._route.settings.profile)
         self._style = _restyled(self._profile.style, self._route.settings.style)
         self._rules: ToolRules = merged_rules(self._route.rules, profiles.rules(self._profile, self._headers))
@@ -149,6 +155,7 @@ class _Turn:
         events: list[list[Event]] = [[] for _ in range(self._ask.choices)]
         async with aclosing(self._batches()) as batches:
             async for choice, batch in batches:
+                self._keep(batch)
                 events[choice] += batch
         turns = [collect(each) for each in events]
         self._remember(turns[0])
@@ -186,10 +193,19 @@ class _Turn:
                 if not sent:
                     self._first_byte = time.perf_counter() - self._began
                 if self._remembers:
+                    self._keep(events)
                     self._said += events
                 sent += 1
         if self._said:
             self._remember(collect(self._said))
+
+    def _keep(self, events: list[Event]) -> None:
+        """Events are kept: within bounds, for a model that does not stop must not fill the memory."""
+        self._kept += sum(
+            len(event.text) for event in events if isinstance(event, TextDelta | ReasoningDelta | CallDelta)
+        )
+        if self._kept > _MOST_KEPT:
+            raise BackendError(f"the model wrote more than {_MOST_KEPT} characters and did not stop")
 
     def _batches(self) -> AsyncGenerator[tuple[int, list[Event]], None]:
         engine = self._opened.state.engine
@@ -207,18 +223,20 @@ class _Turn:
         self.problem = problems.of(error, request_id=self._opened.id, backend_status=status)
         return self.problem
 
-    async def cancelled(self, *, gone: bool) -> bool:
-        """The turn was ended from outside. False when that is somebody else's business."""
-        task = asyncio.current_task()
-        if gone:
-            self.problem = _LEFT
-        elif self._service.ending and self._out is not None and self._out.opened:
-            self.problem = problems.stopping()
-            await self._out.fail(self.problem)
-        else:
-            return False
-        if task is not None:
+    def cancelled(self, *, gone: bool) -> Problem | None:
+        """What it is to the client that the turn was ended from outside. None when it is not ours to tell."""
+        if not gone and (not self._service.ending or (self.over and self._out is None)):
+            return None
+        self.problem = _LEFT if gone else problems.stopping()
+        if task := asyncio.current_task():
             task.uncancel()
+        return self.problem
+
+    async def fail(self, problem: Problem) -> bool:
+        """End the stream with a failure. False when none has begun."""
+        if self._out is None or not self._out.opened:
+            return False
+        await self._out.fail(problem)
         return True
 
     def close(self) -> None:
@@ -247,7 +265,7 @@ class _Turn:
             finish=reports[0].finish if reports else "",
             seconds=round(time.perf_counter() - self._began, 4),
             first_byte_seconds=self._first_byte,
-            usage=_sum([report.usage for report in reports]),
+            usage=total(report.usage for report in reports),
             tool_call_names=tuple(name for report in reports for name in report.calls),
             tool_call_truncated=any(report.truncated for report in reports),
             stop_after_tools_mode=rules.stop_after_tools_mode,
@@ -282,19 +300,3 @@ async def _loaded() -> AsyncGenerator[tuple[int, list[Event]], None]:
 def _restyled(style: Style, changes: Mapping[str, Any]) -> Style:
     """A profile's style with what a model's settings change of it."""
     return msgspec.convert({**msgspec.structs.asdict(style), **changes}, Style) if changes else style
-
-
-def _headers(scope: Scope) -> dict[str, str]:
-    """By their names in lower case, as ASGI has them. Looked up often: Starlette's own mapping searches each time."""
-    return {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-
-
-def _evidence(ask: Ask, headers: Mapping[str, str]) -> Evidence:
-    system = next((message for message in ask.request.messages if message.role in ("system", "developer")), None)
-    prompt = "".join(part.text for part in system.parts if isinstance(part, Text)) if system else ""
-    return Evidence(headers=headers, tools=frozenset(tool.name for tool in ask.request.tools), prompt=prompt)
-
-
-def _sum(usages: list[Usage]) -> Usage:
-    """The tokens of all choices: each was asked for by itself."""
-    return Usage(*(sum(getattr(usage, name) for usage in usages) for name in Usage.__struct_fields__))

@@ -149,7 +149,12 @@ class Served(Protocol):
 
 
 class Reader(Protocol):
-    """One server's stream, from bytes that may be cut anywhere."""
+    """One server's stream, from bytes that may be cut anywhere.
+
+    Nothing is lost to a failure: an error that comes after events in the same bytes is raised by the next call, once.
+    Whoever reads calls `check` when the events are dealt with, since a server may say nothing more after its error.
+    After an error the reader is of no more use. `reading.EventReader` keeps all of this for a wire.
+    """
 
     def feed(self, data: bytes) -> list[Event]:
         """Events of these bytes. `BackendError` when the server reports one; `WireError` when it sends garbage."""
@@ -157,6 +162,10 @@ class Reader(Protocol):
 
     def close(self) -> list[Event]:
         """The server closed the stream. `BackendError` if that was before its turn's end."""
+        ...
+
+    def check(self) -> None:
+        """Raise the error that came after the events of the last call, if one did."""
         ...
 
 

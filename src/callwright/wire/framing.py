@@ -1,8 +1,8 @@
 """Framing: server-sent events and lines of JSON, cut out of bytes and written back.
 
 Readers take bytes cut anywhere, also inside a character or a line end, and give back whole frames. They hold one
-frame at most, of `LIMIT` bytes; more is a `WireError`. Each byte is looked at a fixed number of times, however small
-the pieces are that it comes in.
+frame at most, of `LIMIT` bytes; more is a `WireError`, and takes no frames with it as long as a read is no longer than
+that. Each byte is looked at a fixed number of times, however small the pieces are that it comes in.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ __all__ = [
     "DONE",
     "END",
     "LIMIT",
+    "UNREADABLE",
     "Frame",
     "LineReader",
     "SseReader",
@@ -32,6 +33,9 @@ LIMIT = 16 * 1024 * 1024
 DATA = b"data: "
 END = b"\n\n"
 DONE = b"data: [DONE]\n\n"
+
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What decoding JSON from strangers may raise: msgspec leaves bad UTF-8 inside a string, and depth, to Python."""
 
 Frame = tuple[bytes, bytes]
 """One server-sent event: its name, often empty, and its data."""

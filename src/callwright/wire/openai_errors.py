@@ -12,7 +12,7 @@ import msgspec
 
 from callwright.errors import BackendError, BackendFault
 from callwright.wire.base import Problem
-from callwright.wire.framing import encoded
+from callwright.wire.framing import UNREADABLE, encoded
 from callwright.wire.problems import told
 
 __all__ = ["error_body", "refusal"]
@@ -54,7 +54,7 @@ def refusal(status: int, body: bytes) -> BackendError:
     text = body.decode("utf-8", "replace").strip()
     try:
         found = _unwrapped(msgspec.json.decode(body))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except UNREADABLE:
         found = text
     reported = status or _status(found)
     message = _message(found) or text or "no reason was given"

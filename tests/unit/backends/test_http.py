@@ -446,10 +446,27 @@ def test_an_error_whose_body_never_ends_is_an_error_soon(upstream: Upstream, mon
             "overloaded",
             "failed: out of memory",
         ),
+        (answer(sse("Good") + b"data: \xff\x00garbage\n\n", HANG), "protocol", "sent what cannot be read"),
+        (
+            answer(sse("Good") + sse({"error": {"message": "out of memory"}}), HANG),
+            "overloaded",
+            "failed: out of memory",
+        ),
         # aiohttp 3.14 does not tell a waiting reader of a malformed chunk: it is the idle timer that ends this.
         ([*answer(sse("Good"), end=False), 0.05, b"zz\r\nno chunk"], "timeout", "fell silent"),
     ],
-    ids=["reset", "closed", "reset in a chunk", "half an event", "no end", "garbage", "error event", "bad chunk"],
+    ids=[
+        "reset",
+        "closed",
+        "reset in a chunk",
+        "half an event",
+        "no end",
+        "garbage",
+        "error event",
+        "garbage in the same read",
+        "error event in the same read",
+        "bad chunk",
+    ],
 )
 def test_after_the_first_byte_nothing_is_tried_again(upstream: Upstream, script: Any, kind: str, words: str) -> None:
     upstream.play(script)
@@ -584,6 +601,7 @@ def test_models_are_listed(upstream: Upstream) -> None:
     [
         (refused(401, "bad key"), "answered 401"),
         (whole(b"<html>"), "/models gave no JSON"),
+        (whole(b'{"data": "\xff"}'), "/models gave no JSON"),
         ([HANG], "did not answer /models within 0.2 seconds"),
         ([RESET], "lost the connection"),
     ],

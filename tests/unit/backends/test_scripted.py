@@ -7,7 +7,7 @@ import json
 import re
 import time
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import msgspec
 import pytest
@@ -15,17 +15,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from callwright import Parser, collect, dialect
-from callwright.backends import open_backend
 from callwright.backends.script import Script, perform
 from callwright.backends.scripted import ScriptedBackend, load_script, parse_script
-from callwright.backends.settings import BackendKind, BackendSettings
+from callwright.backends.settings import BackendSettings
 from callwright.dialects import REGISTRY
 from callwright.errors import BackendError, PolicyError
 from callwright.events import Event, Finish, TextDelta, UsageSeen, check, merged
 from callwright.ids import counted_ids
 from callwright.model import Message, Request, Text, ToolCall, ToolResult, ToolSpec, Usage
-from callwright.wire import CALLED
-from tests.tiny_wire import TinyWire
 
 WEATHER = ToolSpec(
     "get_weather",
@@ -328,19 +325,6 @@ def test_the_demo_has_an_answer_to_everything() -> None:
     for messages in ((), (user("x"),), (called(), result("r")), LONG, (Message("system", (Text("s"),)),)):
         for tools in ((), (WEATHER,), (ToolSpec("rm"),)):
             assert collect(play(load_script(""), Request("m", messages, tools=tools))).text
-
-
-# ── the table ────────────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.mark.parametrize("kind", get_args(BackendKind))
-def test_every_kind_of_backend_opens(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("openai_chat", "openai_responses", "anthropic", "ollama"):
-        monkeypatch.setitem(CALLED, name, TinyWire())
-    one = open_backend(BackendSettings(name="x", kind=kind, url="http://127.0.0.1:1/v1"))
-    assert one.settings.kind == kind
-    assert one.available
-    asyncio.run(one.close())
 
 
 def test_the_script_of_the_documentation_loads() -> None:

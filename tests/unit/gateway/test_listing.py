@@ -70,7 +70,12 @@ def test_show_of_a_model_nobody_knows_much_about_still_offers_tools_and_room() -
 
 
 def test_show_of_no_model_is_an_error_in_ollamas_shape() -> None:
-    for body, status in ((b'{"model": "nobody"}', 404), (b"{}", 400), (b'{"model": []}', 400)):
+    for body, status in (
+        (b'{"model": "nobody"}', 404),
+        (b"{}", 400),
+        (b'{"model": []}', 400),
+        (b'{"model": "\xff"}', 400),
+    ):
         answer = get("/api/show", body)
         assert (answer.status, answer.json["wire"]) == (status, "ollama")
 

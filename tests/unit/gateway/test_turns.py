@@ -15,7 +15,7 @@ from callwright.engine import Engine
 from callwright.engine.settings import ModelSettings, ToolRules
 from callwright.errors import BackendError
 from callwright.events import Event, Finish, ReasoningDelta, TextDelta, UsageSeen
-from callwright.gateway import outflow
+from callwright.gateway import outflow, turns
 from callwright.gateway.app import build
 from callwright.gateway.choices import side_by_side
 from callwright.gateway.memory import Memory
@@ -239,3 +239,28 @@ def test_a_turn_is_counted_once_whatever_became_of_it() -> None:
     assert 'callwright_requests_total{client="openai",model="m",status="200",wire="openai_chat"} 2.0' in page
     assert 'callwright_tokens_total{kind="completion",model="m"} 8.0' in page
     assert "callwright_streams 0.0" in page
+
+
+def test_an_answer_that_is_kept_is_kept_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "_MOST_KEPT", 100)
+    body = {"messages": [{"role": "user", "content": "go"}]}
+    reply = ask(Fake(said(*["word " * 10] * 5)), "/v1/chat/completions", body)
+    assert reply.status == 502
+    assert "did not stop" in reply.json["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "This model's maximum context length is 4096 tokens, however you requested 9000",
+        "the request exceeds the available context size, try increasing it",
+        "prompt is too long: 9000 tokens > 4096 maximum",
+    ],
+)
+def test_a_prompt_that_is_too_long_is_told_in_the_words_that_agents_condense_on(words: str) -> None:
+    refused = BackendError(words, kind="refused", status=400)
+    for path in ("/v1/chat/completions", "/v1/messages"):
+        reply = ask(Fake(refused), path, {"messages": [{"role": "user", "content": "go"}], "max_tokens": 5})
+        assert reply.status == 400
+        assert "prompt is too long" in reply.json["error"]["message"]
+    assert ask(Fake(refused), "/v1/responses", {"input": "go"}).json["error"]["code"] == "context_length_exceeded"

@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from typing import Any, get_args
 
+from starlette.types import Scope
+
 from callwright.engine.settings import OutputMode
 from callwright.errors import RequestError
 from callwright.gateway.profiles.base import Evidence, Profile
@@ -25,8 +27,21 @@ from callwright.gateway.profiles.open_webui import OPEN_WEBUI
 from callwright.gateway.profiles.openai import OPENAI
 from callwright.gateway.profiles.opencode import OPENCODE
 from callwright.gateway.profiles.qwen_code import QWEN_CODE
+from callwright.model import Text
+from callwright.wire.base import Ask
 
-__all__ = ["OUTPUT_MODE_HEADER", "PROFILES", "PROFILE_HEADER", "Evidence", "Profile", "choose", "rules", "split"]
+__all__ = [
+    "OUTPUT_MODE_HEADER",
+    "PROFILES",
+    "PROFILE_HEADER",
+    "Evidence",
+    "Profile",
+    "choose",
+    "evidence",
+    "headers_of",
+    "rules",
+    "split",
+]
 
 PROFILE_HEADER = "x-callwright-profile"
 OUTPUT_MODE_HEADER = "x-proxy-output-mode"
@@ -57,6 +72,18 @@ def split(model: str) -> tuple[str, str]:
     """A model's name and the profile that its suffix asks for; names that merely contain an `@` stay whole."""
     name, _, profile = model.rpartition("@")
     return (name, profile) if name and profile in PROFILES else (model, "")
+
+
+def headers_of(scope: Scope) -> dict[str, str]:
+    """By their names in lower case, as ASGI has them. Looked up often: Starlette's own mapping searches each time."""
+    return {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+
+
+def evidence(ask: Ask, headers: Mapping[str, str]) -> Evidence:
+    """What a request shows."""
+    system = next((message for message in ask.request.messages if message.role in ("system", "developer")), None)
+    prompt = "".join(part.text for part in system.parts if isinstance(part, Text)) if system else ""
+    return Evidence(headers=headers, tools=frozenset(tool.name for tool in ask.request.tools), prompt=prompt)
 
 
 def choose(evidence: Evidence, *, suffix: str = "", setting: str = "auto") -> tuple[Profile, str]:

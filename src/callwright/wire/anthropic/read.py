@@ -23,8 +23,9 @@ from callwright.events import (
     UsageSeen,
 )
 from callwright.model import Usage
-from callwright.wire.framing import LIMIT, SseReader
+from callwright.wire.framing import LIMIT, UNREADABLE, SseReader
 from callwright.wire.openai_errors import refusal
+from callwright.wire.reading import EventReader
 from callwright.wire.shapes import is_object
 
 __all__ = ["AnthropicReader"]
@@ -109,7 +110,7 @@ class _Call:
 _decode = msgspec.json.Decoder(_Frame).decode
 
 
-class AnthropicReader:
+class AnthropicReader(EventReader):
     """One server's stream."""
 
     def __init__(self) -> None:
@@ -125,35 +126,35 @@ class AnthropicReader:
         self._reason: str | None = None
         self._over = False
 
-    def feed(self, data: bytes) -> list[Event]:
+    def _fed(self, data: bytes, out: list[Event]) -> None:
         if not self._begun and data.strip():
             self._begun = True
             if data.lstrip().startswith(b"{"):
                 self._whole = bytearray()
         if self._whole is None:
-            return [event for frame in self._frames.feed(data) for event in self._frame(frame[1])]
+            for _, frame in self._frames.feed(data):
+                out += self._frame(frame)
+            return
         self._whole += data
         if len(self._whole) > LIMIT:
             raise WireError(f"the server's answer is longer than {LIMIT} bytes")
-        return []
 
-    def close(self) -> list[Event]:
-        if self._whole is not None:
-            events = self._frame(bytes(self._whole))
-        else:
-            events = [event for frame in self._frames.close() for event in self._frame(frame[1])]
+    def _closed(self, out: list[Event]) -> None:
+        frames = self._frames.close() if self._whole is None else [(b"", bytes(self._whole))]
+        for _, frame in frames:
+            out += self._frame(frame)
         if self._over:
-            return events
+            return
         if self._reason is None:
             raise BackendError("the server closed the stream before the end of its message", retryable=True)
-        return events + self._finish()
+        out += self._finish()
 
     def _frame(self, data: bytes) -> list[Event]:
         if self._over:
             return []
         try:
             frame = _decode(data)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
+        except UNREADABLE as problem:
             raise WireError(f"the server sent an event that cannot be read: {problem}") from problem
         if frame.error:
             raise _error(frame.error)

@@ -23,8 +23,9 @@ from callwright.events import (
     UsageSeen,
 )
 from callwright.model import Usage
-from callwright.wire.framing import LineReader
+from callwright.wire.framing import UNREADABLE, LineReader
 from callwright.wire.openai_errors import refusal
+from callwright.wire.reading import EventReader
 from callwright.wire.shapes import is_object
 
 __all__ = ["OllamaReader"]
@@ -58,7 +59,7 @@ class _Line(msgspec.Struct):
 _decode = msgspec.json.Decoder(_Line).decode
 
 
-class OllamaReader:
+class OllamaReader(EventReader):
     """One server's stream."""
 
     def __init__(self) -> None:
@@ -66,26 +67,23 @@ class OllamaReader:
         self._count = 0
         self._over = False
 
-    def feed(self, data: bytes) -> list[Event]:
-        return self._read(self._lines.feed(data))
+    def _fed(self, data: bytes, out: list[Event]) -> None:
+        self._read(self._lines.feed(data), out)
 
-    def close(self) -> list[Event]:
-        events = self._read(self._lines.close())
+    def _closed(self, out: list[Event]) -> None:
+        self._read(self._lines.close(), out)
         if not self._over:
             raise BackendError("the server closed the stream before it said that it was done", retryable=True)
-        return events
 
-    def _read(self, lines: list[bytes]) -> list[Event]:
-        events: list[Event] = []
+    def _read(self, lines: list[bytes], out: list[Event]) -> None:
         for line in lines:
             if line.strip() and not self._over:
-                self._line(line, events)
-        return events
+                self._line(line, out)
 
     def _line(self, data: bytes, events: list[Event]) -> None:
         try:
             line = _decode(data)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
+        except UNREADABLE as problem:
             raise WireError(f"the server sent a line that cannot be read: {problem}") from problem
         if line.error:
             raise refusal(0, msgspec.json.encode(line.error))

@@ -26,8 +26,9 @@ from callwright.events import (
     UsageSeen,
 )
 from callwright.model import Usage
-from callwright.wire.framing import LIMIT, SseReader
+from callwright.wire.framing import LIMIT, UNREADABLE, SseReader
 from callwright.wire.openai_errors import refusal
+from callwright.wire.reading import EventReader
 
 __all__ = ["ChatReader"]
 
@@ -76,7 +77,7 @@ class _Chunk(msgspec.Struct, gc=False):
 _decode = msgspec.json.Decoder(_Chunk).decode
 
 
-class ChatReader:
+class ChatReader(EventReader):
     """One server's stream, from bytes that may be cut anywhere."""
 
     def __init__(self) -> None:
@@ -89,11 +90,9 @@ class ChatReader:
         self._reason: FinishReason | None = None
         self._is_over = False
 
-    def feed(self, data: bytes) -> list[Event]:
-        """Events of these bytes."""
-        out: list[Event] = []
+    def _fed(self, data: bytes, out: list[Event]) -> None:
         if self._is_over:
-            return out
+            return
         if not self._started:
             self._started = bool(data.strip())
             if data.lstrip().startswith(b"{"):
@@ -101,15 +100,12 @@ class ChatReader:
         if self._whole is None:
             for name, payload in self._frames.feed(data):
                 self._read(name, payload, out)
-            return out
+            return
         self._whole += data
         if len(self._whole) > LIMIT:
             raise WireError(f"the answer is longer than {LIMIT} bytes")
-        return out
 
-    def close(self) -> list[Event]:
-        """The server closed the stream. `BackendError` if that was before its turn's end."""
-        out: list[Event] = []
+    def _closed(self, out: list[Event]) -> None:
         if self._whole is not None:
             self._read(b"", bytes(self._whole), out)
         for name, payload in self._frames.close():
@@ -117,7 +113,6 @@ class ChatReader:
         if not self._is_over and self._reason is None:
             raise BackendError("the backend closed the stream before the end of the turn", retryable=True)
         self._finish(out)
-        return out
 
     def _read(self, name: bytes, payload: bytes, out: list[Event]) -> None:
         if self._is_over or not payload:
@@ -177,7 +172,7 @@ class ChatReader:
 def _chunk(payload: bytes) -> _Chunk:
     try:
         return _decode(payload)
-    except (msgspec.DecodeError, RecursionError) as problem:
+    except UNREADABLE as problem:
         shown = payload[:200].decode("utf-8", "replace")
         raise WireError(f"the backend sent a chunk that cannot be read ({problem}): {shown}") from problem
 

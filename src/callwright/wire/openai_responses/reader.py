@@ -7,6 +7,7 @@ and some send only one of these. The first way in which a kind of text comes is 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -24,8 +25,9 @@ from callwright.events import (
     UsageSeen,
 )
 from callwright.model import Usage
-from callwright.wire.framing import LIMIT, SseReader, encoded
+from callwright.wire.framing import LIMIT, UNREADABLE, SseReader, encoded
 from callwright.wire.openai_errors import refusal
+from callwright.wire.reading import EventReader
 
 __all__ = ["ResponsesReader"]
 
@@ -54,7 +56,7 @@ _STATUSES = {
 }
 
 
-class ResponsesReader:
+class ResponsesReader(EventReader):
     """One server's answer, from bytes that may be cut anywhere."""
 
     def __init__(self) -> None:
@@ -68,37 +70,34 @@ class ResponsesReader:
         self._heard: dict[type[Event], str] = {}
         self._finished = False
 
-    def feed(self, data: bytes) -> list[Event]:
-        """Events of these bytes."""
+    def _fed(self, data: bytes, out: list[Event]) -> None:
         if not self._started:
             data = data.lstrip()
             self._started = bool(data)
             if data.startswith(b"{"):
                 self._body = bytearray()
         if self._body is None:
-            return [event for name, frame in self._frames.feed(data) for event in self._frame(frame, name)]
+            for name, frame in self._frames.feed(data):
+                out.extend(self._frame(frame, name))
+            return
         self._body += data
         if len(self._body) > LIMIT:
             raise WireError(f"the answer is longer than {LIMIT} bytes")
-        return []
 
-    def close(self) -> list[Event]:
-        """The server closed the stream."""
+    def _closed(self, out: list[Event]) -> None:
         frames = self._frames.close() if self._body is None else [(b"", bytes(self._body))]
-        try:
-            events = [event for name, frame in frames for event in self._frame(frame, name)]
-        except WireError:  # the stream broke off inside an event
-            events = []
+        with suppress(WireError):  # the stream broke off inside an event
+            for name, frame in frames:
+                out.extend(self._frame(frame, name))
         if not self._finished:
             raise BackendError("the backend closed its stream before the end of its answer", retryable=True)
-        return events
 
     def _frame(self, data: bytes, name: bytes) -> Iterator[Event]:
         if self._finished or data == b"[DONE]":
             return
         try:
             event = msgspec.json.decode(data)
-        except (msgspec.DecodeError, RecursionError) as problem:
+        except UNREADABLE as problem:
             raise WireError(f"the backend sent an event that is no JSON: {problem}") from problem
         if not isinstance(event, dict):
             raise WireError("the backend sent an event that is no object")
