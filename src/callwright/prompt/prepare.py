@@ -1,9 +1,9 @@
 """Prepare: a client's request as the model is told it. The only thing here that the engine calls.
 
-The order is fixed: results to their calls, volatile lines to the end, what is told at the beginning, then the
-conversation, then what is demanded of the next answer. What a message becomes depends on the messages before it and on
-the system messages, never on answers to come: a conversation that grows keeps its beginning, byte for byte, and with it
-the backend's prompt cache. (Where the backend keeps the conversation, only its newest messages count.)
+The order is fixed: results to their calls, what is told at the beginning, the conversation, and at the end lines that
+change from request to request and what is demanded of the next answer. What a message becomes depends on the messages
+before it and on the system messages, never on answers to come: a conversation that grows keeps its beginning, byte for
+byte, and with it the backend's prompt cache. (A backend that keeps the conversation reads the newest alone.)
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def prepare(
     """
     check_rounds(request.messages, settings.max_rounds)
     messages, notes = matched(request.messages)
-    messages = settled(messages, settings.volatile)
+    messages, last = settled(messages, settings.volatile)
     telling = _Telling(request, settings, dialect, templates, in_words=strategy in _IN_WORDS)
     if settings.system == "fold_first" and not first:
         messages = tuple(telling.newest(messages))
@@ -64,9 +64,9 @@ def prepare(
         messages, warnings = telling.opened(messages)
         messages, notes = tuple(telling.conversation(messages)), (*notes, *warnings)
     if telling.in_words:
-        if words := demand(request.tool_choice) if request.tools else "":
-            messages = appended(messages, words)
+        last = "\n\n".join(filter(None, (last, demand(request.tool_choice) if request.tools else "")))
         request = msgspec.structs.replace(request, tools=(), tool_choice="auto")
+    messages = appended(messages, last) if last else messages
     return Prepared(msgspec.structs.replace(request, messages=messages), notes)
 
 

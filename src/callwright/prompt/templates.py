@@ -8,9 +8,11 @@ goes by `{{ message }}`; the message itself is never handed to it, so none of it
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import takewhile
 from typing import Any, Literal, NamedTuple
 
 from jinja2 import StrictUndefined, Template, TemplateError, TemplateSyntaxError, nodes
+from jinja2.meta import find_undeclared_variables
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from callwright.errors import ConfigError
@@ -51,8 +53,17 @@ VARIABLES: Mapping[TemplateName, Mapping[str, str]] = {
 }
 NAMES: tuple[TemplateName, ...] = tuple(VARIABLES)
 
-_HERE = "\0message\0"
-"""What `{{ message }}` writes: the place is looked up by it."""
+
+class _Place(str):
+    """What `{{ message }}` writes. The place is found by identity, which no text can have."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return self
+
+
+_HERE = _Place("{{ message }}")
 _RESULT = {"id": "call_1", "name": "get", "arguments": "{}", "content": "x", "text": "x"}
 _SAMPLES: tuple[dict[str, Any], ...] = (
     {
@@ -100,16 +111,17 @@ class Templates:
 
     def text(self, name: TemplateName, **values: Any) -> str:
         """What a template writes of these values; those that are not given are empty."""
-        return self._render(name, values)
+        return "".join(self._render(name, values))
 
     def message(self, name: TemplateName, parts: tuple[Part, ...], **values: Any) -> Message:
         """A user message with its parts where the template wants them."""
-        before, _, after = self._render(name, {**values, "message": _HERE}).partition(_HERE)
-        return Message("user", around(parts, before, after.rstrip()))
+        pieces = iter(self._render(name, {**values, "message": _HERE}))
+        before = "".join(takewhile(lambda piece: piece is not _HERE, pieces))
+        return Message("user", around(parts, before, "".join(pieces).rstrip()))
 
-    def _render(self, name: TemplateName, values: dict[str, Any]) -> str:
+    def _render(self, name: TemplateName, values: dict[str, Any]) -> list[str]:
         try:
-            return self._compiled[name].render({key: values.get(key, "") for key in VARIABLES[name]})
+            return list(self._compiled[name].generate({key: values.get(key, "") for key in VARIABLES[name]}))
         except _RENDERING as problem:
             raise ConfigError([f"{_place(self._origins[name], problem)} cannot be rendered: {problem}"]) from problem
 
@@ -135,10 +147,9 @@ def mistakes(name: TemplateName, source: Source) -> Iterator[str]:
 
 def _strangers(name: TemplateName, source: Source, tree: nodes.Template) -> Iterator[str]:
     """Names that nothing gives a value to, also where the samples do not lead."""
-    own = {node.name for node in tree.find_all(nodes.Name) if node.ctx in ("store", "param")}
-    known = {*VARIABLES[name], *own, *_ENVIRONMENT.globals, "loop", "caller", "varargs", "kwargs"}
+    unknown = find_undeclared_variables(tree) - VARIABLES[name].keys()
     for node in tree.find_all(nodes.Name):
-        if node.name not in known:
+        if node.name in unknown:
             given = ", ".join(VARIABLES[name])
             yield f"{source.origin}, line {node.lineno}: there is no variable {node.name!r}; there are {given}"
     for kind in (nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends):
@@ -150,11 +161,11 @@ def _tried(name: TemplateName, source: Source, compiled: Template) -> Iterator[s
     for sample in _SAMPLES:
         values = {key: sample[key] for key in VARIABLES[name] if key != "message"} | {"message": _HERE}
         try:
-            written = compiled.render(values)
+            written = list(compiled.generate(values))
         except _RENDERING as problem:
             yield f"{_place(source.origin, problem)}: {problem}"
             return
-        if "message" in VARIABLES[name] and written.count(_HERE) != 1:
+        if "message" in VARIABLES[name] and sum(piece is _HERE for piece in written) != 1:
             yield f"{source.origin}: {{{{ message }}}} must be written exactly once, whatever else is empty"
             return
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from callwright.model import Message, Text
-from callwright.prompt.words import appended
 
 __all__ = ["settled"]
 
 
-def settled(messages: Sequence[Message], volatile: tuple[str, ...]) -> tuple[Message, ...]:
-    """The conversation with the lines of its system messages that begin with one of these at its end."""
+def settled(messages: Sequence[Message], volatile: tuple[str, ...]) -> tuple[tuple[Message, ...], str]:
+    """The conversation without the lines of its system messages that begin with one of these, and those lines."""
     if not volatile:
-        return tuple(messages)
+        return tuple(messages), ""
     moved: list[str] = []
     out: list[Message] = []
     for message in messages:
@@ -24,7 +23,7 @@ def settled(messages: Sequence[Message], volatile: tuple[str, ...]) -> tuple[Mes
         kept = tuple(part for part in parts if not isinstance(part, Text) or part.text.strip())
         if kept or not message.parts:
             out.append(Message(message.role, kept))
-    return appended(out, "\n".join(moved)) if moved else tuple(messages)
+    return tuple(out), "\n".join(moved)
 
 
 def _without(part: Text, volatile: tuple[str, ...], moved: list[str]) -> Text:

@@ -80,7 +80,10 @@ def user(content: Any) -> dict[str, Any]:
 
 def assistant(text: str | None, *calls: tuple[str, str, str]) -> dict[str, Any]:
     """An answer; calls are id, name and arguments."""
-    made = [{"id": id, "type": "function", "function": {"name": name, "arguments": text}} for id, name, text in calls]
+    made = [
+        {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
+        for call_id, name, arguments in calls
+    ]
     return {"role": "assistant", "content": text, **({"tool_calls": made} if made else {})}
 
 

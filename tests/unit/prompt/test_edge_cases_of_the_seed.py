@@ -24,13 +24,12 @@ def test_4_4_1_without_system_messages_nothing_is_folded() -> None:
 
 def test_4_4_2_several_system_messages_become_headed_sections_in_order() -> None:
     request = decoded(system("You are Copilot."), system("Branch: main"), system("Flags: a"), user("Task"), tools=[])
-    assert said(told(request, system="fold")) == [
-        (
-            "user",
-            "<system_context>\n=== Agent Instructions ===\nYou are Copilot.\n\n"
-            "=== System Context 2 ===\nBranch: main\n\n=== System Context 3 ===\nFlags: a\n\n</system_context>\n\nTask",
-        )
-    ]
+    ((role, text),) = said(told(request, system="fold"))
+    assert role == "user"
+    assert text == (
+        "<system_context>\n=== Agent Instructions ===\nYou are Copilot.\n\n"
+        "=== System Context 2 ===\nBranch: main\n\n=== System Context 3 ===\nFlags: a\n\n</system_context>\n\nTask"
+    )
 
 
 @pytest.mark.parametrize(("limit", "noted"), [(10_000, ["large_system"]), (20_000, []), (0, [])])
