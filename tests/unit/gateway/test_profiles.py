@@ -149,6 +149,6 @@ def test_any_request_has_a_profile_and_a_reason(headers: dict[str, str], tools: 
     assert why
 
 
-@pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
-def test_what_a_profile_changes_of_the_prompt_is_a_setting(profile: Profile) -> None:
-    merged_prompt(PromptSettings(), profile.prompt)
+@pytest.mark.parametrize("name", PROFILES)
+def test_what_a_profile_changes_of_the_prompt_is_a_setting(name: str) -> None:
+    merged_prompt(PromptSettings(), PROFILES[name].prompt)

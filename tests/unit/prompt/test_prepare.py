@@ -18,6 +18,7 @@ from callwright.prompt.results import MISSING, matched
 from callwright.prompt.rounds import check_rounds, tool_rounds
 from callwright.prompt.tags import read_tags
 from callwright.prompt.teach import lesson
+from callwright.prompt.words import around
 from tests.unit.prompt.telling import assistant, decoded, kinds, result, said, system, told, user
 
 WORDS = st.text(max_size=20) | st.sampled_from(
@@ -375,3 +376,26 @@ def test_placeholders_say_what_happened() -> None:
     prepared = told(decoded(user("Go"), assistant(None, ("a", "read_file", "{}")), user("Hello?")))
     assert MISSING in said(prepared)[-2][1]
     assert kinds(prepared) == ["missing_result"]
+
+
+# ── words around parts ───────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("parts", "expected"),
+    [
+        ((Text("a"),), (Text("<\na\n>"),)),
+        ((Text("a"), Image("i"), Text("b")), (Text("<\na"), Image("i"), Text("b\n>"))),
+        ((Image("i"),), (Text("<"), Image("i"), Text(">"))),
+        ((), (Text("<\n>"),)),
+    ],
+)
+def test_words_join_the_text_that_they_touch(parts: tuple[Part, ...], expected: tuple[Part, ...]) -> None:
+    assert around(parts, "<\n", "\n>") == expected
+
+
+def test_words_at_the_end_of_a_tool_round_are_the_users() -> None:
+    request = decoded(*grown(1))
+    messages = told(request, strategy="native", volatile=("You",)).request.messages
+    assert [message.role for message in messages] == ["user", "assistant", "tool", "user"]
+    assert said_last(messages) == "You help."

@@ -30,8 +30,8 @@ def test_the_built_in_ones_are_right(name: str) -> None:
     {
         "a name that is not there": (
             "first",
-            "a\n{{ sistema }}{{ message }}",
-            "line 2: there is no variable 'sistema'",
+            "a\n{{ absent }}{{ message }}",
+            "line 2: there is no variable 'absent'",
         ),
         "hidden in a branch": ("first", "{% if tag == 'q' %}\n{{ no }}{% endif %}{{ message }}", "line 2: there is no"),
         "of another template": ("plain", "{{ tools }}{{ message }}", "line 1: there is no variable 'tools'"),
@@ -147,3 +147,25 @@ def test_check_lists_mistakes_and_fails(tmp_path: Path, capsys: pytest.CaptureFi
 def test_a_name_that_is_no_template_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["templates", "eject", str(tmp_path), "primo"]) == 2
     assert "there is no template 'primo'" in capsys.readouterr().err
+
+
+def test_a_template_that_fails_on_real_data_says_where() -> None:
+    templates = with_own(rules="{% if house_rules == 'three' %}\n{{ house_rules + 1 }}{% endif %}")
+    with pytest.raises(ConfigError, match=r"rules\.j2, line 2 cannot be rendered: can only concatenate"):
+        templates.text("rules", house_rules="three")
+
+
+def test_a_template_that_is_no_text_is_told(tmp_path: Path) -> None:
+    (tmp_path / "rules.j2").write_bytes(b"\xff\xfe")
+    with pytest.raises(ConfigError, match="not UTF-8"):
+        template_sources(tmp_path)
+
+
+def test_without_a_folder_the_settings_name_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "rules.j2").write_text("Mine.")
+    (tmp_path / "callwright.toml").write_text(f'[prompt]\ntemplates = "{tmp_path}"\n')
+    monkeypatch.setenv("CALLWRIGHT_CONFIG", str(tmp_path / "callwright.toml"))
+    assert main(["templates", "show", "rules"]) == 0
+    assert capsys.readouterr().out.endswith("Mine.")
