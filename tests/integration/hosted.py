@@ -24,6 +24,7 @@ import uvicorn
 
 from callwright.backends import open_backend
 from callwright.config import load
+from callwright.config.templates import load_templates
 from callwright.engine import Engine
 from callwright.gateway import app
 from callwright.gateway.profiles import PROFILES
@@ -202,7 +203,11 @@ class Hosted:
     def _load(self) -> State:
         config = load(self.file, {}, profiles=PROFILES)
         backends = {settings.name: open_backend(settings) for settings in config.backends}
-        return State(config.server, config.keys, Engine(config.models, backends, config.tools))
+        return State(
+            config.server,
+            config.keys,
+            Engine(config.models, backends, config.tools, config.prompt, load_templates(config)),
+        )
 
     def _run(self) -> None:
         with asyncio.Runner(loop_factory=uvicorn.Config("", log_config=None).get_loop_factory()) as runner:

@@ -23,6 +23,7 @@ COMMANDS = (
     "smoke",
     "usage",
     "config",
+    "templates",
     "parse",
     "dialects",
     "demo",

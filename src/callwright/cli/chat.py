@@ -107,10 +107,12 @@ async def _from_gateway(url: str, key: str) -> AsyncIterator[Source]:
 @asynccontextmanager
 async def _from_engine(config: Any) -> AsyncIterator[Source]:
     from callwright.backends import open_backend
+    from callwright.config.templates import load_templates
     from callwright.engine import Engine, TurnReport
     from callwright.wire.base import Ask
 
-    engine = Engine(config.models, {each.name: open_backend(each) for each in config.backends}, config.tools)
+    backends = {each.name: open_backend(each) for each in config.backends}
+    engine = Engine(config.models, backends, config.tools, config.prompt, load_templates(config))
 
     def answer(request: Request) -> Answer:
         route = engine.route(request.model)

@@ -79,6 +79,7 @@ def build(began: Start, tasks: set[asyncio.Task[Any]], *, debug: bool = False) -
     `tasks` is where it keeps what it does beside serving: after each load, the backends are asked for their models.
     """
     from callwright.backends import open_backend
+    from callwright.config.templates import load_templates
     from callwright.engine import Engine
     from callwright.gateway import app, logs
     from callwright.gateway.refusals import Refusals
@@ -91,7 +92,7 @@ def build(began: Start, tasks: set[asyncio.Task[Any]], *, debug: bool = False) -
         config = began.load()
         backends = {settings.name: open_backend(settings) for settings in config.backends}
         secrets = frozenset(settings.key for settings in config.backends if settings.key)
-        engine = Engine(config.models, backends, config.tools)
+        engine = Engine(config.models, backends, config.tools, config.prompt, load_templates(config))
         asking = asyncio.ensure_future(engine.refresh())
         tasks.add(asking)
         asking.add_done_callback(tasks.discard)

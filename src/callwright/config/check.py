@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Callable, Collection, Iterable
 from functools import partial
+from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
@@ -13,8 +14,10 @@ from callwright.config.mistakes import Report, Table, nearest
 from callwright.config.secrets import masked_url
 from callwright.config.settings import Config
 from callwright.config.sources import Sheet
+from callwright.config.templates import template_sources
 from callwright.dialects import REGISTRY, dialect
-from callwright.errors import MisuseError
+from callwright.errors import ConfigError, MisuseError
+from callwright.prompt.templates import Templates
 
 __all__ = ["check", "is_loopback"]
 
@@ -41,7 +44,11 @@ def check(config: Config, sheet: Sheet, profiles: Collection[str] | None, report
         _check_url(backend, partial(report.value, table, "url"))
         if backend.script and backend.kind != "scripted":
             report.value(table, "script", f'is set, but its kind is "{backend.kind}"', 'write kind = "scripted"')
+    for table in sheet["prompt"]:
+        _check_templates(config.prompt.templates, partial(report.value, table, "templates"))
     for table, model in _pairs(config, sheet, "models"):
+        named = model.prompt.get("templates")
+        _check_templates(named if isinstance(named, str) else "", partial(report.value, table, "prompt"))
         _check_model(config, table, model, profiles, report)
 
 
@@ -117,6 +124,16 @@ def _split(url: str) -> SplitResult | None:
         return None
     fits = parts.scheme in {"http", "https"} and parts.hostname and port != 0 and not any(map(str.isspace, url))
     return parts if fits else None
+
+
+def _check_templates(folder: str, report: Callable[[str, str], None]) -> None:
+    """Templates are tried before they are needed: a mistake in one must not wait for the first turn."""
+    try:
+        if folder:
+            Templates(template_sources(Path(folder)))
+    except ConfigError as problem:
+        for mistake in problem.mistakes:
+            report(f"names templates with a mistake: {mistake}", f"callwright templates check {folder} tries them")
 
 
 def _check_model(config: Config, table: Table, model: Any, profiles: Collection[str] | None, report: Report) -> None:

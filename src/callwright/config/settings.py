@@ -9,6 +9,7 @@ import msgspec
 from callwright.backends.settings import BackendSettings
 from callwright.engine.settings import ModelSettings, ToolRules
 from callwright.gateway.settings import KeySettings, ServerSettings
+from callwright.prompt.settings import PromptSettings
 
 __all__ = ["TABLES", "Config", "TableKind"]
 
@@ -21,6 +22,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     backends: tuple[BackendSettings, ...] = ()
     models: tuple[ModelSettings, ...] = ()
     tools: ToolRules = ToolRules()
+    prompt: PromptSettings = PromptSettings()
 
 
 class TableKind(NamedTuple):
@@ -44,5 +46,6 @@ TABLES = {
         TableKind("backends", BackendSettings, many=True),
         TableKind("models", ModelSettings, many=True),
         TableKind("tools", ToolRules, many=False),
+        TableKind("prompt", PromptSettings, many=False),
     )
 }

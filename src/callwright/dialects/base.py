@@ -263,8 +263,12 @@ class Dialect(ABC):
     def render_tools(self, tools: Sequence[ToolSpec]) -> str:
         """The tools and this dialect's way of calling them, as text for a system prompt."""
         listed = "\n".join(json.dumps(schema_of(tool), ensure_ascii=False) for tool in tools)
+        return f"You can call these tools:\n{listed}\n\n{self.how_to_call()}"
+
+    def how_to_call(self) -> str:
+        """This dialect's way of calling alone, for prompts that list the tools in another form."""
         example = self.render_call(self.sample_call("TOOL_NAME", {"PARAMETER": "value"}))
-        return f"You can call these tools:\n{listed}\n\nTo call one, write exactly this form:\n{example}"
+        return f"To call one, write exactly this form:\n{example}"
 
 
 def _squeezed(text: str) -> str:

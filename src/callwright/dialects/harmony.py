@@ -163,10 +163,10 @@ class Harmony(Framed):
         return f"{START}assistant{CHANNEL}commentary{MESSAGE}{text}{END}" if text else ""
 
     def render_tools(self, tools: Sequence[ToolSpec]) -> str:
-        return (
-            f"# Tools\n\n## functions\n\n{namespace('functions', tools)}\n\n"
-            "Calls to these tools must go to the commentary channel: 'functions'."
-        )
+        return f"# Tools\n\n## functions\n\n{namespace('functions', tools)}\n\n{self.how_to_call()}"
+
+    def how_to_call(self) -> str:
+        return "Calls to these tools must go to the commentary channel: 'functions'."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,6 +192,9 @@ class Beam(Harmony):
 
     def render_tools(self, tools: Sequence[ToolSpec]) -> str:
         return Dialect.render_tools(self, tools)
+
+    def how_to_call(self) -> str:
+        return Dialect.how_to_call(self)
 
 
 def _only_string(tool: Tool | None) -> str:

@@ -13,14 +13,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from callwright.arguments import Arguments
-from callwright.dialects.base import FENCE, open_call, schema_of
+from callwright.dialects.base import FENCE, open_call
 from callwright.dialects.call_object import read_arguments, read_call
 from callwright.dialects.lines import TAUGHT, LineCalls, copy_rest
-from callwright.model import ToolCall, ToolSpec
+from callwright.model import ToolCall
 from callwright.schema import Schema
 from callwright.text.repair import is_json
 from callwright.text.source import Emit, Marks, Reading, Source, marks
@@ -165,10 +164,9 @@ class React(LineCalls):
     def render_call(self, *calls: ToolCall) -> str:
         return "\n".join(f"{_ACTION} {call.name}\n{_INPUT} {call.arguments}" for call in calls)
 
-    def render_tools(self, tools: Sequence[ToolSpec]) -> str:
-        listed = "\n".join(json.dumps(schema_of(tool), ensure_ascii=False) for tool in tools)
+    def how_to_call(self) -> str:
         return (
-            f"You can call these tools:\n{listed}\n\nTo call one, write these lines and stop:\n"
+            "To call one, write these lines and stop:\n"
             f"{_THOUGHT} why you call it\n{_ACTION} the tool's name\n{_INPUT} a JSON object of its parameters\n"
             f"The result comes back as:\n{_OBSERVATION} the result\n"
             f"When you know the answer, write:\n{_ANSWER} the answer"

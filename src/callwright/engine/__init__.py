@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import msgspec
 
@@ -13,6 +14,8 @@ from callwright.engine.report import TurnReport
 from callwright.engine.routing import Route, Routes, merged_rules
 from callwright.engine.settings import ModelSettings, ToolRules
 from callwright.errors import BackendError, RequestError
+from callwright.prompt.settings import PromptSettings
+from callwright.prompt.templates import Templates
 
 __all__ = ["Engine", "ModelListing", "Route", "TurnReport", "merged_rules"]
 
@@ -40,16 +43,25 @@ class ModelListing(msgspec.Struct, frozen=True, kw_only=True):
 class Engine:
     """Models, the backends that have them, and the turns that run on them.
 
-    Without models in the settings it serves whatever its backends have; `refresh` asks them.
+    Without models in the settings it serves whatever its backends have; `refresh` asks them. `templates` are those of
+    the folders that the prompt settings name.
     """
 
-    def __init__(self, models: Sequence[ModelSettings], backends: Mapping[str, Backend], rules: ToolRules) -> None:
+    def __init__(
+        self,
+        models: Sequence[ModelSettings],
+        backends: Mapping[str, Backend],
+        rules: ToolRules,
+        prompt: PromptSettings | None = None,
+        templates: Mapping[str, Templates] = MappingProxyType({}),
+    ) -> None:
         self.rules = rules
+        self._prompt = prompt or PromptSettings()
         self.backends = backends
         self._settings = tuple(models)
         self._found: dict[tuple[str, str], ModelInfo] = {}
-        self._routes = Routes(models, tuple(backends), rules)
-        pipeline = Pipeline(backends)
+        self._routes = Routes(models, tuple(backends), rules, self._prompt)
+        pipeline = Pipeline(backends, templates=templates)
         self.turn = pipeline.turn
 
     def route(self, name: str) -> Route:
@@ -72,7 +84,7 @@ class Engine:
         self._found = {(name, info.name): info for name, infos, _ in answers for info in infos}
         if not self._settings:
             found = [ModelSettings(name=model, backend=name) for name, model in self._found]
-            self._routes = Routes(found, tuple(self.backends), self.rules)
+            self._routes = Routes(found, tuple(self.backends), self.rules, self._prompt)
         return {name: problem for name, _, problem in answers if problem}
 
     async def _models_of(self, backend: Backend) -> tuple[str, tuple[ModelInfo, ...], str]:

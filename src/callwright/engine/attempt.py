@@ -26,10 +26,12 @@ from callwright.events import (
     UsageSeen,
 )
 from callwright.guard.echo import Echo
+from callwright.guard.final_answer import FinalAnswer
 from callwright.guard.required import Required
 from callwright.guard.rules import CallLimits, CallRules
 from callwright.model import Request, ToolCall, Usage
 from callwright.parser import Parser
+from callwright.prompt.final import way_to_close
 from callwright.turn import IdSource
 
 __all__ = ["Attempt", "limits_of"]
@@ -60,6 +62,8 @@ class Attempt:
         self._asks_malformed = rules.malformed == "ask"
         self._reading = self._reader(request, route, rules, ids)
         self._required = Required() if request.tools and request.tool_choice not in ("auto", "none") else None
+        closes = way_to_close(request, route.prompt)
+        self._final = FinalAnswer(calls=closes == "call") if closes != "off" else None
         xml = _XML.get(rules.output_mode)
         self._echo = Echo(REGISTRY[xml].render_call, rules.tool_block_delimiter) if xml else None
 
@@ -82,7 +86,8 @@ class Attempt:
 
     def take(self, heard: list[Event]) -> list[Event]:
         """What may go to the client now, of what the backend just said."""
-        events = self.limits.feed(self._reading.hear(heard))
+        read = self._reading.hear(heard)
+        events = self.limits.feed(self._final.feed(read) if self._final else read)
         if self._shows_malformed:
             events = [each for event in events for each in _shown(event)]
         if self._required is not None:

@@ -1,8 +1,8 @@
 """The pipeline: one turn, from a request to events, over the backends of its model.
 
-    request ─ taught if need be ─▶ backend ─▶ attempt (dialect, guard, rules) ─▶ events
-                     ▲                           │ will not do: empty, no call where one was required
-                     └──────── asked again ◀─────┘ within a budget
+    request ─ prepared: told ─▶ backend ─▶ attempt (dialect, guard, rules) ─▶ events
+                  ▲                        │ will not do: empty, no call where one was required
+                  └───── asked again ◀─────┘ within a budget
 
 A backend that fails before its first event is followed by the model's next one. A failure that quotes the model's
 output is read like an answer. Closing the turn closes the backend's answer, which ends the generation.
@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping
 from contextlib import aclosing
+from types import MappingProxyType
 from typing import NamedTuple
 
 import msgspec
@@ -20,6 +21,7 @@ import msgspec
 from callwright.backends.base import Answer, Backend
 from callwright.backends.faults import TOOLS_REFUSED
 from callwright.engine.attempt import Attempt
+from callwright.engine.prompts import built_in_templates
 from callwright.engine.report import TurnReport, total
 from callwright.engine.routing import Route, check_request
 from callwright.engine.settings import ToolRules
@@ -28,7 +30,9 @@ from callwright.errors import BackendError
 from callwright.events import Finish, TextDelta, UsageSeen
 from callwright.ids import random_id
 from callwright.model import Message, Repair, Request, Text, Usage
-from callwright.prompt.teach import taught
+from callwright.prompt.final import with_final_answer
+from callwright.prompt.prepare import Strategy, prepare
+from callwright.prompt.templates import Templates
 from callwright.turn import IdSource
 from callwright.wire.base import Ask
 
@@ -42,14 +46,22 @@ class _Way(NamedTuple):
 
     backend: Backend
     request: Request
-    strategy: str
+    strategy: Strategy
+    notes: tuple[Repair, ...]
 
 
 class Pipeline:
     """Runs turns. Remembers which models' servers refused tools."""
 
-    def __init__(self, backends: Mapping[str, Backend], *, ids: IdSource = random_id) -> None:
+    def __init__(
+        self,
+        backends: Mapping[str, Backend],
+        *,
+        ids: IdSource = random_id,
+        templates: Mapping[str, Templates] = MappingProxyType({}),
+    ) -> None:
         self._backends = backends
+        self._templates = templates
         self._ids = ids
         self._untooled: set[tuple[str, str]] = set()
 
@@ -58,7 +70,7 @@ class Pipeline:
 
         Raises `RequestError` when the model cannot do what is asked, and `BackendError` when no answer will do.
         """
-        request = self._addressed(ask.request, route)
+        request = with_final_answer(self._addressed(ask.request, route), route.prompt)
         check_request(request, route, (self._backends[name].wire for name in route.backends))
         report.model = route.name
         spent = Usage()
@@ -106,6 +118,7 @@ class Pipeline:
             way = ways.popleft()
             name = report.backend = way.backend.settings.name
             report.strategy = way.strategy
+            report.told(way.notes)
             begun = False
             try:
                 extra = ask.extra if way.backend.wire == report.wire else {}
@@ -132,11 +145,17 @@ class Pipeline:
         return sorted(backends, key=lambda backend: not backend.available)
 
     def _way(self, backend: Backend, request: Request, route: Route) -> _Way:
-        if not request.tools:
-            return _Way(backend, request, "none")
-        if route.settings.tools == "taught" or (backend.settings.name, route.upstream) in self._untooled:
-            return _Way(backend, taught(request, route.teaches), "taught")
-        return _Way(backend, request, "native")
+        words = route.settings.tools == "taught" or (backend.settings.name, route.upstream) in self._untooled
+        strategy: Strategy = "taught" if words else "native"
+        prepared = prepare(
+            request,
+            route.prompt,
+            route.teaches,
+            self._templates.get(route.prompt.templates) or built_in_templates(),
+            first=not any(message.role == "assistant" for message in request.messages),
+            strategy=strategy,
+        )
+        return _Way(backend, prepared.request, strategy if request.tools else "none", prepared.notes)
 
     def _addressed(self, request: Request, route: Route) -> Request:
         options = {**route.settings.options, **request.options}

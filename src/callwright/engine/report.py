@@ -43,6 +43,10 @@ class TurnReport:
     finish: str = ""
     usage: Usage = field(default_factory=Usage)
 
+    def told(self, notes: Iterable[Repair]) -> None:
+        """Take note of what was mended in the request; said once, however often the model is asked."""
+        self.repairs.extend(note for note in notes if note not in self.repairs)
+
     def see(self, events: list[Event]) -> None:
         """Take note of events on their way to the client."""
         for event in events:

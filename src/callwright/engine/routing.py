@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
+from typing import Any
 
 import msgspec
 
@@ -13,6 +14,7 @@ from callwright.engine.facts import Facts, facts_of, taught_in
 from callwright.engine.settings import ModelSettings, ToolRules
 from callwright.errors import RequestError
 from callwright.model import Image, Request
+from callwright.prompt.settings import PromptSettings, merged_prompt
 
 __all__ = ["Route", "Routes", "check_request"]
 
@@ -32,6 +34,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     """What the backends call the model."""
     facts: Facts
     rules: ToolRules
+    prompt: PromptSettings = PromptSettings()
 
     @property
     def reads(self) -> Dialect:
@@ -44,12 +47,23 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
         """The dialect that it is taught, where its server has no tools."""
         return taught_in(self.upstream) if self.settings.dialect == "auto" else self.reads
 
+    def told(self, changes: Mapping[str, Any]) -> Route:
+        """The same route with other prompt settings."""
+        return msgspec.structs.replace(self, prompt=merged_prompt(self.prompt, changes)) if changes else self
+
 
 class Routes:
     """The models of a configuration by every name they have; patterns such as `claude-*` come last."""
 
-    def __init__(self, models: Sequence[ModelSettings], backends: Sequence[str], rules: ToolRules) -> None:
+    def __init__(
+        self,
+        models: Sequence[ModelSettings],
+        backends: Sequence[str],
+        rules: ToolRules,
+        prompt: PromptSettings,
+    ) -> None:
         self._rules = rules
+        self._prompt = prompt
         self._backends = tuple(backends)
         self._models: dict[str, ModelSettings] = {}
         for model in models:
@@ -70,6 +84,7 @@ class Routes:
             upstream=upstream,
             facts=facts_of(upstream),
             rules=merged_rules(self._rules, settings.rules),
+            prompt=merged_prompt(self._prompt, settings.prompt),
         )
 
     @property

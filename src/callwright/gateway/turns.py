@@ -135,6 +135,7 @@ class _Turn:
         evidence = profiles.evidence(ask, self._headers)
         self._profile, self._why = profiles.choose(evidence, suffix=suffix, setting=self._route.settings.profile)
         self._style = _restyled(self._profile.style, self._route.settings.style)
+        self._route = self._route.told(self._profile.prompt)
         self._rules: ToolRules = merged_rules(self._route.rules, profiles.rules(self._profile, self._headers))
         self._ask: Ask = self._recalled(ask)
 

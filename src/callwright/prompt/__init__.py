@@ -1,1 +1,1 @@
-"""What the model is told, as pure functions from a request to a request."""
+"""What the model is told, as pure functions from a request to a request. `prepare` puts them together."""

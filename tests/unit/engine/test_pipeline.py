@@ -15,7 +15,8 @@ from callwright.engine import Engine, TurnReport
 from callwright.engine.settings import ModelSettings, ToolRules
 from callwright.errors import BackendError, RequestError
 from callwright.events import CallDelta, CallEnd, CallStart, Event, Finish, ReasoningDelta, TextDelta, UsageSeen
-from callwright.model import Image, Message, Request, Text, ToolSpec, Usage
+from callwright.model import Image, Message, Request, Text, ToolCall, ToolSpec, Usage
+from callwright.prompt.settings import PromptSettings
 from callwright.turn import Collected
 from callwright.wire.base import Ask
 from tests.fake import Fake
@@ -328,3 +329,36 @@ def test_the_taught_prompt_shows_earlier_calls_in_the_same_dialect() -> None:
     run(backend, tools="taught", dialect="hermes")
     text = backend.asked[0].messages[0].parts[0].text  # type: ignore[union-attr]
     assert json.dumps("ping") in text
+
+
+# ── what the model is told ───────────────────────────────────────────────────────────────────────
+
+
+def test_what_was_mended_in_the_request_is_reported_once_however_often_the_model_is_asked() -> None:
+    call = ToolCall("a", "ping", "{}")
+    history = (Message("user", (Text("go"),)), Message("assistant", (call,)), Message("user", (Text("and?"),)))
+    backend = Fake(said(""), said("Here."))
+    _, report = run(backend, asked=Request("m", history, (PING,)))
+    assert [repair.kind for repair in report.repairs] == ["missing_result"]
+    assert [message.role for message in backend.asked[0].messages] == ["user", "assistant", "tool", "user"]
+
+
+def test_a_final_answer_is_text_natively_too() -> None:
+    native = [CallStart(0, "x", "final_answer"), CallDelta(0, '{"answer": "Done."}'), CallEnd(0), Finish("tool_calls")]
+    backend = Fake(native)
+    turn, report = run(backend, prompt={"final_answer": "call"})
+    assert (turn.text, turn.tool_calls, turn.finish_reason, report.calls) == ("Done.", (), "stop", [])
+    assert [tool.name for tool in backend.asked[0].tools] == ["ping", "final_answer"]
+
+
+def test_settings_of_a_model_come_before_those_of_all_in_the_prompt() -> None:
+    backend = Fake(said("Hi"))
+    engine = Engine(
+        [ModelSettings(name="m", prompt={"system": "fold"})],
+        {"one": backend},
+        ToolRules(),
+        PromptSettings(house_rules="Be kind."),
+    )
+    prompt = engine.route("m").prompt
+    assert (prompt.system, prompt.house_rules) == ("fold", "Be kind.")
+    assert engine.route("m").told({"system": "native"}).prompt.system == "native"

@@ -47,6 +47,8 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     """How its stream is written."""
     rules: dict[str, Any] = msgspec.field(default_factory=dict)
     """What is different for it of the `[tools]` table."""
+    prompt: dict[str, Any] = msgspec.field(default_factory=dict)
+    """What is different for it of the `[prompt]` table."""
     backend_status: int = 0
     """The status of a failure of the backend, where the client hides the usual one's message. 0: the usual one."""
     first_byte_wait: float = 10.0

@@ -1,7 +1,8 @@
 """The messages of a chat completions request, in the shapes that clients really send.
 
-Every tool result ends up with the id and the name of its call. Results that say neither are matched in order; one that
-answers no call is an error, because no model could make sense of it.
+Every tool result ends up with the id and the name of its call. Results that say neither are matched in order. One with
+an id that no call has is kept, for the prompt to leave out: clients send stale ones (seed S0, 6.8.3). One that comes
+before any call is an error, because no model could make sense of it.
 """
 
 from __future__ import annotations
@@ -124,13 +125,13 @@ def _call(function: Fields, call_id: str, calls: _Calls) -> ToolCall:
 
 def _result(fields: Fields, calls: _Calls) -> ToolResult:
     asked, name = fields.text("tool_call_id", "toolCallId", "toolId"), fields.text("name")
-    call_id = calls.match(asked, name)
+    call_id = calls.match(asked, name) or (asked if calls.names else "")
     if not call_id:
         path = fields.at("tool_call_id")
         which = f"call {asked!r}" if asked else f"a call of {name!r}" if name else "a call"
         raise RequestError(f"{path} is wrong: no message before this result made {which}", param=path)
     text, images = _result_content(fields)
-    return ToolResult(call_id, text, name or calls.names[call_id], images=images)
+    return ToolResult(call_id, text, name or calls.names.get(call_id, ""), images=images)
 
 
 def _result_content(fields: Fields) -> tuple[str, tuple[Image, ...]]:

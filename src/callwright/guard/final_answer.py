@@ -1,0 +1,155 @@
+"""A final answer reaches the client as text, whether the model called `final_answer` or wrote a tag of that name.
+
+The answer goes out while it is written: the string is read out of the call's arguments as they come, and only what may
+still become a tag is held back. Calls of real tools keep their order and are numbered without it. A turn that holds
+both ends on `tool_calls`: the calls are there, and a conversation with calls that nobody ran cannot go on.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+
+import msgspec
+
+from callwright.events import CallDelta, CallEnd, CallStart, Event, Finish, TextDelta
+from callwright.text.json_stream import copy_string, escape, take_key, take_value
+from callwright.text.source import Reading, Source, ignore, marks
+
+__all__ = ["FinalAnswer"]
+
+_NAME = "final_answer"
+_HALF = re.compile("[\ud800-\udbff]").fullmatch
+_LONE = re.compile("[\ud800-\udfff]")
+_TAGS = marks(f"<{_NAME}>\n", f"<{_NAME}>", f"\n</{_NAME}>", f"</{_NAME}>")
+
+
+class FinalAnswer:
+    """Turns final answers into text; `calls`: calls of that name are such answers too."""
+
+    def __init__(self, *, calls: bool) -> None:
+        self._calls = calls
+        self._answer: _Answer | None = None
+        self._text: list[str] = []
+        self._begin()
+        self._passed = 0
+        self._answered = False
+
+    def feed(self, events: Iterable[Event]) -> list[Event]:
+        """The events, with answers as text."""
+        out: list[Event] = []
+        for event in events:
+            match event:
+                case TextDelta():
+                    self._source.feed(event.text)
+                    next(self._grammar, None)
+                    out += self._said()
+                case CallStart() | CallDelta() | CallEnd():
+                    out += [*self._settled(), *self._call(event)]
+                case Finish():
+                    out += [*self._settled(), self._finish(event)]
+                case _:
+                    out += [*self._settled(), event]
+        return out
+
+    # ── tags ───────────────────────────────────────────────────────────────────────────────────
+
+    def _begin(self) -> None:
+        self._source = Source()
+        self._grammar = self._untagged()
+        next(self._grammar, None)
+
+    def _untagged(self) -> Reading[None]:
+        while (yield from self._source.copy_until(_TAGS, self._text.append)) is not None:
+            pass
+
+    def _settled(self) -> list[Event]:
+        """What was held back, as the text that it is: something else comes now."""
+        if self._source.text[self._source.position :]:
+            self._source.close()
+            next(self._grammar, None)
+            self._begin()
+        return self._said()
+
+    def _said(self) -> list[Event]:
+        text = "".join(self._text)
+        self._text.clear()
+        return [TextDelta(text)] if text else []
+
+    # ── calls ──────────────────────────────────────────────────────────────────────────────────
+
+    def _call(self, event: CallStart | CallDelta | CallEnd) -> list[Event]:
+        if isinstance(event, CallStart) and self._calls and event.name == _NAME:
+            self._answer = _Answer()
+            self._answered = True
+            return []
+        if self._answer is None:
+            moved = msgspec.structs.replace(event, index=self._passed)
+            self._passed += isinstance(event, CallEnd)
+            return [moved]
+        if isinstance(event, CallDelta):
+            text = self._answer.feed(event.text)
+        else:
+            text, self._answer = self._answer.close(), None
+        return [TextDelta(text)] if text else []
+
+    def _finish(self, finish: Finish) -> Finish:
+        only = self._answered and not self._passed and finish.reason == "tool_calls"
+        return msgspec.structs.replace(finish, reason="stop") if only else finish
+
+
+class _Answer:
+    """The string in a call's arguments, read as it is written."""
+
+    def __init__(self) -> None:
+        self._source = Source()
+        self._raw: list[str] = []
+        self._out: list[str] = []
+        self._found = False
+        self._half = ""
+        self._grammar = self._read()
+        next(self._grammar, None)
+
+    def feed(self, text: str) -> str:
+        """More of the arguments; returns what that adds to the answer."""
+        if not self._found:
+            self._raw.append(text)
+        self._source.feed(text)
+        next(self._grammar, None)
+        return self._taken()
+
+    def close(self) -> str:
+        """The call is over. Arguments without an answer are shown as they are."""
+        self._source.close()
+        next(self._grammar, None)
+        return self._taken() if self._found else "".join(self._raw)
+
+    def _taken(self) -> str:
+        text = "".join(self._out)
+        self._out.clear()
+        return text
+
+    def _read(self) -> Reading[None]:
+        yield from self._source.skip_space()
+        self._source.position += 1
+        while True:
+            yield from self._source.skip_space()
+            key = yield from take_key(self._source, ignore)
+            if key is None:
+                return
+            if key == "answer" and (yield from self._source.peek()) == '"':
+                self._found = True
+                self._source.position += 1
+                yield from copy_string(self._source, self._decode, ignore)
+                return
+            yield from take_value(self._source, ignore)
+            yield from self._source.accept(marks(","))
+
+    def _decode(self, piece: str) -> None:
+        """Take a run of plain text or one escape; the halves of a surrogate pair come one by one."""
+        self._half += piece if piece.startswith("\\") else escape(piece)
+        char = json.loads(f'"{self._half}"')
+        if not _HALF(char):
+            self._half = ""
+            self._out.append(_LONE.sub("\ufffd", char))

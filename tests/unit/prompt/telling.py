@@ -1,0 +1,91 @@
+"""What a model is told of a chat request: decoded as the gateway does it, prepared as the engine does it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from callwright.dialects import REGISTRY
+from callwright.engine.prompts import built_in_templates
+from callwright.model import Request, Text
+from callwright.prompt.final import with_final_answer
+from callwright.prompt.prepare import Prepared, Strategy, prepare
+from callwright.prompt.settings import PromptSettings
+from callwright.prompt.templates import Templates
+from callwright.wire import SERVED
+
+TOOLS = [
+    {
+        "type": "function",
+        "function": {
+            "name": name,
+            "description": f"Does {name}.",
+            "parameters": {
+                "type": "object",
+                "properties": {"path": {"type": "string"}, "lines": {"type": "integer"}},
+                "required": ["path"],
+            },
+        },
+    }
+    for name in ("read_file", "edit_file")
+]
+
+
+def decoded(*messages: dict[str, Any], tools: Any = None, **body: Any) -> Request:
+    """A request of these messages."""
+    whole = {"model": "m", "messages": messages, "tools": TOOLS if tools is None else tools, **body}
+    return SERVED["openai_chat"].decode(json.dumps(whole).encode()).request
+
+
+def told(
+    request: Request,
+    *,
+    strategy: Strategy = "taught",
+    dialect: str = "invoke",
+    templates: Templates | None = None,
+    **settings: Any,
+) -> Prepared:
+    """That request as it is sent."""
+    chosen = PromptSettings(**settings)
+    return prepare(
+        with_final_answer(request, chosen),
+        chosen,
+        REGISTRY[dialect],
+        templates or built_in_templates(),
+        first=not any(message.role == "assistant" for message in request.messages),
+        strategy=strategy,
+    )
+
+
+def said(prepared: Prepared) -> list[tuple[str, str]]:
+    """Role and words of each message."""
+    return [
+        (message.role, "".join(part.text for part in message.parts if isinstance(part, Text)))
+        for message in prepared.request.messages
+    ]
+
+
+def kinds(prepared: Prepared) -> list[str]:
+    """The kinds of what was noted."""
+    return [note.kind for note in prepared.notes]
+
+
+def system(text: Any) -> dict[str, Any]:
+    return {"role": "system", "content": text}
+
+
+def user(content: Any) -> dict[str, Any]:
+    return {"role": "user", "content": content}
+
+
+def assistant(text: str | None, *calls: tuple[str, str, str]) -> dict[str, Any]:
+    """An answer; calls are id, name and arguments."""
+    made = [
+        {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
+        for call_id, name, arguments in calls
+    ]
+    return {"role": "assistant", "content": text, **({"tool_calls": made} if made else {})}
+
+
+def result(call_id: str, content: Any, **more: Any) -> dict[str, Any]:
+    return {"role": "tool", "tool_call_id": call_id, "content": content, **more}
