@@ -159,12 +159,14 @@ class SchemaRules:
         return f'"[" {inner} "]"' if least else f'"[" ({inner})? "]"'
 
 
+_LIMITS = frozenset({"minLength", "maxLength", "pattern"})
 _COMMA = ' "," ws '
 
 
 def _is_built(body: Mapping[str, Any]) -> bool:
-    """Whether a value has others inside: it gets a rule of its own."""
-    return bool(Schema(body).types & {"object", "array"}) and not Schema(body).choices
+    """Whether a value gets a rule of its own: it has others inside, or repetitions that must not be multiplied."""
+    schema = Schema(body)
+    return not schema.choices and (bool(schema.types & {"object", "array"}) or not _LIMITS.isdisjoint(body))
 
 
 def _string(body: Mapping[str, Any]) -> str:

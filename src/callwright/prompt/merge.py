@@ -43,21 +43,20 @@ def target(reference: str, document: Any) -> Any:
 def flattened(body: Any, document: Any, steps: int = _STEPS) -> dict[str, Any]:
     """The schema without `$ref`, `allOf` and `oneOf` at its top; what may be one of several has `anyOf`."""
     for left in range(steps, 0, -1):
-        body = {word: body[word] for word in body if word in _WORDS} if isinstance(body, Mapping) else {}
-        if isinstance(body.get("$ref"), str):
-            found = target(body.pop("$ref"), document)
-            body = _joined(found if isinstance(found, Mapping) else {}, body) if body else found
-        elif isinstance(body.get("allOf"), list):
-            parts = body.pop("allOf")
-            whole: dict[str, Any] = {}
-            for part in (*parts, body):
-                whole = _joined(whole, flattened(part, document, left - 1))
-            body = whole
-        elif isinstance(body.get("oneOf"), list):
-            choices = body.pop("oneOf")
-            body = _joined(body, {"anyOf": choices})
+        own: dict[str, Any] = {word: body[word] for word in body if word in _WORDS} if isinstance(body, Mapping) else {}
+        if isinstance(own.get("$ref"), str):
+            found = target(own.pop("$ref"), document)
+            body = _joined(found if isinstance(found, Mapping) else {}, own) if own else found
+        elif isinstance(own.get("allOf"), list):
+            parts = own.pop("allOf")
+            body = {}
+            for part in (*parts, own):
+                body = _joined(body, flattened(part, document, left - 1))
+        elif isinstance(own.get("oneOf"), list):
+            choices = own.pop("oneOf")
+            body = _joined(own, {"anyOf": choices})
         else:
-            return body
+            return own
     return {}
 
 

@@ -31,7 +31,7 @@ _PLAIN = re.compile(r"\\([^\w\s\"\\])|([^\\\"\x00-\x1f.\[\](){}|*+?^$])").match
 _CLASS = re.compile(r"\\([dwsDWS])").match
 
 
-class _Unknown(ValueError):
+class _UnknownError(ValueError):
     """The pattern has something that is not translated."""
 
 
@@ -42,7 +42,7 @@ def pattern_rule(pattern: str) -> str | None:
     reader = _Pattern(body)
     try:
         choices = reader.choices()
-    except _Unknown:
+    except _UnknownError:
         return None
     # An anchor binds to its own alternative only: `^a|b$`.
     if reader.rest or (len(choices) > 1 and (begins or ends)):
@@ -75,10 +75,10 @@ class _Pattern:
         if self.rest.startswith("("):
             self.rest = self.rest[1:].removeprefix("?:")
             if self.rest.startswith("?"):
-                raise _Unknown
+                raise _UnknownError
             inner = " | ".join(self.choices())
             if not self.rest.startswith(")"):
-                raise _Unknown
+                raise _UnknownError
             self.rest = self.rest[1:]
             return f"({inner})"
         if self.rest.startswith("."):
@@ -93,7 +93,7 @@ class _Pattern:
         if found := _PLAIN(self.rest):
             self.rest = self.rest[found.end() :]
             return literal(found[1] or found[2])
-        raise _Unknown
+        raise _UnknownError
 
     def _repeat(self) -> str:
         found = _REPEAT(self.rest)
@@ -101,12 +101,12 @@ class _Pattern:
             return ""
         self.rest = self.rest[found.end() :]
         if self.rest[:1] in ("?", "+"):
-            raise _Unknown
+            raise _UnknownError
         sign, least, comma, most = found.groups()
         if sign:
             return sign
         if int(most or least) > REPEATS:
-            raise _Unknown
+            raise _UnknownError
         return f"{{{least}{comma or ''}{most or ''}}}"
 
 

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 
 __all__ = ["REPEATS", "Rules", "char_class", "either", "literal", "repeated"]
 
-REPEATS = 1000
-"""Of one thing in a row. llama.cpp refuses more than 2000 (`MAX_REPETITION_THRESHOLD`); beyond ours no limit is set."""
+REPEATS = 500
+"""Of one thing in a row; beyond it no limit is set. llama.cpp refuses a grammar where the repetitions inside one rule,
+multiplied, come to 2000 (`MAX_REPETITION_THRESHOLD` in `llama-grammar.cpp`)."""
 
 _ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\"}
 _NO_NAME = re.compile(r"[^a-z0-9]+")

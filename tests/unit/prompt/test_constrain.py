@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from random import Random
 from typing import Any
 
@@ -38,7 +39,11 @@ WEATHER = ToolSpec(
     },
 )
 PING = ToolSpec("ping")
-WRITE = ToolSpec("write_file", parameters={"type": "object", "properties": {"path": {"type": "string"}, "text": {"type": "string"}}, "required": ["path", "text"]})  # fmt: skip
+TEXT = {"type": "string"}
+WRITE = ToolSpec(
+    "write_file",
+    parameters={"type": "object", "properties": {"path": TEXT, "text": TEXT}, "required": ["path", "text"]},
+)
 TOOLS = (WEATHER, PING, WRITE)
 JSON_DIALECTS = [dialect for dialect in REGISTRY.values() if constrained_in(dialect) is dialect]
 ALPHABET = 'ab <tol_c>/{}[]"\\\n:,é'
@@ -49,7 +54,7 @@ dialects = pytest.mark.parametrize("dialect", JSON_DIALECTS, ids=lambda dialect:
 def read(dialect: Dialect, text: str, cuts: list[int] | None = None) -> tuple[list[Event], Collected]:
     parser = Parser(dialect, TOOLS)
     places = sorted({0, len(text), *(cut % (len(text) + 1) for cut in cuts or [])})
-    events = [event for a, b in zip(places, places[1:], strict=False) for event in parser.feed(text[a:b])]
+    events = [event for a, b in pairwise(places) for event in parser.feed(text[a:b])]
     events += parser.close()
     check(events)
     return events, collect(events)
