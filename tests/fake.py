@@ -11,15 +11,23 @@ from callwright.backends.settings import BackendSettings
 from callwright.errors import BackendError
 from callwright.events import Event
 from callwright.model import Request
+from callwright.wire.constraint import Flavour
 
 
 class Fake:
     """A backend that gives its answers one after the other; the last one again and again."""
 
-    def __init__(self, *answers: Sequence[Event] | BackendError, name: str = "one", wire: str = "openai_chat") -> None:
+    def __init__(
+        self,
+        *answers: Sequence[Event] | BackendError,
+        name: str = "one",
+        wire: str = "openai_chat",
+        flavour: Flavour | None = None,
+    ) -> None:
         self.settings = BackendSettings(name=name)
         self.wire = wire
         self.available = True
+        self.flavour = flavour
         self.asked: list[Request] = []
         self.extras: list[dict[str, Any]] = []
         self.closed_early = 0

@@ -10,6 +10,7 @@ import msgspec
 from callwright.backends.settings import BackendSettings
 from callwright.events import Event
 from callwright.model import Request
+from callwright.wire.constraint import Flavour
 
 __all__ = ["Answer", "Backend", "Forwarded", "ModelInfo"]
 
@@ -25,6 +26,8 @@ class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
     tools: bool | None = None
     vision: bool | None = None
     reasoning: bool | None = None
+    server: Flavour | None = None
+    """The server that has it, as far as it is one that holds answers to a form."""
 
 
 class Forwarded(msgspec.Struct, frozen=True):
@@ -41,6 +44,11 @@ class Backend(Protocol):
     settings: BackendSettings
     wire: str
     """The name of the wire that it speaks: a client on the same wire has its `extra` fields passed on."""
+
+    @property
+    def flavour(self) -> Flavour | None:
+        """How it is told to hold an answer to a form; None while it is not known that it can."""
+        ...
 
     def answer(self, request: Request, extra: dict[str, Any]) -> Answer:
         """Ask the model. Raises `BackendError`; what failed before the first byte was tried again already."""

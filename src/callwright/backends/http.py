@@ -32,6 +32,7 @@ from callwright.errors import BackendError, WireError
 from callwright.events import Finish
 from callwright.model import Request
 from callwright.wire.base import Called
+from callwright.wire.constraint import Flavour, constrained_fields
 from callwright.wire.framing import UNREADABLE
 
 __all__ = ["Begun", "HttpBackend", "joined"]
@@ -75,6 +76,8 @@ class HttpBackend:
         self._headers |= {name.lower(): value for name, value in given.items()}
         # aiohttp takes a user in the address or a header of that name, not both; what is said apart counts.
         self._url = _without_user(settings.url) if "authorization" in self._headers else settings.url
+        self._told: Flavour | None = None
+        """What the server's list said of it."""
         self._opened_session: aiohttp.ClientSession | None = None
 
     # ── a turn ─────────────────────────────────────────────────────────────────────────────────────
@@ -134,6 +137,8 @@ class HttpBackend:
     async def send(self, request: Request, extra: dict[str, Any]) -> Begun:
         """Send the request once."""
         url = joined(self._url, self._called.path(request))
+        if self.flavour is not None:
+            extra = extra | constrained_fields(self.flavour, request.constraint)
         body = self._called.body(request, extra)
         try:
             with ExitStack() as unless_it_works:
@@ -184,7 +189,17 @@ class HttpBackend:
 
     async def models(self) -> tuple[ModelInfo, ...]:
         """The models of the server's list."""
-        return listed(await self.fetch(self._models_path))
+        found = listed(await self.fetch(self._models_path))
+        self._told = next((info.server for info in found if info.server), self._told)
+        return found
+
+    @property
+    def flavour(self) -> Flavour | None:
+        """From the settings, the kind or the server's own list."""
+        setting = self.settings.constrain
+        if setting != "auto":
+            return None if setting == "none" else setting
+        return "ollama" if self.settings.kind == "ollama" else self._told
 
     async def fetch(self, path: str, body: bytes = b"") -> Any:
         """A small JSON document."""

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from callwright.backends.base import ModelInfo
+from callwright.wire.constraint import Flavour
 
 __all__ = ["listed", "shown", "tagged"]
 
@@ -23,6 +24,17 @@ _WINDOWS: tuple[tuple[str, ...], ...] = (
     ("context_length",),  # OpenRouter, Together
     ("max_context_length",),  # Mistral, LM Studio
 )
+
+
+# The `owned_by` of each entry. LM Studio and SGLang hold answers to OpenAI's `response_format`, and so does Ollama
+# behind its `/v1`.
+_SERVERS: dict[str, Flavour] = {
+    "llamacpp": "llamacpp",  # tools/server/server.cpp
+    "vllm": "vllm",  # vllm/entrypoints/openai/protocol.py
+    "sglang": "openai",  # sglang/srt/entrypoints/openai/protocol.py
+    "organization_owner": "openai",  # LM Studio's /v1/models
+    "library": "openai",  # ollama/openai/openai.go
+}
 
 
 def listed(answer: Any) -> tuple[ModelInfo, ...]:
@@ -61,6 +73,7 @@ def _model(entry: Mapping[str, Any]) -> ModelInfo:
             _at(entry, "capabilities", "vision"),  # Mistral
         ),
         reasoning=_first_flag(_has(takes, "reasoning"), _at(entry, "capabilities", "thinking", "supported")),
+        server=_SERVERS.get(str(entry.get("owned_by"))),
     )
 
 

@@ -41,6 +41,7 @@ class ScriptedBackend:
 
     wire = "scripted"
     available = True
+    flavour = None
 
     def __init__(self, settings: BackendSettings, *, ids: IdSource = random_id) -> None:
         self.settings = settings

@@ -61,7 +61,7 @@ class Engine:
         self._settings = tuple(models)
         self._found: dict[tuple[str, str], ModelInfo] = {}
         self._routes = Routes(models, tuple(backends), rules, self._prompt)
-        pipeline = Pipeline(backends, templates=templates)
+        pipeline = Pipeline(backends, self._info, templates=templates)
         self.turn = pipeline.turn
 
     def route(self, name: str) -> Route:
@@ -101,7 +101,7 @@ class Engine:
 
     def _listing(self, route: Route) -> ModelListing:
         name = route.backends[0]
-        info = self._found.get((name, route.upstream), ModelInfo(name=route.upstream))
+        info = self._info(name, route.upstream)
         vision = next(
             (one for one in (route.settings.vision, info.vision, route.facts.vision) if one is not None), False
         )
@@ -115,6 +115,9 @@ class Engine:
             vision=vision,
             reasoning=bool(info.reasoning),
         )
+
+    def _info(self, backend: str, model: str) -> ModelInfo:
+        return self._found.get((backend, model)) or ModelInfo(name=model)
 
     async def ready(self) -> dict[str, str]:
         """Every backend's name with what is wrong with it, if anything. Takes no longer than a probe waits."""

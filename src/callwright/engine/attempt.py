@@ -7,10 +7,11 @@ the pipeline has decided that this answer is the turn, because an answer that wi
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import msgspec
 
-from callwright.dialects import REGISTRY
+from callwright.dialects import REGISTRY, Dialect
 from callwright.engine.listener import Listener, Plain, Reading
 from callwright.engine.routing import Route
 from callwright.engine.settings import OutputMode, ToolRules
@@ -27,6 +28,7 @@ from callwright.events import (
 )
 from callwright.guard.echo import Echo
 from callwright.guard.final_answer import FinalAnswer
+from callwright.guard.fit import FittingCalls
 from callwright.guard.required import Required
 from callwright.guard.rules import CallLimits, CallRules
 from callwright.model import Request, ToolCall, Usage
@@ -47,8 +49,12 @@ _KEPT = 2_000_000
 class Attempt:
     """One answer being read."""
 
-    def __init__(self, request: Request, route: Route, rules: ToolRules, ids: IdSource) -> None:
-        self.limits = CallRules(limits_of(request, rules))
+    def __init__(self, request: Request, route: Route, rules: ToolRules, ids: IdSource, *, number: int = 1) -> None:
+        self.number = number
+        """Of the answers in this turn."""
+        limits = limits_of(request, rules)
+        self.parallel = limits.most != 1
+        self.limits = CallRules(limits)
         self.finish: Finish | None = None
         self.usage: Usage | None = None
         self.written: list[str] = []
@@ -57,28 +63,37 @@ class Attempt:
         """… and the characters that came after as much as is kept."""
         self._kept = 0
         self.has_text = False
-        self._malformed = False
+        self._flaw = ""
+        """Why a call could not be read or does not fit, the last one."""
         self._shows_malformed = rules.malformed == "show"
         self._asks_malformed = rules.malformed == "ask"
-        self._reading = self._reader(request, route, rules, ids)
+        self._fitting = FittingCalls(request.tools) if self._asks_malformed else None
+        self._reader = partial(self._begun, request, route.settings.prefill, rules, ids)
+        self.dialect = route.reads
+        self._reading = self._reader(self.dialect)
         self._required = Required() if request.tools and request.tool_choice not in ("auto", "none") else None
         closes = way_to_close(request, route.prompt)
         self._final = FinalAnswer(calls=closes == "call") if closes != "off" else None
         xml = _XML.get(rules.output_mode)
         self._echo = Echo(REGISTRY[xml].render_call, rules.tool_block_delimiter) if xml else None
 
-    def _reader(self, request: Request, route: Route, rules: ToolRules, ids: IdSource) -> Reading:
+    def read_in(self, dialect: Dialect) -> None:
+        """The answer will be in this dialect. Nothing of it has come yet."""
+        if dialect is not self.dialect:
+            self.dialect = dialect
+            self._reading = self._reader(dialect)
+
+    def _begun(self, request: Request, prefill: str, rules: ToolRules, ids: IdSource, dialect: Dialect) -> Reading:
         if not request.tools:
             return Plain()
-        # A call that may be asked for again is held back until it is whole.
-        truncated = "drop" if self._asks_malformed else rules.truncated
+        # A call that may be asked for again is held back until it is whole and was looked at.
         parser = Parser(
-            route.reads,
+            dialect,
             request.tools,
-            prefill=route.settings.prefill,
+            prefill=prefill,
             ids=ids,
-            truncated=truncated,
-            unknown_tool=rules.unknown_tool,
+            truncated="drop" if self._asks_malformed else rules.truncated,
+            unknown_tool="pass" if self._asks_malformed else rules.unknown_tool,
         )
         # Servers and models that number the calls of each turn from 0 would have a client mix up two results.
         parser.turn.reserve(_ids(request))
@@ -86,8 +101,12 @@ class Attempt:
 
     def take(self, heard: list[Event]) -> list[Event]:
         """What may go to the client now, of what the backend just said."""
-        read = self._reading.hear(heard)
-        events = self.limits.feed(self._final.feed(read) if self._final else read)
+        events = self._reading.hear(heard)
+        if self._final is not None:
+            events = self._final.feed(events)
+        if self._fitting is not None:
+            events = self._fitting.feed(events)
+        events = self.limits.feed(events)
         if self._shows_malformed:
             events = [each for event in events for each in _shown(event)]
         if self._required is not None:
@@ -110,7 +129,7 @@ class Attempt:
             case CallStart():
                 self._write(event.name)
             case Malformed():
-                self._malformed = True
+                self._flaw = event.reason
             case UsageSeen():
                 self.usage = event.usage
                 return False
@@ -133,13 +152,20 @@ class Attempt:
         """Why this answer will not do; empty when it will. Only said when nothing of a call has gone out."""
         if self.limits.passed or self.finish is None:
             return ""
-        if self._malformed and self._asks_malformed:
-            return "its call could not be read"
+        if self._flaw and self._asks_malformed:
+            return f"its call cannot be used: {self._flaw}"
         if self.finish.reason in ("length", "content_filter", "error"):
             return ""
         if self._required is not None and not self._required.met:
             return "it holds no call, and one was required"
         return "" if self.has_text else "it is empty: no text and no call"
+
+    @property
+    def tried(self) -> str | None:
+        """The tool that the answer tried or ought to have called: empty if not known, None if it needed none."""
+        if self._fitting is not None and self._fitting.refused:
+            return self._fitting.refused
+        return "" if self._flaw or self._required is not None else None
 
 
 def _shown(event: Event) -> tuple[Event, ...]:

@@ -1,8 +1,8 @@
 """The pipeline: one turn, from a request to events, over the backends of its model.
 
-    request ─ prepared: told ─▶ backend ─▶ attempt (dialect, guard, rules) ─▶ events
-                  ▲                        │ will not do: empty, no call where one was required
-                  └───── asked again ◀─────┘ within a budget
+    request ─ strategy: native, constrained, taught ─▶ backend ─▶ attempt (dialect, guard, rules) ─▶ events
+                     ▲                                              │ will not do: empty, no call where one was
+                     └──────────────── asked again ◀────────────────┘ required, one that does not fit; in a budget
 
 A backend that fails before its first event is followed by the model's next one. A failure that quotes the model's
 output is read like an answer. Closing the turn closes the backend's answer, which ends the generation.
@@ -11,59 +11,69 @@ output is read like an answer. Closing the turn closes the backend's answer, whi
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from types import MappingProxyType
 from typing import NamedTuple
 
 import msgspec
 
-from callwright.backends.base import Answer, Backend
+from callwright.backends.base import Answer, Backend, ModelInfo
 from callwright.backends.faults import TOOLS_REFUSED
+from callwright.dialects import Dialect
+from callwright.dialects.answer import ANSWER
+from callwright.engine.again import asked_again
 from callwright.engine.attempt import Attempt
 from callwright.engine.prompts import built_in_templates
 from callwright.engine.report import TurnReport, total
 from callwright.engine.routing import Route, check_request
 from callwright.engine.settings import ToolRules
+from callwright.engine.strategy import Abilities, Strategy, decide
 from callwright.engine.tokens import count, prompt_tokens
 from callwright.errors import BackendError
 from callwright.events import Finish, TextDelta, UsageSeen
 from callwright.ids import random_id
-from callwright.model import Message, Repair, Request, Text, Usage
+from callwright.model import Repair, Request, Usage
+from callwright.prompt.constrain import constrained_in, constraint
 from callwright.prompt.final import with_final_answer
-from callwright.prompt.prepare import Strategy, prepare
+from callwright.prompt.prepare import prepare
 from callwright.prompt.templates import Templates
 from callwright.turn import IdSource
 from callwright.wire.base import Ask
+from callwright.wire.constraint import GRAMMARS
 
 __all__ = ["Pipeline"]
 
-_NUDGE = "Your last answer cannot be used: {problem}. Answer again."
+Known = Callable[[str, str], ModelInfo]
+"""What the backend of that name says of its model of that name."""
 
 
 class _Way(NamedTuple):
-    """One thing to try: a backend, and the request as it is told."""
+    """How a backend is asked: the request as it is told, and the dialect of the answer."""
 
-    backend: Backend
     request: Request
+    reads: Dialect
     strategy: Strategy
+    why: str
     notes: tuple[Repair, ...]
 
 
 class Pipeline:
-    """Runs turns. Remembers which models' servers refused tools."""
+    """Runs turns. Remembers what models' servers refused: tools, or to hold an answer to a form."""
 
     def __init__(
         self,
         backends: Mapping[str, Backend],
+        known: Known,
         *,
         ids: IdSource = random_id,
         templates: Mapping[str, Templates] = MappingProxyType({}),
     ) -> None:
         self._backends = backends
+        self._known = known
         self._templates = templates
         self._ids = ids
-        self._untooled: set[tuple[str, str]] = set()
+        self._refused: dict[tuple[str, str], frozenset[Strategy]] = {}
 
     async def turn(self, ask: Ask, route: Route, rules: ToolRules, report: TurnReport) -> Answer:
         """The events of one turn, in batches as they come; the last batch ends in `Finish`.
@@ -74,12 +84,12 @@ class Pipeline:
         check_request(request, route, (self._backends[name].wire for name in route.backends))
         report.model = route.name
         spent = Usage()
-        shortcoming, failure = "", None
-        for _ in range(rules.ask_again + 1):
-            attempt = Attempt(request, route, rules, self._ids)
+        told, shortcoming, failure = request, "", None
+        for times in range(1, rules.ask_again + 2):
+            attempt = Attempt(request, route, rules, self._ids, number=times)
             failure = None
             try:
-                async with aclosing(self._heard(ask, request, route, report)) as answer:
+                async with aclosing(self._heard(ask, told, route, report, attempt)) as answer:
                     async for heard in answer:
                         if events := attempt.take(heard):
                             report.see(events)
@@ -91,75 +101,111 @@ class Pipeline:
                     raise
                 # Half a call in an error is no answer, and the model can be asked again for a whole one.
                 whole = msgspec.structs.replace(rules, truncated="drop")
-                attempt, failure = Attempt(request, route, whole, self._ids), problem
+                salvaged, failure = Attempt(request, route, whole, self._ids), problem
+                salvaged.read_in(attempt.dialect)
+                attempt = salvaged
                 events = attempt.take([TextDelta(problem.salvage), Finish("stop", (_salvaged(problem),))])
             else:
                 events = attempt.stop() if attempt.limits.done else []
             report.truncated = attempt.limits.truncated
-            spent = total((spent, attempt.usage or await _counted(request, attempt)))
+            spent = total((spent, attempt.usage or await _counted(told, attempt)))
             shortcoming = _verdict(attempt, failure)
             if not shortcoming:
                 last = [*events, UsageSeen(spent), attempt.finish or Finish("stop")]
                 report.see(last)
                 yield last
                 return
-            report.asked_again.append(shortcoming)
-            request = _nudged(request, shortcoming)
+            told, how = asked_again(request, shortcoming, times, tool=attempt.tried)
+            report.asked_again.append(f"{shortcoming} ({how})" if times <= rules.ask_again else shortcoming)
         raise failure or BackendError(
             f"the model gave no usable answer in {rules.ask_again + 1} tries: {shortcoming}; "
             "ask again, or try another model",
             kind="protocol",
         )
 
-    async def _heard(self, ask: Ask, request: Request, route: Route, report: TurnReport) -> Answer:
+    async def _heard(self, ask: Ask, request: Request, route: Route, report: TurnReport, attempt: Attempt) -> Answer:
         """What the first backend that answers says."""
-        ways = deque(self._way(backend, request, route) for backend in self._in_order(route))
-        while ways:
-            way = ways.popleft()
-            name = report.backend = way.backend.settings.name
-            report.strategy = way.strategy
+        waiting = deque(self._in_order(route))
+        refused: frozenset[Strategy] = frozenset()
+        while waiting:
+            backend = waiting[0]
+            name = report.backend = backend.settings.name
+            way = self._way(backend, request, route, attempt, refused)
+            report.strategy, report.strategy_why = way.strategy, way.why
             report.told(way.notes)
+            attempt.read_in(way.reads)
             begun = False
             try:
-                extra = ask.extra if way.backend.wire == report.wire else {}
-                async with aclosing(way.backend.answer(way.request, extra)) as answer:
+                extra = ask.extra if backend.wire == report.wire else {}
+                async with aclosing(backend.answer(way.request, extra)) as answer:
                     async for heard in answer:
                         begun = True
+                        self._remember(name, route, refused)
                         yield heard
             except BackendError as problem:
                 if begun or problem.salvage:
                     raise
-                if way.strategy == "native" and route.settings.tools == "auto" and problem.code == TOOLS_REFUSED:
-                    self._untooled.add((name, route.upstream))
-                    ways.appendleft(self._way(way.backend, request, route))
-                elif not (problem.retryable and ways):
+                if _is_refused(way, problem, route):
+                    refused |= {way.strategy}
+                    continue
+                waiting.popleft()
+                refused = frozenset()
+                if not (problem.retryable and waiting):
                     raise
-                else:
-                    report.asked_again.append(f"{name} failed: {problem}")
+                report.asked_again.append(f"{name} failed: {problem}")
             else:
                 return
+
+    def _remember(self, backend: str, route: Route, refused: frozenset[Strategy]) -> None:
+        """Another way has worked: what was refused before it need not be tried again."""
+        if refused:
+            known = self._refused.get((backend, route.upstream), frozenset())
+            self._refused[backend, route.upstream] = known | refused
 
     def _in_order(self, route: Route) -> list[Backend]:
         """The model's backends; one that is left alone after failures is tried only when there is no other."""
         backends = [self._backends[name] for name in route.backends]
         return sorted(backends, key=lambda backend: not backend.available)
 
-    def _way(self, backend: Backend, request: Request, route: Route) -> _Way:
-        words = route.settings.tools == "taught" or (backend.settings.name, route.upstream) in self._untooled
-        strategy: Strategy = "taught" if words else "native"
+    def _way(
+        self, backend: Backend, request: Request, route: Route, attempt: Attempt, refused: frozenset[Strategy]
+    ) -> _Way:
+        name = backend.settings.name
+        able = Abilities(
+            kind=backend.settings.kind,
+            tools=self._known(name, route.upstream).tools,
+            flavour=backend.flavour,
+            refused=self._refused.get((name, route.upstream), frozenset()) | refused,
+        )
+        strategy, why = decide(route.settings.tools, request, able, failed=attempt.number > 1)
+        reads, teaches, held = route.reads, route.teaches, None
+        if strategy == "constrained":
+            teaches = constrained_in(teaches)
+            held = constraint(request.tools, teaches, request.tool_choice, parallel=attempt.parallel)
+            reads = teaches = teaches if backend.flavour in GRAMMARS else ANSWER
         prepared = prepare(
             request,
             route.prompt,
-            route.teaches,
+            teaches,
             self._templates.get(route.prompt.templates) or built_in_templates(),
             first=not any(message.role == "assistant" for message in request.messages),
             strategy=strategy,
         )
-        return _Way(backend, prepared.request, strategy if request.tools else "none", prepared.notes)
+        told = msgspec.structs.replace(prepared.request, constraint=held)
+        return _Way(told, reads, strategy, why, prepared.notes)
 
     def _addressed(self, request: Request, route: Route) -> Request:
         options = {**route.settings.options, **request.options}
         return msgspec.structs.replace(request, model=route.upstream, options=options)
+
+
+def _is_refused(way: _Way, problem: BackendError, route: Route) -> bool:
+    """Whether a backend failed because of the way that the tools were given, so that another way may do."""
+    if way.strategy == "native":
+        return route.settings.tools == "auto" and problem.code == TOOLS_REFUSED
+    # What servers say of a grammar or schema that they do not take has no words in common. The status has: 400 of
+    # llama.cpp, vLLM and OpenAI, 500 of Ollama and of older llama.cpp.
+    return way.strategy == "constrained" and problem.status in (400, 422, 500, 501)
 
 
 def _verdict(attempt: Attempt, failure: BackendError | None) -> str:
@@ -171,12 +217,6 @@ def _verdict(attempt: Attempt, failure: BackendError | None) -> str:
 
 def _salvaged(problem: BackendError) -> Repair:
     return Repair("salvaged_from_error", f"the call was read from the backend's error: {problem}"[:300])
-
-
-def _nudged(request: Request, problem: str) -> Request:
-    """The request with a word to the model at its end."""
-    word = Message("user", (Text(_NUDGE.format(problem=problem)),))
-    return msgspec.structs.replace(request, messages=(*request.messages, word))
 
 
 async def _counted(request: Request, attempt: Attempt) -> Usage:

@@ -30,11 +30,13 @@ class TurnReport:
     model: str = ""
     backend: str = ""
     strategy: str = ""
-    """How the model got its tools: native, taught, or none."""
+    """How the model got its tools: native, constrained, taught, or none …"""
+    strategy_why: str = ""
+    """… and the reason for it."""
     dialect: str = ""
     why: str = ""
     asked_again: list[str] = field(default_factory=list)
-    """Why the model was asked again, each time."""
+    """Why the model was asked again, each time, and what it was told."""
     calls: list[str] = field(default_factory=list)
     truncated: bool = False
     """Calls were left out because there were too many."""

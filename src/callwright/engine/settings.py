@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from callwright.engine.strategy import Wanted
 from callwright.turn import Truncated, UnknownTool
 
 __all__ = ["ModelSettings", "OutputMode", "ToolRules"]
@@ -39,11 +40,13 @@ class ToolRules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     unknown_tool: UnknownTool = "text"
     """A call of a tool that was not offered: show it as text, or pass it on."""
     malformed: Literal["repair", "ask", "show"] = "repair"
-    """A call that cannot be read: mend what can be mended, ask the model again, or show it as text."""
+    """A call that cannot be read: mend what can be mended, ask the model again, or show it as text. With `ask`, calls
+    of unknown tools and calls that do not fit their tool's schema are asked for again too; none streams then."""
     reasoning_calls: bool = True
     """Recover calls that the model made while thinking, when its turn has no other."""
     ask_again: _Count = 2
-    """How often an empty turn, or one without the call that was required, is asked for again."""
+    """How often in one turn an answer that will not do is asked for again: with a word on what was wrong, then with a
+    pinned tool_choice, then with other sampling."""
 
 
 class ModelSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -61,8 +64,9 @@ class ModelSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """How the model writes calls as text: a name from `callwright dialects`; `auto` finds out."""
     profile: str = "auto"
     """The client profile for requests of this name; `auto` looks at the request."""
-    tools: Literal["auto", "native", "taught"] = "auto"
-    """How the model gets its tools: by the backend's own means, or told in the prompt. `auto` tries in that order."""
+    tools: Wanted = "auto"
+    """How the model gets its tools: by the backend's own means; told in the prompt, with the answer held to a grammar
+    or a schema; or told in the prompt alone. `auto` takes the first that the backend can do."""
     context: _Count = 0
     """The window in tokens; 0 asks the backend."""
     vision: bool | None = None

@@ -43,6 +43,12 @@ class TurnRecord(msgspec.Struct, frozen=True, kw_only=True):
     output_mode: OutputMode = "openai-json"
     dialect: str = ""
     """What the calls were read as; empty for the backend's own."""
+    strategy: str = ""
+    """How the model got its tools …"""
+    strategy_why: str = ""
+    """… and the reason for it."""
+    asked_again: tuple[str, ...] = ()
+    """Why the model was asked again, each time."""
     repairs: tuple[str, ...] = ()
     """Their kinds, as often as they happened."""
     fault: Fault | Literal[""] = ""

@@ -1,0 +1,54 @@
+"""Again: what a model is told when its answer will not do, one step further each time. Pure.
+
+First what was wrong, in words. Then, where it is about a call, that a call must come, of the very tool if that is
+known. Then other sampling: what came out twice would come out again.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from callwright.model import Message, Request, Text
+
+__all__ = ["asked_again"]
+
+_NUDGE = "Your last answer cannot be used: {problem}. Answer again."
+_CALM, _LIVELY = 0.2, 0.8
+_GREEDY = 0.3
+"""Up to this temperature a model says the same again."""
+
+
+def asked_again(request: Request, problem: str, times: int, *, tool: str | None = None) -> tuple[Request, str]:
+    """The client's request as the model gets it the next time, and what is different about it.
+
+    `times`: how often it was asked already. `tool`: the one that it tried to call, empty where that is not known, None
+    where the problem is not about a call.
+    """
+    word = Message("user", (Text(_NUDGE.format(problem=problem)),))
+    told = msgspec.structs.replace(request, messages=(*request.messages, word))
+    steps = ["told what was wrong"]
+    pin = tool is not None and request.tool_choice != "none"
+    if pin and times >= 2:
+        told = msgspec.structs.replace(told, tool_choice=_pinned(request, tool or ""))
+        steps.append(f"tool_choice {told.tool_choice}")
+    if times >= (3 if pin else 2):
+        told = msgspec.structs.replace(told, options=_resampled(request.options, times))
+        steps.append(f"temperature {told.options['temperature']}")
+    return told, ", ".join(steps)
+
+
+def _pinned(request: Request, tool: str) -> str:
+    """The tool that must be called, or that one must be."""
+    names = [each.name for each in request.tools]
+    if request.tool_choice in names:
+        return request.tool_choice
+    return tool if tool in names else names[0] if len(names) == 1 else "required"
+
+
+def _resampled(options: dict[str, Any], times: int) -> dict[str, Any]:
+    warm = options.get("temperature")
+    greedy = isinstance(warm, int | float) and warm <= _GREEDY
+    changed = {**options, "temperature": _LIVELY if greedy else _CALM}
+    return changed | {"seed": options["seed"] + times} if isinstance(options.get("seed"), int) else changed

@@ -1,0 +1,72 @@
+"""Strategy: how a model gets its tools at one backend, and why. Pure.
+
+Best first: *native*, the backend's own tools; *constrained*, taught in the prompt and the answer held to a grammar or
+a schema; *taught*, in the prompt alone. What a backend refused is remembered by whoever asks it, and told here.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from callwright.backends.settings import BackendKind
+from callwright.model import Request
+from callwright.prompt.prepare import Strategy
+from callwright.wire.constraint import Flavour
+
+__all__ = ["Abilities", "Strategy", "Wanted", "decide"]
+
+Wanted = Literal["auto", "native", "constrained", "taught"]
+
+
+class Abilities(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of one model at one backend."""
+
+    kind: BackendKind = "openai"
+    tools: bool | None = None
+    """What the backend says of the model."""
+    flavour: Flavour | None = None
+    """How the backend is told to hold an answer to a form."""
+    refused: frozenset[Strategy] = frozenset()
+    """What it did not take before."""
+
+
+def decide(wanted: Wanted, request: Request, able: Abilities, *, failed: bool = False) -> tuple[Strategy, str]:
+    """The strategy and the reason for it. `failed`: a call that had to come did not, earlier in this turn."""
+    if not request.tools:
+        return "none", "the request offers no tools"
+    if wanted in ("native", "taught"):
+        return wanted, "the settings say so"
+    free = _not_held(request, able)
+    if wanted == "constrained":
+        return ("taught", f"the settings say constrained, but {free}") if free else (wanted, "the settings say so")
+    lacking = _not_native(able)
+    if not lacking and failed and not free and request.tool_choice != "auto":
+        lacking = "the backend's own tools gave no usable call"
+    if not lacking:
+        says = "the backend says that the model takes tools" if able.tools else "nothing says that it takes no tools"
+        return "native", says
+    return ("taught", f"{lacking}, and {free}") if free else ("constrained", lacking)
+
+
+def _not_native(able: Abilities) -> str:
+    """Why the backend's own tools are out of the question; empty when they are not."""
+    if able.kind == "completions":
+        return "the backend only continues text"
+    if "native" in able.refused:
+        return "the backend refused tools for this model"
+    return "the backend says that the model takes no tools" if able.tools is False else ""
+
+
+def _not_held(request: Request, able: Abilities) -> str:
+    """Why the answer cannot be held to a form; empty when it can."""
+    if able.flavour is None:
+        return "nothing says that the backend can hold an answer to a form"
+    if "constrained" in able.refused:
+        return "the backend refused to hold an answer to a form"
+    if request.tool_choice == "none":
+        return "no call may be made"
+    if "response_format" in request.options:
+        return "the client holds the answer to a form of its own"
+    return ""
