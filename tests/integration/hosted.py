@@ -166,7 +166,7 @@ class Hosted:
     def _load(self) -> State:
         config = load(self.file, {}, profiles=PROFILES)
         backends = {settings.name: open_backend(settings) for settings in config.backends}
-        return State(config.server, config.keys, Engine(config.models, backends, config.tools))
+        return State(config.server, config.keys, Engine(config.models, backends, config.tools, config.jobs))
 
     def _run(self) -> None:
         with asyncio.Runner(loop_factory=uvicorn.Config("", log_config=None).get_loop_factory()) as runner:

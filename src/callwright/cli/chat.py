@@ -110,7 +110,9 @@ async def _from_engine(config: Any) -> AsyncIterator[Source]:
     from callwright.engine import Engine, TurnReport
     from callwright.wire.base import Ask
 
-    engine = Engine(config.models, {each.name: open_backend(each) for each in config.backends}, config.tools)
+    engine = Engine(
+        config.models, {each.name: open_backend(each) for each in config.backends}, config.tools, config.jobs
+    )
 
     def answer(request: Request) -> Answer:
         route = engine.route(request.model)

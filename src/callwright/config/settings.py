@@ -7,6 +7,7 @@ from typing import NamedTuple
 import msgspec
 
 from callwright.backends.settings import BackendSettings
+from callwright.engine.jobs import JobSettings
 from callwright.engine.settings import ModelSettings, ToolRules
 from callwright.gateway.settings import KeySettings, ServerSettings
 
@@ -21,6 +22,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     backends: tuple[BackendSettings, ...] = ()
     models: tuple[ModelSettings, ...] = ()
     tools: ToolRules = ToolRules()
+    jobs: tuple[JobSettings, ...] = ()
 
 
 class TableKind(NamedTuple):
@@ -44,5 +46,6 @@ TABLES = {
         TableKind("backends", BackendSettings, many=True),
         TableKind("models", ModelSettings, many=True),
         TableKind("tools", ToolRules, many=False),
+        TableKind("jobs", JobSettings, many=True),
     )
 }

@@ -6,7 +6,8 @@ the pipeline has decided that this answer is the turn, because an answer that wi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 
 import msgspec
 
@@ -26,6 +27,7 @@ from callwright.events import (
     UsageSeen,
 )
 from callwright.guard.echo import Echo
+from callwright.guard.names import Unaliased
 from callwright.guard.required import Required
 from callwright.guard.rules import CallLimits, CallRules
 from callwright.model import Request, ToolCall, Usage
@@ -45,7 +47,14 @@ _KEPT = 2_000_000
 class Attempt:
     """One answer being read."""
 
-    def __init__(self, request: Request, route: Route, rules: ToolRules, ids: IdSource) -> None:
+    def __init__(
+        self,
+        request: Request,
+        route: Route,
+        rules: ToolRules,
+        ids: IdSource,
+        names: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self.limits = CallRules(limits_of(request, rules))
         self.finish: Finish | None = None
         self.usage: Usage | None = None
@@ -60,6 +69,7 @@ class Attempt:
         self._asks_malformed = rules.malformed == "ask"
         self._reading = self._reader(request, route, rules, ids)
         self._required = Required() if request.tools and request.tool_choice not in ("auto", "none") else None
+        self._unaliased = Unaliased(names) if names else None
         xml = _XML.get(rules.output_mode)
         self._echo = Echo(REGISTRY[xml].render_call, rules.tool_block_delimiter) if xml else None
 
@@ -87,6 +97,8 @@ class Attempt:
             events = [each for event in events for each in _shown(event)]
         if self._required is not None:
             events = self._required.feed(events)
+        if self._unaliased is not None:
+            events = self._unaliased.feed(events)
         if self._echo is not None:
             events = self._echo.feed(events)
         return [event for event in events if self._passes(event)]

@@ -1,8 +1,8 @@
 """The pipeline: one turn, from a request to events, over the backends of its model.
 
-    request ─ taught if need be ─▶ backend ─▶ attempt (dialect, guard, rules) ─▶ events
-                     ▲                           │ will not do: empty, no call where one was required
-                     └──────── asked again ◀─────┘ within a budget
+    request ─ mended, dieted ─▶ told, within the window ─▶ backend ─▶ attempt (dialect, guard, rules) ─▶ events
+                    ▲                                                    │ will not do: empty, no call where required
+                    └──────────────── asked again ◀──────────────────────┘ within a budget
 
 A backend that fails before its first event is followed by the model's next one. A failure that quotes the model's
 output is read like an answer. Closing the turn closes the backend's answer, which ends the generation.
@@ -10,9 +10,11 @@ output is read like an answer. Closing the turn closes the backend's answer, whi
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import aclosing
+from functools import partial
 from typing import NamedTuple
 
 import msgspec
@@ -20,15 +22,16 @@ import msgspec
 from callwright.backends.base import Answer, Backend
 from callwright.backends.faults import TOOLS_REFUSED
 from callwright.engine.attempt import Attempt
+from callwright.engine.prepare import prepared, told
 from callwright.engine.report import TurnReport
 from callwright.engine.routing import Route, check_request
 from callwright.engine.settings import ToolRules
-from callwright.engine.tokens import count, prompt_tokens
+from callwright.engine.tokens import at_most, count, prompt_size, prompt_tokens
 from callwright.errors import BackendError
 from callwright.events import Finish, TextDelta, UsageSeen
 from callwright.ids import random_id
 from callwright.model import Message, Repair, Request, Text, Usage
-from callwright.prompt.teach import taught
+from callwright.prompt.window import Room, fitted
 from callwright.turn import IdSource
 from callwright.wire.base import Ask
 
@@ -38,18 +41,24 @@ _NUDGE = "Your last answer cannot be used: {problem}. Answer again."
 
 
 class _Way(NamedTuple):
-    """One thing to try: a backend, and the request as it is told."""
+    """One thing to try: a backend, and how the model gets its tools there."""
 
     backend: Backend
-    request: Request
     strategy: str
 
 
 class Pipeline:
-    """Runs turns. Remembers which models' servers refused tools."""
+    """Runs turns. Remembers which models' servers refused tools. `window` knows how much a model takes, or 0."""
 
-    def __init__(self, backends: Mapping[str, Backend], *, ids: IdSource = random_id) -> None:
+    def __init__(
+        self,
+        backends: Mapping[str, Backend],
+        *,
+        window: Callable[[str, Route], int] = lambda _, route: route.settings.context,
+        ids: IdSource = random_id,
+    ) -> None:
         self._backends = backends
+        self._window = window
         self._ids = ids
         self._untooled: set[tuple[str, str]] = set()
 
@@ -58,13 +67,14 @@ class Pipeline:
 
         Raises `RequestError` when the model cannot do what is asked, and `BackendError` when no answer will do.
         """
-        request = self._addressed(ask.request, route)
+        request, names, repairs = prepared(ask.request, route)
+        report.mend(repairs)
         check_request(request, route, (self._backends[name].wire for name in route.backends))
         report.model = route.name
         spent = Usage()
         shortcoming, failure = "", None
         for _ in range(rules.ask_again + 1):
-            attempt = Attempt(request, route, rules, self._ids)
+            attempt = Attempt(request, route, rules, self._ids, names)
             failure = None
             try:
                 async with aclosing(self._heard(ask, request, route, report)) as answer:
@@ -79,7 +89,7 @@ class Pipeline:
                     raise
                 # Half a call in an error is no answer, and the model can be asked again for a whole one.
                 whole = msgspec.structs.replace(rules, truncated="drop")
-                attempt, failure = Attempt(request, route, whole, self._ids), problem
+                attempt, failure = Attempt(request, route, whole, self._ids, names), problem
                 events = attempt.take([TextDelta(problem.salvage), Finish("stop", (_salvaged(problem),))])
             else:
                 events = attempt.stop() if attempt.limits.done else []
@@ -109,7 +119,8 @@ class Pipeline:
             begun = False
             try:
                 extra = ask.extra if way.backend.wire == report.wire else {}
-                async with aclosing(way.backend.answer(way.request, extra)) as answer:
+                whole = await self._told(way, request, route, report)
+                async with aclosing(way.backend.answer(whole, extra)) as answer:
                     async for heard in answer:
                         begun = True
                         yield heard
@@ -133,14 +144,25 @@ class Pipeline:
 
     def _way(self, backend: Backend, request: Request, route: Route) -> _Way:
         if not request.tools:
-            return _Way(backend, request, "none")
+            return _Way(backend, "none")
         if route.settings.tools == "taught" or (backend.settings.name, route.upstream) in self._untooled:
-            return _Way(backend, taught(request, route.teaches), "taught")
-        return _Way(backend, request, "native")
+            return _Way(backend, "taught")
+        return _Way(backend, "native")
 
-    def _addressed(self, request: Request, route: Route) -> Request:
-        options = {**route.settings.options, **request.options}
-        return msgspec.structs.replace(request, model=route.upstream, options=options)
+    async def _told(self, way: _Way, request: Request, route: Route, report: TurnReport) -> Request:
+        """The request as the backend gets it. `RequestError` when it does not fit the model's window."""
+        diet, notes = route.diet, list[Repair]()
+        tell = partial(told, route=route, wire=way.backend.wire, strategy=way.strategy)
+        whole = tell(request, notes=notes)
+        reserve = min(diet.reserve, request.options.get("max_tokens") or diet.reserve)
+        room = Room(self._window(way.backend.settings.name, route), reserve)
+        if room.window and diet.overflow != "send" and at_most(whole) > room.prompt:
+            size = lambda each: prompt_size(tell(each, notes=[]))  # noqa: E731
+            fit = partial(fitted, request, room, size, condense=diet.overflow == "condense")
+            shorter, repairs = await asyncio.to_thread(fit)
+            whole, notes = tell(shorter, notes=[]), [*notes, *repairs]
+        report.mend(notes)
+        return whole
 
 
 def _verdict(attempt: Attempt, failure: BackendError | None) -> str:

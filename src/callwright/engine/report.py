@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from callwright.events import (
@@ -41,6 +42,10 @@ class TurnReport:
     malformed: int = 0
     finish: str = ""
     usage: Usage = field(default_factory=Usage)
+
+    def mend(self, repairs: Iterable[Repair]) -> None:
+        """Take note of what was mended in the request; once, however often it is told."""
+        self.repairs.extend(repair for repair in repairs if repair not in self.repairs)
 
     def see(self, events: list[Event]) -> None:
         """Take note of events on their way to the client."""

@@ -13,6 +13,7 @@ from callwright.engine.facts import Facts, facts_of, taught_in
 from callwright.engine.settings import ModelSettings, ToolRules
 from callwright.errors import RequestError
 from callwright.model import Image, Request
+from callwright.prompt.settings import DietSettings, HistorySettings
 
 __all__ = ["Route", "Routes", "check_request"]
 
@@ -32,6 +33,8 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     """What the backends call the model."""
     facts: Facts
     rules: ToolRules
+    history: HistorySettings = HistorySettings()
+    diet: DietSettings = DietSettings()
 
     @property
     def reads(self) -> Dialect:
@@ -70,6 +73,8 @@ class Routes:
             upstream=upstream,
             facts=facts_of(upstream),
             rules=merged_rules(self._rules, settings.rules),
+            history=msgspec.convert(settings.history, HistorySettings),
+            diet=msgspec.convert(settings.diet, DietSettings),
         )
 
     @property
