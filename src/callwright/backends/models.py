@@ -52,10 +52,9 @@ def shown(name: str, answer: Any) -> ModelInfo:
 
 def allocated(answer: Any) -> dict[str, int]:
     """The windows of the models that Ollama's `GET /api/ps` has in memory: often 4096, whatever the model could do."""
-    sizes = {
-        entry.get("model") or entry.get("name"): entry.get("context_length") for entry in _entries(answer, "models")
-    }
-    return {name: size for name, size in sizes.items() if isinstance(name, str) and _is_size(size)}
+    entries = _entries(answer, "models")
+    sizes = [(entry.get("model") or entry.get("name"), entry.get("context_length", 0)) for entry in entries]
+    return {name: size for name, size in sizes if isinstance(name, str) and _is_size(size)}
 
 
 def loaded_by_llama(answer: Any) -> tuple[str, ...]:

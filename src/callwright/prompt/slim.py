@@ -97,10 +97,8 @@ class _Inlining:
             beside = {key: value for key, value in body.items() if key != "$ref"}
             target = self._target(ref)
             if ref in trail:  # recursion: what is further in may be anything of the same type
-                return {**({"type": target["type"]} if "type" in target else {}), **beside}
-            body, trail = {**target, **beside}, (*trail, ref)
-            if "$ref" in target:
-                return self.schema(body, trail, depth + 1)
+                target = {"type": target["type"]} if "type" in target else {}
+            return self.schema({**target, **beside}, (*trail, ref), depth + 1)
         # Definitions are written where they are used.
         body = {key: value for key, value in body.items() if key not in _DEFINITIONS}
         return _below(body, lambda each: self.schema(each, trail, depth + 1))

@@ -66,7 +66,8 @@ def fitted(request: Request, room: Room, count: Count, *, condense: bool = False
 
 def _least(most: int, enough: Callable[[int], bool]) -> int:
     """The smallest number from 0 to `most` that is enough; `most` when none is."""
-    return bisect_left(range(most), True, key=enough)
+    # 0 is asked for by itself: a marker may be longer than the first round.
+    return 0 if not most or enough(0) else 1 + bisect_left(range(1, most), True, key=enough)
 
 
 def _fits(request: Request, messages: tuple[Message, ...], room: Room, count: Count) -> bool:

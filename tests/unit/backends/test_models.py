@@ -15,7 +15,20 @@ JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
 )
-KEYS = ("id", "meta", "n_ctx", "capabilities", "architecture", "input_modalities", "supported_parameters", "thinking")
+KEYS = (
+    "id",
+    "model",
+    "context_length",
+    "owned_by",
+    "status",
+    "meta",
+    "n_ctx",
+    "capabilities",
+    "architecture",
+    "input_modalities",
+    "supported_parameters",
+    "thinking",
+)
 ENTRY = st.dictionaries(st.sampled_from(KEYS), JSON)
 
 
