@@ -37,6 +37,11 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     diet: DietSettings = DietSettings()
 
     @property
+    def vision(self) -> bool | None:
+        """Whether the model sees pictures, as far as its settings or its family say."""
+        return self.settings.vision if self.settings.vision is not None else self.facts.vision
+
+    @property
     def reads(self) -> Dialect:
         """The dialect that its output is read in."""
         named = self.settings.dialect
@@ -104,9 +109,8 @@ def merged_rules(rules: ToolRules, changes: Mapping[str, object]) -> ToolRules:
 
 def check_request(request: Request, route: Route, wires: Iterable[str]) -> None:
     """Refuse what the model's backends cannot do, rather than drop it without a word (W-25)."""
-    vision = route.settings.vision if route.settings.vision is not None else route.facts.vision
     has_image = any(isinstance(part, Image) for message in request.messages for part in message.parts)
-    if has_image and vision is False:
+    if has_image and route.vision is False:
         raise RequestError(
             f"the model {route.name!r} takes no images (vision = false in its settings); send text only",
             param="messages",

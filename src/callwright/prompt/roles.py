@@ -14,10 +14,11 @@ import msgspec
 
 from callwright.model import Image, Message, Part, Reasoning, Repair, Text, ToolResult
 
-__all__ = ["images_moved", "strict", "without_reasoning"]
+__all__ = ["images_moved", "strict", "without_reasoning", "without_result_images"]
 
 _INSTRUCTS = ("system", "developer")
 _SEE_BELOW = "The result is a picture; it is in the next message of the user."
+_UNSEEN = "[a picture that this model cannot see]"
 
 
 def strict(messages: Sequence[Message], notes: list[Repair]) -> tuple[Message, ...]:
@@ -69,6 +70,18 @@ def _imageless(part: Part) -> Part:
     if isinstance(part, ToolResult) and part.images:
         return msgspec.structs.replace(part, content=part.content or _SEE_BELOW, images=())
     return part
+
+
+def without_result_images(messages: Sequence[Message], notes: list[Repair]) -> tuple[Message, ...]:
+    """For a model that sees no pictures: one in a result would have every later request of the session refused."""
+    return tuple(Message(message.role, tuple(_told(part, notes) for part in message.parts)) for message in messages)
+
+
+def _told(part: Part, notes: list[Repair]) -> Part:
+    if not isinstance(part, ToolResult) or not part.images:
+        return part
+    notes.append(Repair("dropped_images", f"the result of {part.call_id} held pictures, and the model sees none"))
+    return msgspec.structs.replace(part, content="\n".join(filter(None, (part.content, _UNSEEN))), images=())
 
 
 def without_reasoning(messages: Sequence[Message]) -> tuple[Message, ...]:

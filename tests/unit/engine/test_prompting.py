@@ -98,6 +98,17 @@ def test_pictures_in_results_move_where_the_wire_has_no_place_for_them(wire: str
     assert (backend.asked[0].messages[-1].role == "user") == moved
 
 
+def test_rc12_a_picture_in_a_result_does_not_spoil_the_session_of_a_blind_model() -> None:
+    """https://github.com/ggml-org/llama.cpp/issues/23542"""
+    backend = Fake(SAID)
+    call = message("assistant", ToolCall("a", "ping", "{}"))
+    result = message("tool", ToolResult("a", "a chart", "ping", images=(PICTURE,)))
+    _, report = run(backend, ask(message("user", Text("go")), call, result), vision=False)
+    (told,) = backend.asked[0].messages[-1].parts
+    assert told == ToolResult("a", "a chart\n[a picture that this model cannot see]", "ping")
+    assert kinds(report) == ["dropped_images"]
+
+
 @pytest.mark.parametrize("tools", ["native", "taught"])
 def test_rc10_roles_alternate_for_strict_templates_whatever_is_taught(tools: str) -> None:
     """https://github.com/ggml-org/llama.cpp/issues/20733"""
