@@ -65,8 +65,5 @@ def _words(turn: Collected) -> Iterator[Part]:
 
 
 def _content(call: ToolCall) -> tuple[str, object]:
-    """What makes two calls the same: spaces and the order of members do not."""
-    try:
-        return call.name, parse_json(call.arguments)
-    except ValueError:
-        return call.name, call.arguments
+    """What makes two calls the same: spaces and the order of members do not. Arguments are sound by now."""
+    return call.name, parse_json(call.arguments)

@@ -170,6 +170,16 @@ def test_references_that_multiply_are_left_alone() -> None:
     assert schema(body) == body
 
 
+def test_a_schema_may_be_true() -> None:
+    body = {"properties": {"a": True}, "anyOf": [True, {"$ref": "#/$defs/A"}], "$defs": {"A": False}}
+    assert schema(body, slim=True) == {"properties": {"a": True}, "anyOf": [True, {}]}
+
+
+def test_without_a_users_message_the_first_tools_are_kept() -> None:
+    asked = Request("m", (Message("user", ()),), tuple(map(ToolSpec, ("a", "b"))))
+    assert offered(asked, max_tools=1) == ["a"]
+
+
 def test_a_reference_to_nothing_says_nothing() -> None:
     assert schema({"properties": {"a": {"$ref": "#/nowhere", "title": "A"}}}) == {"properties": {"a": {"title": "A"}}}
 

@@ -93,6 +93,15 @@ def test_every_call_has_its_one_result_right_behind_it(messages: tuple[Message, 
     assert not waiting
 
 
+@given(BROKEN, sound())
+def test_what_was_told_is_told_the_same_way_in_the_next_turn(
+    messages: tuple[Message, ...], more: tuple[Message, ...]
+) -> None:
+    """Or no prompt cache holds."""
+    before, after = repaired(messages).messages, repaired((*messages, *more)).messages
+    assert after[: len(before)] == before
+
+
 @given(BROKEN)
 def test_whatever_changes_is_noted(messages: tuple[Message, ...]) -> None:
     mended, repairs = repaired(messages)
@@ -213,6 +222,13 @@ def test_rc1_a_call_that_leaked_as_text_does_not_teach_the_model_to_leak() -> No
     assert [repair.kind for repair in repairs] == ["unleaked_call", "orphan_call"]
     assert repaired(sent, read, {"read_file"}) == (mended, repairs), "the same every turn, or no prompt cache holds"
     assert repaired(mended, read, {"read_file"}) == (mended, ())
+
+
+def test_what_was_thought_in_a_text_with_a_call_is_kept_apart() -> None:
+    thinks = answer(Text(f"<think>Which file?</think>Let me see. {LEAK}"))
+    thought, text, made = repaired((thinks,), read, {"read_file"}).messages[0].parts
+    assert (thought, text) == (Reasoning("Which file?"), Text("Let me see. "))
+    assert isinstance(made, ToolCall)
 
 
 def test_a_call_that_was_sent_both_ways_is_made_once() -> None:
