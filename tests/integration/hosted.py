@@ -203,11 +203,9 @@ class Hosted:
     def _load(self) -> State:
         config = load(self.file, {}, profiles=PROFILES)
         backends = {settings.name: open_backend(settings) for settings in config.backends}
-        return State(
-            config.server,
-            config.keys,
-            Engine(config.models, backends, config.tools, config.prompt, load_templates(config)),
-        )
+        templates = load_templates(config)
+        engine = Engine(config.models, backends, config.tools, config.jobs, config.prompt, templates)
+        return State(config.server, config.keys, engine)
 
     def _run(self) -> None:
         with asyncio.Runner(loop_factory=uvicorn.Config("", log_config=None).get_loop_factory()) as runner:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 import aiohttp
 import msgspec
@@ -23,7 +23,7 @@ import msgspec
 from callwright.backends.base import Answer, Forwarded, ModelInfo
 from callwright.backends.breaker import Breaker
 from callwright.backends.faults import Faults, Timer
-from callwright.backends.models import listed
+from callwright.backends.models import listed, loaded_by_llama, slot_window
 from callwright.backends.retry import Retry, retry_after
 from callwright.backends.settings import BackendSettings
 from callwright.backends.trace import TRACEPARENT
@@ -188,10 +188,14 @@ class HttpBackend:
     # ── everything else ────────────────────────────────────────────────────────────────────────────
 
     async def models(self) -> tuple[ModelInfo, ...]:
-        """The models of the server's list."""
-        found = listed(await self.fetch(self._models_path))
+        """The models of the server's list; those that llama.cpp has in memory with the window of a slot."""
+        answer = await self.fetch(self._models_path)
+        found = listed(answer)
         self._told = next((info.server for info in found if info.server), self._told)
-        return found
+        windows = {name: await self._slot_window(name) for name in loaded_by_llama(answer)}
+        return tuple(
+            msgspec.structs.replace(model, context=windows.get(model.name) or model.context) for model in found
+        )
 
     @property
     def flavour(self) -> Flavour | None:
@@ -201,9 +205,19 @@ class HttpBackend:
             return None if setting == "none" else setting
         return "ollama" if self.settings.kind == "ollama" else self._told
 
-    async def fetch(self, path: str, body: bytes = b"") -> Any:
-        """A small JSON document."""
-        answer = await self._exchange(path, body, LIST_SECONDS)
+    async def _slot_window(self, model: str) -> int:
+        """0 where the server does not say, as a proxy that has the list only. It has this beside its `/v1`."""
+        root = self._url.rstrip("/").removesuffix("/v1")
+        # A server that routes among several models wants to know which: SillyTavern PR #4914.
+        path = f"/props?{urlencode({'model': model})}"
+        try:
+            return slot_window(await self.fetch(path, root=root))
+        except BackendError:
+            return 0
+
+    async def fetch(self, path: str, body: bytes = b"", *, root: str = "") -> Any:
+        """A small JSON document, from another root than the backend's address if need be."""
+        answer = await self._exchange(path, body, LIST_SECONDS, root)
         if answer.status >= 400:
             raise self._faults.said(self._called.refusal(answer.status, answer.body[:ERROR_BYTES]), answer.status)
         try:
@@ -215,8 +229,8 @@ class HttpBackend:
         """Pass on a request that is not about a turn."""
         return await self._exchange(path, body, self.settings.first_token_seconds)
 
-    async def _exchange(self, path: str, body: bytes, seconds: float) -> Forwarded:
-        url = joined(self._url, path)
+    async def _exchange(self, path: str, body: bytes, seconds: float, root: str = "") -> Forwarded:
+        url = joined(root or self._url, path)
         content = bytearray()
         try:
             async with (

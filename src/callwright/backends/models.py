@@ -1,7 +1,8 @@
 """Models: what servers say of the models that they have, read from their own lists. Pure, and never fails on oddities.
 
-Every server has its own name for the window; the table below has them in order of trust. What a server does not say
-stays unknown: zero or None.
+Every server has its own name for the window; the table below has them in order of trust. What is allocated counts for
+more than what a model was trained on: a server that got more than the first cuts it off without a word. What a server
+does not say stays unknown: zero or None.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 from callwright.backends.base import ModelInfo
 from callwright.wire.constraint import Flavour
 
-__all__ = ["listed", "shown", "tagged"]
+__all__ = ["allocated", "listed", "loaded_by_llama", "shown", "slot_window", "tagged"]
 
 _WINDOWS: tuple[tuple[str, ...], ...] = (
     ("max_model_len",),  # vLLM, SGLang
@@ -59,6 +60,26 @@ def shown(name: str, answer: Any) -> ModelInfo:
         vision=_has(abilities, "vision"),
         reasoning=_has(abilities, "thinking"),
     )
+
+
+def allocated(answer: Any) -> dict[str, int]:
+    """The windows of the models that Ollama's `GET /api/ps` has in memory: often 4096, whatever the model could do."""
+    entries = _entries(answer, "models")
+    sizes = [(entry.get("model") or entry.get("name"), entry.get("context_length", 0)) for entry in entries]
+    return {name: size for name, size in sizes if isinstance(name, str) and _is_size(size)}
+
+
+def loaded_by_llama(answer: Any) -> tuple[str, ...]:
+    """The names in a list of models that a llama.cpp server has in memory; one that routes says so of each."""
+    entries = [entry for entry in _entries(answer, "data") if entry.get("owned_by") == "llamacpp"]
+    loaded = (entry.get("id") for entry in entries if _at(entry, "status", "value") in (None, "loaded"))
+    return tuple(name for name in loaded if isinstance(name, str))
+
+
+def slot_window(answer: Any) -> int:
+    """What llama.cpp's `GET /props` says that one conversation has: the window divided among the slots."""
+    size = _at(answer, "default_generation_settings", "n_ctx")
+    return size if _is_size(size) else 0
 
 
 def _model(entry: Mapping[str, Any]) -> ModelInfo:

@@ -14,7 +14,7 @@ import msgspec
 from callwright.backends.base import ModelInfo
 from callwright.backends.faults import THINKING_REFUSED
 from callwright.backends.http import Begun, HttpBackend
-from callwright.backends.models import shown, tagged
+from callwright.backends.models import allocated, shown, tagged
 from callwright.errors import BackendError
 from callwright.model import Request
 
@@ -43,7 +43,7 @@ class OllamaBackend(HttpBackend):
         return await super().send(*_without_thinking(request, extra))
 
     async def models(self) -> tuple[ModelInfo, ...]:
-        """The models that were pulled, each with what `/api/show` says of it."""
+        """The models that were pulled, each with what `/api/show` says of it, and its window if it is in memory."""
         names = tagged(await self.fetch("/api/tags"))
         few = asyncio.Semaphore(_SHOWN_AT_ONCE)
 
@@ -54,7 +54,15 @@ class OllamaBackend(HttpBackend):
                 except BackendError:  # one broken model does not hide the others
                     return ModelInfo(name=name)
 
-        return tuple(await asyncio.gather(*map(show, names)))
+        found = await asyncio.gather(*map(show, names))
+        windows = await self._windows()
+        return tuple(msgspec.structs.replace(model, context=windows.get(model.name, model.context)) for model in found)
+
+    async def _windows(self) -> dict[str, int]:
+        try:
+            return allocated(await self.fetch("/api/ps"))
+        except BackendError:  # servers before 0.1.38, and imitations, have none
+            return {}
 
 
 def _without_thinking(request: Request, extra: dict[str, Any]) -> tuple[Request, dict[str, Any]]:

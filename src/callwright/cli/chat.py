@@ -112,7 +112,7 @@ async def _from_engine(config: Any) -> AsyncIterator[Source]:
     from callwright.wire.base import Ask
 
     backends = {each.name: open_backend(each) for each in config.backends}
-    engine = Engine(config.models, backends, config.tools, config.prompt, load_templates(config))
+    engine = Engine(config.models, backends, config.tools, config.jobs, config.prompt, load_templates(config))
 
     def answer(request: Request) -> Answer:
         route = engine.route(request.model)

@@ -92,7 +92,7 @@ def build(began: Start, tasks: set[asyncio.Task[Any]], *, debug: bool = False) -
         config = began.load()
         backends = {settings.name: open_backend(settings) for settings in config.backends}
         secrets = frozenset(settings.key for settings in config.backends if settings.key)
-        engine = Engine(config.models, backends, config.tools, config.prompt, load_templates(config))
+        engine = Engine(config.models, backends, config.tools, config.jobs, config.prompt, load_templates(config))
         asking = asyncio.ensure_future(engine.refresh())
         tasks.add(asking)
         asking.add_done_callback(tasks.discard)

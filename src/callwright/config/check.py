@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Callable, Collection, Iterable
+from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from callwright.config.settings import Config
 from callwright.config.sources import Sheet
 from callwright.config.templates import template_sources
 from callwright.dialects import REGISTRY, dialect
+from callwright.engine.jobs import JobSettings
 from callwright.errors import ConfigError, MisuseError
 from callwright.prompt.templates import Templates
 
@@ -28,7 +30,7 @@ _ROOTED = {"anthropic": "/v1", "ollama": "/api"}
 
 def check(config: Config, sheet: Sheet, profiles: Collection[str] | None, report: Report) -> None:
     """Report what does not fit together. `profiles` are the names of client profiles; None takes any name."""
-    for name in ("keys", "backends"):
+    for name in ("keys", "backends", "jobs"):
         _check_unique(((table, "name", each.name) for table, each in _pairs(config, sheet, name)), report)
     _check_unique(
         (
@@ -50,6 +52,8 @@ def check(config: Config, sheet: Sheet, profiles: Collection[str] | None, report
         named = model.prompt.get("templates")
         _check_templates(named if isinstance(named, str) else "", partial(report.value, table, "prompt"))
         _check_model(config, table, model, profiles, report)
+    for table, job in _pairs(config, sheet, "jobs"):
+        _check_job(config, table, job, report)
 
 
 def is_loopback(host: str) -> bool:
@@ -156,6 +160,16 @@ def _check_model(config: Config, table: Table, model: Any, profiles: Collection[
     if profiles is not None and model.profile not in {"auto", *profiles}:
         what = f'is "{model.profile}", which is no client profile'
         report.value(table, "profile", what, _choice(model.profile, ["auto", *profiles]))
+
+
+def _check_job(config: Config, table: Table, job: JobSettings, report: Report) -> None:
+    known = [name for model in config.models for name in (model.name, *model.aliases)]
+    if known and job.model and not any(fnmatchcase(job.model, name) for name in known):
+        what = f'is "{job.model}", and no [[models]] table has that name'
+        report.value(table, "model", what, _choice(job.model, known))
+    if not job.marks and not job.max_tokens:
+        remedy = 'write marks = ["…"], max_tokens, or both'
+        report.value(table, "marks", "is empty and there is no max_tokens: the rule takes nothing", remedy)
 
 
 def _choice(name: str, known: Collection[str], otherwise: str = "") -> str:

@@ -17,7 +17,7 @@ from callwright.config.mistakes import Given, Report, Table, nearest, quoted
 from callwright.config.settings import TABLES, Config
 from callwright.config.sources import Sheet
 from callwright.engine.settings import ToolRules
-from callwright.prompt.settings import PromptSettings
+from callwright.prompt.settings import DietSettings, HistorySettings, PromptSettings
 from callwright.wire.base import Style
 
 __all__ = ["INNER", "decode", "expectation"]
@@ -27,7 +27,13 @@ _Settings = TypeVar("_Settings", bound=msgspec.Struct)
 _SWITCH = {"on": True, "yes": True, "off": False, "no": False}
 """Beside `true`, `false`, `1` and `0`, which msgspec knows."""
 
-INNER: dict[str, type[msgspec.Struct]] = {"rules": ToolRules, "prompt": PromptSettings, "style": Style}
+INNER: dict[str, type[msgspec.Struct]] = {
+    "rules": ToolRules,
+    "prompt": PromptSettings,
+    "history": HistorySettings,
+    "diet": DietSettings,
+    "style": Style,
+}
 """Tables inside a model's, which change some keys of these settings."""
 
 _SECRET = frozenset({"key", "headers", "url"})

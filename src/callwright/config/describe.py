@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import inspect
 import json
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -69,9 +70,9 @@ def schema() -> dict[str, Any]:
     """The JSON schema of the file, for editors that complete and check TOML."""
     (_, definitions) = msgspec.json.schema_components([Config, *INNER.values()], ref_template="#/$defs/{name}")
     whole = definitions.pop(Config.__name__)
-    for kind in TABLES.values():
-        properties = definitions[kind.settings.__name__]["properties"]
-        for key in keys(kind.settings):
+    for settings in (*(kind.settings for kind in TABLES.values()), *INNER.values()):
+        properties = definitions[settings.__name__]["properties"]
+        for key in keys(settings):
             properties[key.name]["description"] = key.meaning
     properties = definitions["ModelSettings"]["properties"]
     for name, settings in INNER.items():
@@ -87,17 +88,25 @@ def schema() -> dict[str, Any]:
 def markdown() -> str:
     """The tables of docs/configuration.md."""
     parts = []
-    for kind in TABLES.values():
+    for header, settings in _documented():
         rows = [
             f"| `{key.name}` | {_cell(key.values)} | {_shown(key.default)} | {_cell(key.meaning)} |"
-            for key in keys(kind.settings)
+            for key in keys(settings)
         ]
-        parts.append(f"### `{kind.header}`\n\n{about(kind.settings)}\n")
+        parts.append(f"### `{header}`\n\n{about(settings)}\n")
         parts.append("\n".join(["| key | value | default | meaning |", "|---|---|---|---|", *rows]) + "\n")
     rows = [f"| `{variable}` | `{TABLES[table].header}` `{key}` |" for variable, (table, key) in VARIABLES.items()]
     parts.append("### Environment variables\n")
     parts.append("\n".join(["| variable | key |", "|---|---|", *rows]))
     return "\n".join(parts)
+
+
+def _documented() -> Iterator[tuple[str, type[msgspec.Struct]]]:
+    """Every table with its header; those inside a model's that are no table elsewhere come behind it."""
+    for kind in TABLES.values():
+        yield kind.header, kind.settings
+        if kind.name == "models":
+            yield from ((f"[models.{name}]", inner) for name, inner in INNER.items() if name in ("history", "diet"))
 
 
 def _shown(default: Any) -> str:

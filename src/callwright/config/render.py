@@ -19,6 +19,7 @@ from callwright.config.mistakes import DEFAULT, Place, Table
 from callwright.config.secrets import masked
 from callwright.config.settings import TABLES, Config, TableKind
 from callwright.config.sources import Sheet
+from callwright.engine.jobs import JobSettings
 from callwright.engine.settings import ModelSettings
 from callwright.gateway.settings import KeySettings
 
@@ -34,6 +35,7 @@ _EXAMPLE = Config(
     keys=(KeySettings(name="team", key="env:TEAM_KEY"),),
     backends=(msgspec.structs.replace(_LOCAL, key="env:UPSTREAM_KEY"),),
     models=(_CODER,),
+    jobs=(JobSettings(name="titles", model="coder", marks=("title for",)),),
 )
 
 _ALWAYS_SHOWN = {"server": {"host", "port"}, "backends": {"kind"}, "models": {"dialect", "profile"}}

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import msgspec
 
 from callwright.backends.settings import BackendSettings
+from callwright.engine.jobs import JobSettings
 from callwright.engine.settings import ModelSettings, ToolRules
 from callwright.gateway.settings import KeySettings, ServerSettings
 from callwright.prompt.settings import PromptSettings
@@ -23,6 +24,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     models: tuple[ModelSettings, ...] = ()
     tools: ToolRules = ToolRules()
     prompt: PromptSettings = PromptSettings()
+    jobs: tuple[JobSettings, ...] = ()
 
 
 class TableKind(NamedTuple):
@@ -47,5 +49,6 @@ TABLES = {
         TableKind("models", ModelSettings, many=True),
         TableKind("tools", ToolRules, many=False),
         TableKind("prompt", PromptSettings, many=False),
+        TableKind("jobs", JobSettings, many=True),
     )
 }

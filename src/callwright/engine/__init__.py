@@ -8,20 +8,26 @@ from types import MappingProxyType
 
 import msgspec
 
-from callwright.backends.base import Backend, ModelInfo
+from callwright.backends.base import Answer, Backend, ModelInfo
+from callwright.engine.jobs import JobSettings, job_of
 from callwright.engine.pipeline import Pipeline
 from callwright.engine.report import TurnReport
 from callwright.engine.routing import Route, Routes, merged_rules
 from callwright.engine.settings import ModelSettings, ToolRules
 from callwright.errors import BackendError, RequestError
+from callwright.model import Repair
 from callwright.prompt.settings import PromptSettings
 from callwright.prompt.templates import Templates
+from callwright.wire.base import Ask
 
 __all__ = ["Engine", "ModelListing", "Route", "TurnReport", "merged_rules"]
 
 _OWN_CONTEXT = 131_072
 """What is said of a window that nobody knows: Copilot refuses prompts over the listed size, so not too small."""
 
+
+_OLD_SECONDS = 300.0
+"""After this long the backends are asked once more what they have."""
 
 _READY_SECONDS = 0.8
 """Kubernetes gives a probe one second."""
@@ -52,6 +58,7 @@ class Engine:
         models: Sequence[ModelSettings],
         backends: Mapping[str, Backend],
         rules: ToolRules,
+        jobs: Sequence[JobSettings] = (),
         prompt: PromptSettings | None = None,
         templates: Mapping[str, Templates] = MappingProxyType({}),
     ) -> None:
@@ -59,10 +66,20 @@ class Engine:
         self._prompt = prompt or PromptSettings()
         self.backends = backends
         self._settings = tuple(models)
+        self._jobs = tuple(jobs)
         self._found: dict[tuple[str, str], ModelInfo] = {}
+        self._asked = 0.0
+        self._asking: asyncio.Task[dict[str, str]] | None = None
         self._routes = Routes(models, tuple(backends), rules, self._prompt)
-        pipeline = Pipeline(backends, self._info, templates=templates)
-        self.turn = pipeline.turn
+        self._pipeline = Pipeline(backends, self._info, self.window, templates=templates)
+
+    def turn(self, ask: Ask, route: Route, rules: ToolRules, report: TurnReport) -> Answer:
+        """The events of one turn. A small job goes to the model that a rule names for it."""
+        self._look_again()
+        if job := job_of(ask.request, self._jobs):
+            report.mend([Repair("routed_job", f"{job.name}: {route.name} was asked for, {job.model} answers")])
+            route = self.route(job.model).told(route.client)
+        return self._pipeline.turn(ask, route, rules, report)
 
     def route(self, name: str) -> Route:
         """Where turns of a model go. `RequestError` 404 when no model has that name."""
@@ -81,7 +98,11 @@ class Engine:
     async def refresh(self) -> dict[str, str]:
         """Ask every backend what it has. Returns why those that did not answer did not."""
         answers = await asyncio.gather(*(self._models_of(each) for each in self.backends.values()))
-        self._found = {(name, info.name): info for name, infos, _ in answers for info in infos}
+        self._asked = asyncio.get_running_loop().time()
+        silent = {name for name, _, problem in answers if problem}
+        # What a backend said before counts while it does not answer.
+        kept = {key: info for key, info in self._found.items() if key[0] in silent}
+        self._found = kept | {(name, info.name): info for name, infos, _ in answers for info in infos}
         if not self._settings:
             found = [ModelSettings(name=model, backend=name) for name, model in self._found]
             self._routes = Routes(found, tuple(self.backends), self.rules, self._prompt)
@@ -94,6 +115,24 @@ class Engine:
         except BackendError as problem:
             return name, (), str(problem)
 
+    def _look_again(self) -> None:
+        """Ask the backends once more, behind the turns, if their answers are old: Ollama allocates a window when it
+        loads a model, and another one after a restart."""
+        now = asyncio.get_running_loop().time()
+        idle = self._asking is None or self._asking.done()
+        if idle and self._asked and now - self._asked > _OLD_SECONDS:
+            self._asking = asyncio.ensure_future(self.refresh())
+
+    def window(self, backend: str, route: Route) -> int:
+        """The window of a model at one of its backends, in tokens; 0 when nobody knows it."""
+        asked = route.settings.options.get("num_ctx")  # Ollama allocates what a request asks for
+        return route.settings.context or (asked if isinstance(asked, int) else 0) or self._info(backend, route).context
+
+    def _info(self, backend: str, route: Route) -> ModelInfo:
+        names = (route.upstream, f"{route.upstream}:latest")  # Ollama lists the tag that may be left out
+        found = (self._found.get((backend, name)) for name in names)
+        return next(filter(None, found), ModelInfo(name=route.upstream))
+
     @property
     def models(self) -> tuple[ModelListing, ...]:
         """Every model that has a name, for lists."""
@@ -101,7 +140,7 @@ class Engine:
 
     def _listing(self, route: Route) -> ModelListing:
         name = route.backends[0]
-        info = self._info(name, route.upstream)
+        info = self._info(name, route)
         vision = next(
             (one for one in (route.settings.vision, info.vision, route.facts.vision) if one is not None), False
         )
@@ -111,13 +150,10 @@ class Engine:
             backend=name,
             kind=self.backends[name].settings.kind,
             dialect=route.reads.name,
-            context=route.settings.context or info.context or _OWN_CONTEXT,
+            context=self.window(name, route) or _OWN_CONTEXT,
             vision=vision,
             reasoning=bool(info.reasoning),
         )
-
-    def _info(self, backend: str, model: str) -> ModelInfo:
-        return self._found.get((backend, model)) or ModelInfo(name=model)
 
     async def ready(self) -> dict[str, str]:
         """Every backend's name with what is wrong with it, if anything. Takes no longer than a probe waits."""
@@ -133,4 +169,6 @@ class Engine:
 
     async def close(self) -> None:
         """Give back every connection."""
+        if self._asking is not None:
+            self._asking.cancel()
         await asyncio.gather(*(backend.close() for backend in self.backends.values()))

@@ -6,8 +6,9 @@ the pipeline has decided that this answer is the turn, because an answer that wi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
+from types import MappingProxyType
 
 import msgspec
 
@@ -29,6 +30,7 @@ from callwright.events import (
 from callwright.guard.echo import Echo
 from callwright.guard.final_answer import FinalAnswer
 from callwright.guard.fit import FittingCalls
+from callwright.guard.names import Unaliased
 from callwright.guard.required import Required
 from callwright.guard.rules import CallLimits, CallRules
 from callwright.model import Request, ToolCall, Usage
@@ -49,7 +51,16 @@ _KEPT = 2_000_000
 class Attempt:
     """One answer being read."""
 
-    def __init__(self, request: Request, route: Route, rules: ToolRules, ids: IdSource, *, number: int = 1) -> None:
+    def __init__(
+        self,
+        request: Request,
+        route: Route,
+        rules: ToolRules,
+        ids: IdSource,
+        names: Mapping[str, str] = MappingProxyType({}),
+        *,
+        number: int = 1,
+    ) -> None:
         self.number = number
         """Of the answers in this turn."""
         limits = limits_of(request, rules)
@@ -74,6 +85,7 @@ class Attempt:
         self._required = Required() if request.tools and request.tool_choice not in ("auto", "none") else None
         closes = way_to_close(request, route.prompt)
         self._final = FinalAnswer(calls=closes == "call") if closes != "off" else None
+        self._unaliased = Unaliased(names) if names else None
         xml = _XML.get(rules.output_mode)
         self._echo = Echo(REGISTRY[xml].render_call, rules.tool_block_delimiter) if xml else None
 
@@ -111,6 +123,8 @@ class Attempt:
             events = [each for event in events for each in _shown(event)]
         if self._required is not None:
             events = self._required.feed(events)
+        if self._unaliased is not None:
+            events = self._unaliased.feed(events)
         if self._echo is not None:
             events = self._echo.feed(events)
         return [event for event in events if self._passes(event)]

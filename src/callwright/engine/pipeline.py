@@ -1,8 +1,9 @@
 """The pipeline: one turn, from a request to events, over the backends of its model.
 
-    request ─ strategy: native, constrained, taught ─▶ backend ─▶ attempt (dialect, guard, rules) ─▶ events
-                     ▲                                              │ will not do: empty, no call where one was
-                     └──────────────── asked again ◀────────────────┘ required, one that does not fit; in a budget
+    request ─ mended, dieted ─▶ strategy: native, constrained, taught ─ told, within the window ─▶ backend
+                                ▲                                                                    │
+                                │ asked again, in a budget, when the answer will not do:             ▼
+                                └─── empty, a call missing or not fitting ─── attempt (dialect, guard, rules) ─▶ events
 
 A backend that fails before its first event is followed by the model's next one. A failure that quotes the model's
 output is read like an answer. Closing the turn closes the backend's answer, which ends the generation.
@@ -14,29 +15,27 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from types import MappingProxyType
-from typing import NamedTuple
 
 import msgspec
 
 from callwright.backends.base import Answer, Backend, ModelInfo
 from callwright.backends.faults import TOOLS_REFUSED
-from callwright.dialects import Dialect
 from callwright.dialects.answer import ANSWER
 from callwright.engine.again import asked_again
 from callwright.engine.attempt import Attempt
+from callwright.engine.mend import mended
 from callwright.engine.prompts import built_in_templates
 from callwright.engine.report import TurnReport, total
 from callwright.engine.routing import Route, check_request
 from callwright.engine.settings import ToolRules
 from callwright.engine.strategy import Abilities, Strategy, decide
+from callwright.engine.telling import Way, told_within
 from callwright.engine.tokens import count, prompt_tokens
 from callwright.errors import BackendError
 from callwright.events import Finish, TextDelta, UsageSeen
 from callwright.ids import random_id
 from callwright.model import Repair, Request, Usage
 from callwright.prompt.constrain import constrained_in, constraint
-from callwright.prompt.final import with_final_answer
-from callwright.prompt.prepare import prepare
 from callwright.prompt.templates import Templates
 from callwright.turn import IdSource
 from callwright.wire.base import Ask
@@ -44,18 +43,10 @@ from callwright.wire.constraint import GRAMMARS
 
 __all__ = ["Pipeline"]
 
-Known = Callable[[str, str], ModelInfo]
-"""What the backend of that name says of its model of that name."""
-
-
-class _Way(NamedTuple):
-    """How a backend is asked: the request as it is told, and the dialect of the answer."""
-
-    request: Request
-    reads: Dialect
-    strategy: Strategy
-    why: str
-    notes: tuple[Repair, ...]
+Known = Callable[[str, Route], ModelInfo]
+"""What the backend of that name says of a route's model."""
+Window = Callable[[str, Route], int]
+"""How much a route's model takes at the backend of that name, in tokens; 0 when nobody knows."""
 
 
 class Pipeline:
@@ -65,12 +56,14 @@ class Pipeline:
         self,
         backends: Mapping[str, Backend],
         known: Known,
+        window: Window,
         *,
         ids: IdSource = random_id,
         templates: Mapping[str, Templates] = MappingProxyType({}),
     ) -> None:
         self._backends = backends
         self._known = known
+        self._window = window
         self._templates = templates
         self._ids = ids
         self._refused: dict[tuple[str, str], frozenset[Strategy]] = {}
@@ -80,13 +73,14 @@ class Pipeline:
 
         Raises `RequestError` when the model cannot do what is asked, and `BackendError` when no answer will do.
         """
-        request = with_final_answer(self._addressed(ask.request, route), route.prompt)
+        request, names, repairs = mended(ask.request, route)
+        report.mend(repairs)
         check_request(request, route, (self._backends[name].wire for name in route.backends))
         report.model = route.name
         spent = Usage()
         told, shortcoming, failure = request, "", None
         for times in range(1, rules.ask_again + 2):
-            attempt = Attempt(request, route, rules, self._ids, number=times)
+            attempt = Attempt(request, route, rules, self._ids, names, number=times)
             failure = None
             try:
                 async with aclosing(self._heard(ask, told, route, report, attempt)) as answer:
@@ -101,7 +95,7 @@ class Pipeline:
                     raise
                 # Half a call in an error is no answer, and the model can be asked again for a whole one.
                 whole = msgspec.structs.replace(rules, truncated="drop")
-                salvaged, failure = Attempt(request, route, whole, self._ids), problem
+                salvaged, failure = Attempt(request, route, whole, self._ids, names), problem
                 salvaged.read_in(attempt.dialect)
                 attempt = salvaged
                 events = attempt.take([TextDelta(problem.salvage), Finish("stop", (_salvaged(problem),))])
@@ -132,12 +126,13 @@ class Pipeline:
             name = report.backend = backend.settings.name
             way = self._way(backend, request, route, attempt, refused)
             report.strategy, report.strategy_why = way.strategy, way.why
-            report.told(way.notes)
+            whole, notes = await told_within(self._window(name, route), request, route, way)
+            report.mend(notes)
             attempt.read_in(way.reads)
             begun = False
             try:
                 extra = ask.extra if backend.wire == report.wire else {}
-                async with aclosing(backend.answer(way.request, extra)) as answer:
+                async with aclosing(backend.answer(whole, extra)) as answer:
                     async for heard in answer:
                         begun = True
                         self._remember(name, route, refused)
@@ -169,11 +164,11 @@ class Pipeline:
 
     def _way(
         self, backend: Backend, request: Request, route: Route, attempt: Attempt, refused: frozenset[Strategy]
-    ) -> _Way:
+    ) -> Way:
         name = backend.settings.name
         able = Abilities(
             kind=backend.settings.kind,
-            tools=self._known(name, route.upstream).tools,
+            tools=self._known(name, route).tools,
             flavour=backend.flavour,
             refused=self._refused.get((name, route.upstream), frozenset()) | refused,
         )
@@ -183,23 +178,19 @@ class Pipeline:
             teaches = constrained_in(teaches)
             held = constraint(request.tools, teaches, request.tool_choice, parallel=attempt.parallel)
             reads = teaches = teaches if backend.flavour in GRAMMARS else ANSWER
-        prepared = prepare(
-            request,
-            route.prompt,
-            teaches,
-            self._templates.get(route.prompt.templates) or built_in_templates(),
-            first=not any(message.role == "assistant" for message in request.messages),
+        return Way(
+            wire=backend.wire,
             strategy=strategy,
+            why=why,
+            reads=reads,
+            teaches=teaches,
+            held=held,
+            templates=self._templates.get(route.prompt.templates) or built_in_templates(),
+            first=not any(message.role == "assistant" for message in request.messages),
         )
-        told = msgspec.structs.replace(prepared.request, constraint=held)
-        return _Way(told, reads, strategy, why, prepared.notes)
-
-    def _addressed(self, request: Request, route: Route) -> Request:
-        options = {**route.settings.options, **request.options}
-        return msgspec.structs.replace(request, model=route.upstream, options=options)
 
 
-def _is_refused(way: _Way, problem: BackendError, route: Route) -> bool:
+def _is_refused(way: Way, problem: BackendError, route: Route) -> bool:
     """Whether a backend failed because of the way that the tools were given, so that another way may do."""
     if way.strategy == "native":
         return route.settings.tools == "auto" and problem.code == TOOLS_REFUSED

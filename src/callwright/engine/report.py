@@ -45,9 +45,9 @@ class TurnReport:
     finish: str = ""
     usage: Usage = field(default_factory=Usage)
 
-    def told(self, notes: Iterable[Repair]) -> None:
-        """Take note of what was mended in the request; said once, however often the model is asked."""
-        self.repairs.extend(note for note in notes if note not in self.repairs)
+    def mend(self, repairs: Iterable[Repair]) -> None:
+        """Take note of what was mended in the request; once, however often it is told."""
+        self.repairs.extend(repair for repair in repairs if repair not in self.repairs)
 
     def see(self, events: list[Event]) -> None:
         """Take note of events on their way to the client."""

@@ -14,7 +14,7 @@ from callwright.engine.facts import Facts, facts_of, taught_in
 from callwright.engine.settings import ModelSettings, ToolRules
 from callwright.errors import RequestError
 from callwright.model import Image, Request
-from callwright.prompt.settings import PromptSettings, merged_prompt
+from callwright.prompt.settings import DietSettings, HistorySettings, PromptSettings, merged_prompt
 
 __all__ = ["Route", "Routes", "check_request"]
 
@@ -35,6 +35,15 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     facts: Facts
     rules: ToolRules
     prompt: PromptSettings = PromptSettings()
+    client: Mapping[str, Any] = msgspec.field(default_factory=dict)
+    """What the client's profile has changed of the prompt settings."""
+    history: HistorySettings = HistorySettings()
+    diet: DietSettings = DietSettings()
+
+    @property
+    def vision(self) -> bool | None:
+        """Whether the model sees pictures, as far as its settings or its family say."""
+        return self.settings.vision if self.settings.vision is not None else self.facts.vision
 
     @property
     def reads(self) -> Dialect:
@@ -47,9 +56,9 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
         """The dialect that it is taught, where its server has no tools."""
         return taught_in(self.upstream) if self.settings.dialect == "auto" else self.reads
 
-    def told(self, changes: Mapping[str, Any]) -> Route:
-        """The same route with other prompt settings."""
-        return msgspec.structs.replace(self, prompt=merged_prompt(self.prompt, changes)) if changes else self
+    def told(self, client: Mapping[str, Any]) -> Route:
+        """The same route for a client whose profile changes these prompt settings."""
+        return msgspec.structs.replace(self, prompt=merged_prompt(self.prompt, client), client=client)
 
 
 class Routes:
@@ -85,6 +94,8 @@ class Routes:
             facts=facts_of(upstream),
             rules=merged_rules(self._rules, settings.rules),
             prompt=merged_prompt(self._prompt, settings.prompt),
+            history=msgspec.convert(settings.history, HistorySettings),
+            diet=msgspec.convert(settings.diet, DietSettings),
         )
 
     @property
@@ -114,9 +125,8 @@ def merged_rules(rules: ToolRules, changes: Mapping[str, object]) -> ToolRules:
 
 def check_request(request: Request, route: Route, wires: Iterable[str]) -> None:
     """Refuse what the model's backends cannot do, rather than drop it without a word (W-25)."""
-    vision = route.settings.vision if route.settings.vision is not None else route.facts.vision
     has_image = any(isinstance(part, Image) for message in request.messages for part in message.parts)
-    if has_image and vision is False:
+    if has_image and route.vision is False:
         raise RequestError(
             f"the model {route.name!r} takes no images (vision = false in its settings); send text only",
             param="messages",

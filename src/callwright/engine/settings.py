@@ -79,6 +79,10 @@ class ModelSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """What is different for this model of the `[tools]` table."""
     prompt: dict[str, Any] = msgspec.field(default_factory=dict)
     """What is different for this model of the `[prompt]` table."""
+    history: dict[str, Any] = msgspec.field(default_factory=dict)
+    """How earlier messages are mended and ordered before they are sent."""
+    diet: dict[str, Any] = msgspec.field(default_factory=dict)
+    """Which tools are offered to it and how briefly, and what becomes of prompts that are too long."""
     style: dict[str, Any] = msgspec.field(default_factory=dict)
     """How answers are written, where that is not the client's profile: `arguments`, `begin_tool_calls`,
     `reasoning_fields`, `heartbeat`, `null_content`."""

@@ -15,7 +15,7 @@ import splintr
 
 from callwright.model import Image, Reasoning, Request, Text, ToolCall, ToolResult
 
-__all__ = ["count", "prompt_tokens"]
+__all__ = ["at_most", "count", "prompt_size", "prompt_tokens"]
 
 _INLINE = 20_000
 """Characters counted on the spot: about a millisecond."""
@@ -43,9 +43,22 @@ async def count(text: str) -> int:
 
 async def prompt_tokens(request: Request) -> int:
     """The tokens of a whole request: messages, tools and what stands around them."""
+    return await count("\n".join(_texts(request))) + _around(request)
+
+
+def prompt_size(request: Request) -> int:
+    """The same, on the spot: for a thread."""
+    return _count("\n".join(_texts(request))) + _around(request)
+
+
+def at_most(request: Request) -> int:
+    """More than the tokens of a request can be, at once: every token has a byte of its own."""
+    return sum(len(text.encode("utf-8", "replace")) + 1 for text in _texts(request)) + _around(request)
+
+
+def _around(request: Request) -> int:
     pictures = sum(isinstance(part, Image) for message in request.messages for part in message.parts)
-    frames = _FRAME * (len(request.messages) + 1)
-    return await count("\n".join(_texts(request))) + frames + _IMAGE * pictures
+    return _FRAME * (len(request.messages) + 1) + _IMAGE * pictures
 
 
 def _texts(request: Request) -> Iterator[str]:

@@ -1,7 +1,7 @@
-"""Prepare: a client's request as the model is told it. The only thing here that the engine calls.
+"""Prepare: a request whose history is mended, in the words that the model is told.
 
-The order is fixed: results to their calls, what is told at the beginning, the conversation, and at the end lines that
-change from request to request and what is demanded of the next answer. What a message becomes depends on the messages
+The order is fixed: what is told at the beginning, the conversation, and at the end lines that change from request to
+request and what is demanded of the next answer. What a message becomes depends on the messages
 before it and on the system messages, never on answers to come: a conversation that grows keeps its beginning, byte for
 byte, and with it the backend's prompt cache. (A backend that keeps the conversation reads the newest alone.)
 """
@@ -18,7 +18,7 @@ from callwright.dialects import Dialect
 from callwright.model import Message, Repair, Request, Text, ToolCall, ToolResult
 from callwright.prompt.final import way_to_close
 from callwright.prompt.fold import REDUNDANT, first_user, free_tag, take_system
-from callwright.prompt.results import failed, matched, shown
+from callwright.prompt.results import failed, shown
 from callwright.prompt.rounds import check_rounds
 from callwright.prompt.settings import PromptSettings
 from callwright.prompt.tags import read_tags
@@ -35,7 +35,7 @@ _IN_WORDS = ("constrained", "taught")
 
 
 class Prepared(NamedTuple):
-    """What is sent, and what was mended or is worth a warning."""
+    """What is sent, and what is worth a warning."""
 
     request: Request
     notes: tuple[Repair, ...]
@@ -52,17 +52,17 @@ def prepare(
 ) -> Prepared:
     """A request as its backend needs it. `first`: nothing of the conversation was answered yet.
 
-    Raises `RequestError` for results without a call, and when the tool rounds are used up.
+    Raises `RequestError` when the tool rounds are used up.
     """
     check_rounds(request.messages, settings.max_rounds)
-    messages, notes = matched(request.messages)
-    messages, last = settled(messages, settings.volatile)
+    messages, last = settled(request.messages, settings.volatile)
+    notes: tuple[Repair, ...] = ()
     telling = _Telling(request, settings, dialect, templates, in_words=strategy in _IN_WORDS)
     if settings.system == "fold_first" and not first:
         messages = tuple(telling.newest(messages))
     else:
-        messages, warnings = telling.opened(messages)
-        messages, notes = tuple(telling.conversation(messages)), (*notes, *warnings)
+        messages, notes = telling.opened(messages)
+        messages = tuple(telling.conversation(messages))
     if telling.in_words:
         last = "\n\n".join(filter(None, (last, demand(request.tool_choice) if request.tools else "")))
         request = msgspec.structs.replace(request, tools=(), tool_choice="auto")
@@ -175,7 +175,8 @@ class _Telling:
         results = [part for part in message.parts if isinstance(part, ToolResult)]
         told = [self._result(result, calls.get(result.call_id)) for result in results]
         images = [image for result in results for image in result.images]
-        return Message("user", (Text(self._templates.text("results", results=told, **values)), *images))
+        others = [part for part in message.parts if not isinstance(part, ToolResult)]
+        return Message("user", (Text(self._templates.text("results", results=told, **values)), *images, *others))
 
     def _result(self, result: ToolResult, call: ToolCall | None) -> dict[str, str]:
         content = shown(result, call) if self._settings.show_results else result.content

@@ -10,7 +10,7 @@ from callwright.errors import RequestError
 from callwright.text.repair import parse_json, repair_json
 from callwright.wire.fields import Fields, kind
 
-__all__ = ["arguments_of", "as_object", "is_object", "on_one_line", "texts_of"]
+__all__ = ["arguments_of", "as_object", "is_object", "object_text", "on_one_line", "texts_of"]
 
 # Line breaks between JSON's tokens are space; the other three stand in strings only, and are line ends to whoever
 # cuts decoded text with `str.splitlines`, as httpx's `iter_lines` (and so ollama-py) does.
@@ -46,12 +46,16 @@ def on_one_line(arguments: str) -> msgspec.Raw:
     return msgspec.Raw(arguments.translate(_ONE_LINE).encode("utf-8", "replace"))
 
 
-def as_object(arguments: str) -> msgspec.Raw:
-    """Arguments from a client's history, which may be broken: Codex 0.166 sends back what it could not parse.
-
-    They are mended where that gives an object, and else shown to the model as they were.
+def object_text(arguments: str) -> str:
+    """Arguments from a client's history as one JSON object, though they may be broken: Codex 0.166 sends back what it
+    could not parse. They are mended where that gives an object, and else shown to the model as they were.
     """
-    if not is_object(arguments):
-        mended = repair_json(arguments or "{}")
-        arguments = mended.text if mended and is_object(mended.text) else json.dumps({"arguments": arguments})
-    return on_one_line(arguments)
+    if is_object(arguments):
+        return arguments
+    mended = repair_json(arguments or "{}")
+    return mended.text if mended and is_object(mended.text) else json.dumps({"arguments": arguments})
+
+
+def as_object(arguments: str) -> msgspec.Raw:
+    """The same, for bodies in which arguments are objects."""
+    return on_one_line(object_text(arguments))

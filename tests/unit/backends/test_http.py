@@ -597,6 +597,19 @@ def test_models_are_listed(upstream: Upstream) -> None:
 
 
 @pytest.mark.parametrize(
+    ("props", "context"),
+    [(whole(b'{"default_generation_settings": {"n_ctx": 8192}}'), 8192), (refused(404, "no such path"), 131072)],
+)
+def test_rc6_llama_is_asked_what_it_allocated(upstream: Upstream, props: Any, context: int) -> None:
+    """https://github.com/anomalyco/opencode/issues/1034: what a model was trained on says nothing of a server."""
+    entry = {"id": "a b", "owned_by": "llamacpp", "meta": {"n_ctx_train": 131072}}
+    upstream.play(whole(json.dumps({"data": [entry]}).encode()), props)
+    (model,) = run(with_backend(backend(upstream), HttpBackend.models))
+    assert model.context == context
+    assert upstream.requests[1].path == "/props?model=a+b"
+
+
+@pytest.mark.parametrize(
     ("script", "words"),
     [
         (refused(401, "bad key"), "answered 401"),

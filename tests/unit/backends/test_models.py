@@ -9,13 +9,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from callwright.backends.base import ModelInfo
-from callwright.backends.models import listed, shown, tagged
+from callwright.backends.models import allocated, listed, loaded_by_llama, shown, slot_window, tagged
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
 )
-KEYS = ("id", "meta", "n_ctx", "capabilities", "architecture", "input_modalities", "supported_parameters", "thinking")
+KEYS = (
+    "id",
+    "model",
+    "context_length",
+    "owned_by",
+    "status",
+    "meta",
+    "n_ctx",
+    "capabilities",
+    "architecture",
+    "input_modalities",
+    "supported_parameters",
+    "thinking",
+)
 ENTRY = st.dictionaries(st.sampled_from(KEYS), JSON)
 
 
@@ -74,10 +87,35 @@ def test_ollama_shows_what_a_model_can_do(answer: Any, expected: dict[str, Any])
     assert shown("m", answer) == ModelInfo(name="m", **expected)
 
 
+def test_llama_has_the_models_that_it_loaded() -> None:
+    entries = [
+        {"id": "only", "owned_by": "llamacpp"},
+        {"id": "here", "owned_by": "llamacpp", "status": {"value": "loaded"}},
+        {"id": "away", "owned_by": "llamacpp", "status": {"value": "unloaded"}},
+        {"id": "else", "owned_by": "vllm"},
+    ]
+    assert loaded_by_llama({"data": entries}) == ("only", "here")
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ({"default_generation_settings": {"n_ctx": 8192, "params": {}}, "total_slots": 4}, 8192),
+        ({"default_generation_settings": {"n_ctx": 0}}, 0),
+        ({"error": {"code": 404}}, 0),
+        ([], 0),
+    ],
+)
+def test_llama_says_what_one_conversation_has(answer: Any, expected: int) -> None:
+    assert slot_window(answer) == expected
+
+
 @given(JSON | st.fixed_dictionaries({"data": st.lists(ENTRY)}) | st.fixed_dictionaries({"models": st.lists(ENTRY)}))
 def test_no_answer_is_too_odd(answer: Any) -> None:
     assert all(isinstance(model.name, str) for model in listed(answer))
-    assert all(isinstance(name, str) for name in tagged(answer))
+    assert all(isinstance(name, str) for name in (*tagged(answer), *loaded_by_llama(answer)))
+    assert all(isinstance(size, int) and size > 0 for size in allocated(answer).values())
+    assert slot_window(answer) >= 0
     shown("m", answer)
 
 

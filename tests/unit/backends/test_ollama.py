@@ -69,7 +69,8 @@ def test_a_model_that_refuses_tools_is_told_apart(upstream: Upstream) -> None:
 def test_models_are_shown_one_by_one_and_a_broken_one_does_not_hide_the_others(upstream: Upstream) -> None:
     tags = {"models": [{"model": f"m{number}"} for number in range(3)]}
     show = {"capabilities": ["tools"], "model_info": {"llama.context_length": 8192}}
-    upstream.play(whole(json.dumps(tags).encode()), refused(500, "broken"), whole(json.dumps(show).encode()))
+    shows = (refused(500, "broken"), whole(json.dumps(show).encode()), whole(json.dumps(show).encode()))
+    upstream.play(whole(json.dumps(tags).encode()), *shows, refused(404, "page not found"))
 
     async def models() -> tuple[ModelInfo, ...]:
         one = ollama(upstream)
@@ -84,5 +85,27 @@ def test_models_are_shown_one_by_one_and_a_broken_one_does_not_hide_the_others(u
     assert [(seen.method, seen.path) for seen in upstream.requests] == [
         ("GET", "/api/tags"),
         *[("POST", "/api/show")] * 3,
+        ("GET", "/api/ps"),
     ]
-    assert {seen.json["model"] for seen in upstream.requests[1:]} == {"m0", "m1", "m2"}
+    assert {seen.json["model"] for seen in upstream.requests[1:4]} == {"m0", "m1", "m2"}
+
+
+def test_rc6_the_window_is_the_one_that_is_allocated_and_not_the_one_of_the_training(upstream: Upstream) -> None:
+    """https://github.com/anomalyco/opencode/issues/1034: 4096 tokens are allocated for a model of 131072."""
+    tags = {"models": [{"model": "qwen3:latest"}, {"model": "other:latest"}]}
+    show = {"model_info": {"qwen3.context_length": 131072}}
+    running = {"models": [{"name": "qwen3:latest", "model": "qwen3:latest", "context_length": 4096}]}
+    said = [whole(json.dumps(each).encode()) for each in (tags, show, show, running)]
+    upstream.play(*said)
+
+    async def models() -> tuple[ModelInfo, ...]:
+        one = ollama(upstream)
+        try:
+            return await one.models()
+        finally:
+            await one.close()
+
+    assert {model.name: model.context for model in asyncio.run(models())} == {
+        "qwen3:latest": 4096,
+        "other:latest": 131072,
+    }

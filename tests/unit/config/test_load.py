@@ -242,6 +242,22 @@ def test_a_mistake_of_the_command_line_names_the_flag() -> None:
             '6: [[models]] "m" rules truncated is "x"; it must be "partial", "drop" or "repair"',
         ),
         (
+            f"{BACKEND}[[models]]\nname = 'm'\n[models.diet]\nmax_tool = 8",
+            '6: [[models]] "m" diet has no key "max_tool"; did you mean "max_tools"?',
+        ),
+        (
+            f"{BACKEND}[[models]]\nname = 'm'\nhistory = {{ roles = 'x' }}",
+            '6: [[models]] "m" history roles is "x"; it must be "as-sent" or "strict"',
+        ),
+        (
+            f"{BACKEND}[[models]]\nname = 'm'\n[[jobs]]\nname = 't'\nmodel = 'n'\nmarks = ['title']",
+            '8: [[jobs]] "t" model is "n", and no [[models]] table has that name; the names are m',
+        ),
+        (
+            f"{BACKEND}[[models]]\nname = 'm'\n[[jobs]]\nname = 't'\nmodel = 'm'",
+            '6: [[jobs]] "t" marks is empty and there is no max_tokens: the rule takes nothing',
+        ),
+        (
             f"{BACKEND}[[models]]\nname = 'm'\nrules = {{ dialect = 'x' }}",
             '6: [[models]] "m" rules has no key "dialect"; its keys are stop_after_tools, ',
         ),

@@ -357,7 +357,7 @@ def test_settings_of_a_model_come_before_those_of_all_in_the_prompt() -> None:
         [ModelSettings(name="m", prompt={"system": "fold"})],
         {"one": backend},
         ToolRules(),
-        PromptSettings(house_rules="Be kind."),
+        prompt=PromptSettings(house_rules="Be kind."),
     )
     prompt = engine.route("m").prompt
     assert (prompt.system, prompt.house_rules) == ("fold", "Be kind.")

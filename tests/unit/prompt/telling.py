@@ -1,14 +1,17 @@
-"""What a model is told of a chat request: decoded as the gateway does it, prepared as the engine does it."""
+"""What a model is told of a chat request: decoded as the gateway does it, mended and prepared as the engine does it."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
+import msgspec
+
 from callwright.dialects import REGISTRY
 from callwright.engine.prompts import built_in_templates
 from callwright.model import Request, Text
 from callwright.prompt.final import with_final_answer
+from callwright.prompt.history import repaired
 from callwright.prompt.prepare import Prepared, Strategy, prepare
 from callwright.prompt.settings import PromptSettings
 from callwright.prompt.templates import Templates
@@ -47,14 +50,16 @@ def told(
 ) -> Prepared:
     """That request as it is sent."""
     chosen = PromptSettings(**settings)
-    return prepare(
-        with_final_answer(request, chosen),
+    messages, repairs = repaired(request.messages)
+    prepared = prepare(
+        with_final_answer(msgspec.structs.replace(request, messages=messages), chosen),
         chosen,
         REGISTRY[dialect],
         templates or built_in_templates(),
         first=not any(message.role == "assistant" for message in request.messages),
         strategy=strategy,
     )
+    return Prepared(prepared.request, (*repairs, *prepared.notes))
 
 
 def said(prepared: Prepared) -> list[tuple[str, str]]:

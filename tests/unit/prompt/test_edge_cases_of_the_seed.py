@@ -183,12 +183,11 @@ def test_6_8_3_an_extra_result_is_left_out_with_a_warning() -> None:
         assert kinds(prepared) == ["extra_result"]
 
 
-def test_6_8_3_a_repeated_result_counts_once_and_the_later_one_wins() -> None:
+def test_6_8_3_a_repeated_result_is_one_with_the_first() -> None:
     request = decoded(user("Go"), assistant(None, README), result("call_1", "old"), result("call_1", "new"))
     prepared = told(request)
-    assert "Result [success]: new" in said(prepared)[-1][1]
-    assert "old" not in said(prepared)[-1][1]
-    assert kinds(prepared) == ["repeated_result"]
+    assert "Result [success]: old\nnew" in said(prepared)[-1][1]
+    assert kinds(prepared) == ["joined_results"]
 
 
 def test_6_8_4_a_result_without_any_call_before_it_is_a_clear_400() -> None:
@@ -218,7 +217,7 @@ def test_ids_that_are_used_again_in_each_turn_belong_to_the_nearest_call() -> No
     assert "success]: one" in first
     assert "Call: edit_file" in second
     assert "success]: two" in second
-    assert kinds(prepared) == []
+    assert kinds(prepared) == ["renamed_id"]
 
 
 @pytest.mark.parametrize(

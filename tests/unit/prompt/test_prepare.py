@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from callwright.dialects import REGISTRY
 from callwright.errors import RequestError
 from callwright.model import Image, Message, Part, Request, Text, ToolCall, ToolResult, ToolSpec
-from callwright.prompt.results import MISSING, matched
+from callwright.prompt.history import repaired
+from callwright.prompt.pairs import LOST
 from callwright.prompt.rounds import check_rounds, tool_rounds
 from callwright.prompt.tags import read_tags
 from callwright.prompt.teach import lesson
@@ -47,104 +48,12 @@ def flat(messages: tuple[Message, ...], role: str | None = None) -> list[Part]:
     return [part for message in messages for part in message.parts if role in (None, message.role)]
 
 
-# ── results ──────────────────────────────────────────────────────────────────────────────────────
-
-
-def matched_or_none(messages: list[Message]) -> tuple[Message, ...] | None:
-    try:
-        return matched(messages)[0]
-    except RequestError:
-        return None
-
-
-@given(MESSAGES)
-def test_after_matching_every_call_is_answered_once_in_order(messages: list[Message]) -> None:
-    out = matched_or_none(messages)
-    if out is None:
-        return
-    for position, message in enumerate(out):
-        ids = [part.id for part in message.parts if isinstance(part, ToolCall)]
-        if not ids or position == len(out) - 1:
-            continue
-        answers = out[position + 1 : position + 1 + len(ids)]
-        assert [part.call_id for answer in answers for part in answer.parts] == ids
-        assert all(answer.role == "tool" for answer in answers)
-    answers = [part for part in flat(out) if isinstance(part, ToolResult)]
-    assert len(answers) <= sum(isinstance(part, ToolCall) for part in flat(out))
-
-
-@given(MESSAGES)
-def test_matching_changes_nothing_but_results_and_nothing_twice(messages: list[Message]) -> None:
-    out = matched_or_none(messages)
-    if out is None:
-        return
-    others = [part for part in flat(tuple(messages)) if not isinstance(part, ToolResult)]
-    assert [part for part in flat(out) if not isinstance(part, ToolResult)] == others
-    assert matched(out) == (out, ())
-
-
-@given(st.lists(IDS, unique=True, min_size=1), st.randoms())
-def test_results_in_any_order_reach_their_calls(ids: list[str], random: Any) -> None:
-    shuffled = random.sample(ids, len(ids))
-    history = [
-        Message("assistant", tuple(ToolCall(each, "t", "{}") for each in ids)),
-        *(Message("tool", (ToolResult(each, f"result of {each}"),)) for each in shuffled),
-    ]
-    out, notes = matched(history)
-    assert [part.content for part in flat(out, "tool")] == [f"result of {each}" for each in ids]
-    assert not notes
-
-
-def test_a_late_result_goes_back_to_its_call() -> None:
-    history = [
-        Message("assistant", (ToolCall("a", "t", "{}"), ToolCall("b", "t", "{}"))),
-        Message("tool", (ToolResult("a", "1"),)),
-        Message("user", (Text("wait"),)),
-        Message("tool", (ToolResult("b", "2"),)),
-    ]
-    out, notes = matched(history)
-    assert [message.role for message in out] == ["assistant", "tool", "tool", "user"]
-    assert [part.content for part in flat(out, "tool")] == ["1", "2"]
-    assert not notes
-
-
-def test_calls_at_the_end_wait_for_their_results() -> None:
-    history = [Message("user", (Text("go"),)), Message("assistant", (ToolCall("a", "t", "{}"),))]
-    assert matched(history) == (tuple(history), ())
-
-
-def test_two_calls_of_one_id_take_two_results_in_order() -> None:
-    history = [
-        Message("assistant", (ToolCall("a", "one", "{}"), ToolCall("a", "two", "{}"))),
-        Message("tool", (ToolResult("a", "1"),)),
-        Message("tool", (ToolResult("a", "2"),)),
-    ]
-    assert [(part.name, part.content) for part in flat(matched(history)[0], "tool")] == [("one", "1"), ("two", "2")]
-
-
-def test_words_among_results_are_the_users() -> None:
-    history = [
-        Message("assistant", (ToolCall("a", "t", "{}"),)),
-        Message("tool", (ToolResult("a", "1"), Text("by the way"))),
-    ]
-    assert [message.role for message in matched(history)[0]] == ["assistant", "tool", "user"]
-
-
-@pytest.mark.parametrize("wire_says", ["function", "tool"])
-def test_a_result_that_comes_before_any_call_is_refused_on_every_wire(wire_says: str) -> None:
-    with pytest.raises(RequestError, match=r"messages\[1\].*no message before it made a call") as caught:
-        matched([Message("user", (Text("go"),)), Message("tool", (ToolResult(wire_says, "x"),))])
-    assert (caught.value.status, caught.value.param) == (400, "messages[1]")
-
-
 # ── folding ──────────────────────────────────────────────────────────────────────────────────────
 
 
 @given(MESSAGES, st.sampled_from(["fold", "fold_first", "native"]), st.booleans())
 def test_nothing_that_was_said_is_lost(messages: list[Message], mode: str, tools: bool) -> None:
-    history = matched_or_none(messages)
-    if history is None:
-        return
+    history = repaired(messages).messages
     request = Request("m", history, (TOOL,) if tools else ())
     out = told(request, strategy="native", system=mode).request.messages
     whole = "".join(part.text for part in flat(out) if isinstance(part, Text))
@@ -159,9 +68,7 @@ def test_nothing_that_was_said_is_lost(messages: list[Message], mode: str, tools
 
 @given(MESSAGES)
 def test_folding_leaves_no_system_message_and_one_block(messages: list[Message]) -> None:
-    history = matched_or_none(messages)
-    if history is None:
-        return
+    history = repaired(messages).messages
     out = told(Request("m", history), strategy="none", system="fold").request.messages
     assert not [message for message in out if message.role in ("system", "developer")]
 
@@ -374,7 +281,7 @@ def test_a_round_too_many_is_refused_with_a_way_to_go_on() -> None:
 
 def test_placeholders_say_what_happened() -> None:
     prepared = told(decoded(user("Go"), assistant(None, ("a", "read_file", "{}")), user("Hello?")))
-    assert MISSING in said(prepared)[-2][1]
+    assert LOST in said(prepared)[-2][1]
     assert kinds(prepared) == ["missing_result"]
 
 

@@ -1,0 +1,66 @@
+"""Mend: a client's request made sound, and on the diet of its model. Pure.
+
+This is what holds for every backend of the model and however often it is asked; `telling` does the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import NamedTuple
+
+import msgspec
+
+from callwright.dialects import dialect
+from callwright.engine.routing import Route
+from callwright.errors import BackendError
+from callwright.model import Repair, Request, ToolSpec
+from callwright.parser import Parser
+from callwright.prompt.diet import dieted
+from callwright.prompt.final import with_final_answer
+from callwright.prompt.history import repaired
+from callwright.prompt.leaks import Read
+from callwright.turn import Collected, collect
+
+__all__ = ["Mended", "mended"]
+
+
+class Mended(NamedTuple):
+    """A request that can be told."""
+
+    request: Request
+    names: Mapping[str, str]
+    """The client's name of each tool that is told under another."""
+    repairs: tuple[Repair, ...]
+
+
+def mended(request: Request, route: Route) -> Mended:
+    """The request under the backend's name of the model, with the options of its settings."""
+    repairs: tuple[Repair, ...] = ()
+    if route.history.repair:
+        read = _reader(route.reads.name, msgspec.json.encode(request.tools)) if route.history.leaks else None
+        messages, repairs = repaired(request.messages, read, {tool.name for tool in request.tools})
+        request = msgspec.structs.replace(request, messages=messages)
+    request, names, left_out = dieted(request, route.diet)
+    # After the diet: the tool is ours, and no list of the client's tools has it.
+    request = with_final_answer(request, route.prompt)
+    options = {**route.settings.options, **request.options}
+    addressed = msgspec.structs.replace(request, model=route.upstream, options=options)
+    return Mended(addressed, names, (*repairs, *left_out))
+
+
+@lru_cache(32)
+def _reader(name: str, tools: bytes) -> Read:
+    """Reads an earlier answer as the next one will be read. Clients send all of them with every request: what was read
+    once is remembered."""
+    specs = msgspec.json.decode(tools, type=tuple[ToolSpec, ...])
+
+    @lru_cache(256)
+    def read(text: str) -> Collected:
+        parser = Parser(dialect(name), specs)
+        try:
+            return collect([*parser.feed(text), *parser.close()])
+        except BackendError:  # more than a parser holds undecided: whatever it is, it is no call
+            return Collected(text, "", (), "stop")
+
+    return read

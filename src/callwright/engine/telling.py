@@ -1,0 +1,85 @@
+"""Telling: a mended request as one backend gets it, within the window of its model.
+
+What depends on the backend is done here: how the model gets its tools, what the wire has a place for, and how much the
+server takes. Each time a request is told the same it gives the same bytes, so that prompt caches hold.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import NamedTuple
+
+import msgspec
+
+from callwright.dialects import Dialect
+from callwright.engine.routing import Route
+from callwright.engine.strategy import Strategy
+from callwright.engine.tokens import at_most, prompt_size
+from callwright.model import Constraint, Message, Repair, Request
+from callwright.prompt.prepare import prepare
+from callwright.prompt.roles import images_moved, strict, without_reasoning, without_result_images
+from callwright.prompt.templates import Templates
+from callwright.prompt.window import Room, fitted
+
+__all__ = ["Way", "told", "told_within"]
+
+_RESULT_IMAGES = frozenset({"anthropic", "openai_responses"})
+"""Wires whose tool results may hold pictures."""
+
+
+class Way(NamedTuple):
+    """How a backend is asked."""
+
+    wire: str
+    strategy: Strategy
+    why: str
+    """The reason for the strategy."""
+    reads: Dialect
+    """The dialect of the answer."""
+    teaches: Dialect
+    """The dialect of what is told in words."""
+    held: Constraint | None
+    """The form that the answer is held to."""
+    templates: Templates
+    first: bool
+    """Nothing of the conversation was answered yet."""
+
+
+def told(request: Request, route: Route, way: Way, notes: list[Repair]) -> Request:
+    """The request as it goes over the wire. What was changed is added to the notes."""
+    messages = request.messages
+    if route.history.reasoning == "drop":
+        messages = without_reasoning(messages)
+    if route.vision is False:
+        messages = without_result_images(messages, notes)
+    seen = msgspec.structs.replace(request, messages=messages)
+    said, warnings = prepare(seen, route.prompt, way.teaches, way.templates, first=way.first, strategy=way.strategy)
+    notes += warnings
+    ordered = _ordered(said.messages, route, way.wire, notes)
+    return msgspec.structs.replace(said, messages=ordered, constraint=way.held)
+
+
+def _ordered(messages: tuple[Message, ...], route: Route, wire: str, notes: list[Repair]) -> tuple[Message, ...]:
+    """Last, because it is about what the server sees: pictures where the wire has a place, roles as templates want."""
+    pictures = route.history.result_images
+    if pictures == "move" or (pictures == "auto" and wire not in _RESULT_IMAGES):
+        messages = images_moved(messages, notes)
+    return strict(messages, notes) if route.history.roles == "strict" else messages
+
+
+async def told_within(window: int, request: Request, route: Route, way: Way) -> tuple[Request, list[Repair]]:
+    """The same, and the notes. `RequestError` when it does not fit the window and may not be condensed; 0 fits all."""
+    diet, notes = route.diet, list[Repair]()
+    whole = told(request, route, way, notes)
+    reserve = min(diet.reserve, request.options.get("max_tokens") or diet.reserve)
+    room = Room(window, reserve)
+    if not window or diet.overflow == "send" or at_most(whole) <= room.prompt:
+        return whole, notes
+
+    def size(shorter: Request) -> int:
+        return prompt_size(told(shorter, route, way, []))
+
+    fit = partial(fitted, request, room, size, condense=diet.overflow == "condense")
+    shorter, repairs = await asyncio.to_thread(fit)
+    return told(shorter, route, way, []), [*notes, *repairs]

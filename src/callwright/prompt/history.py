@@ -1,0 +1,62 @@
+"""History: what a client sends of earlier turns, mended before a model sees it.
+
+    sent ─ arguments ─▶ leaks ─▶ blanks ─▶ pairs ─▶ told
+
+Clients keep what went wrong and send it back with every request, so that one broken turn spoils a whole session. Each
+mend is a `Repair` for the journal. Nothing that was said is lost but results of calls that nobody made, a sound history
+stays as it is, and a mended one is sound: mending it again changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from callwright.model import Message, Part, Repair, Text, ToolCall
+from callwright.prompt.leaks import Read, unleaked
+from callwright.prompt.pairs import FreshIds, paired
+from callwright.wire.shapes import is_object, object_text
+
+__all__ = ["History", "repaired"]
+
+
+class History(NamedTuple):
+    """A history that holds, and what was done for it."""
+
+    messages: tuple[Message, ...]
+    repairs: tuple[Repair, ...]
+
+
+def repaired(messages: Sequence[Message], read: Read | None = None, tools: Collection[str] = ()) -> History:
+    """The history mended. `read` looks for calls of these tools in the texts of earlier answers; None: nobody does."""
+    notes: list[Repair] = []
+    fresh = FreshIds(messages)
+    mended = [_with_objects(message, notes) for message in messages]
+    if read is not None and tools:
+        mended = [unleaked(message, read, tools, fresh, notes) for message in mended]
+    mended = [message for message in mended if not _is_blank(message, notes)]
+    return History(tuple(paired(mended, fresh, notes)), tuple(notes))
+
+
+def _with_objects(message: Message, notes: list[Repair]) -> Message:
+    """The message with arguments that are JSON objects: Codex 0.166 sends back raw what it could not parse."""
+    if all(is_object(part.arguments) for part in message.parts if isinstance(part, ToolCall)):
+        return message
+    return Message(message.role, tuple(_with_object(part, notes) for part in message.parts))
+
+
+def _with_object(part: Part, notes: list[Repair]) -> Part:
+    if not isinstance(part, ToolCall) or is_object(part.arguments):
+        return part
+    notes.append(Repair("mended_arguments", f"those of {part.name} ({part.id}) were no JSON object"))
+    return msgspec.structs.replace(part, arguments=object_text(part.arguments))
+
+
+def _is_blank(message: Message, notes: list[Repair]) -> bool:
+    """An answer that says nothing: Anthropic and others refuse it, and so every later request of the session."""
+    blank = message.role == "assistant" and all(isinstance(part, Text) and not part.text for part in message.parts)
+    if blank:
+        notes.append(Repair("dropped_blank", "an earlier answer was empty"))
+    return blank

@@ -1,0 +1,69 @@
+"""Leaks: calls that stand in the text of earlier answers, turned into calls.
+
+A server whose parser missed a call gave it to the client as text, and the client sends it back. A model that sees such
+an answer leaks again: in a third of the turns after one (claude-code #77061). Who reads the text is handed in; only a
+text that names an offered tool is read at all, and only whole calls count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+
+import msgspec
+
+from callwright.model import Message, Part, Reasoning, Repair, Text, ToolCall
+from callwright.text.repair import parse_json
+from callwright.turn import Collected
+
+__all__ = ["Read", "unleaked"]
+
+Read = Callable[[str], Collected]
+"""Reads a model's text as one turn, in its dialect and with the offered tools."""
+
+
+def unleaked(
+    message: Message, read: Read, tools: Collection[str], fresh: Callable[[], str], notes: list[Repair]
+) -> Message:
+    """An answer with the calls in its text as calls, behind what else it says."""
+    if message.role != "assistant":
+        return message
+    said: list[Part] = []
+    leaked: list[ToolCall] = []
+    for part in message.parts:
+        turn = _turn(part, read, tools)
+        if turn is None:
+            said.append(part)
+            continue
+        said += _words(turn)
+        leaked += turn.tool_calls
+    if not leaked:
+        return message
+    made = [_content(part) for part in message.parts if isinstance(part, ToolCall)]
+    for call in leaked:
+        if _content(call) in made:  # the server sent it both ways
+            notes.append(Repair("dropped_repeat", f"a call of {call.name} stood in the text too"))
+            continue
+        said.append(msgspec.structs.replace(call, id=fresh()))
+        notes.append(Repair("unleaked_call", f"a call of {call.name} stood in the text of an earlier answer"))
+    return Message(message.role, tuple(said))
+
+
+def _turn(part: Part, read: Read, tools: Collection[str]) -> Collected | None:
+    """What a text holds beside words; None where that is nothing, or nothing sound."""
+    if not isinstance(part, Text) or not any(name in part.text for name in tools):
+        return None
+    turn = read(part.text)
+    sound = turn.tool_calls and not turn.malformed and all(call.complete for call in turn.tool_calls)
+    return turn if sound else None
+
+
+def _words(turn: Collected) -> Iterator[Part]:
+    if turn.reasoning:
+        yield Reasoning(turn.reasoning)
+    if turn.text.strip():
+        yield Text(turn.text)
+
+
+def _content(call: ToolCall) -> tuple[str, object]:
+    """What makes two calls the same: spaces and the order of members do not. Arguments are sound by now."""
+    return call.name, parse_json(call.arguments)
