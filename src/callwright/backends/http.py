@@ -25,7 +25,7 @@ from callwright.backends.breaker import Breaker
 from callwright.backends.faults import Faults, Timer
 from callwright.backends.models import listed, loaded_by_llama, slot_window
 from callwright.backends.retry import Retry, retry_after
-from callwright.backends.settings import BackendSettings
+from callwright.backends.settings import BackendKind, BackendSettings
 from callwright.backends.trace import TRACEPARENT
 from callwright.backends.watch import Watch
 from callwright.errors import BackendError, WireError
@@ -49,6 +49,9 @@ READ_BYTES = 64 * 1024
 """aiohttp stops reading from the socket at twice this."""
 FAREWELL_SECONDS = 0.05
 """How long a server may take to end its answer after its last event; then its connection is not used again."""
+
+# Those whose kind says it. Servers of the other kinds that take a form name themselves in their lists.
+_FLAVOURS: dict[BackendKind, Flavour | None] = {"ollama": "ollama", "responses": None, "anthropic": None}
 
 
 class HttpBackend:
@@ -203,7 +206,7 @@ class HttpBackend:
         setting = self.settings.constrain
         if setting != "auto":
             return None if setting == "none" else setting
-        return "ollama" if self.settings.kind == "ollama" else self._told
+        return _FLAVOURS.get(self.settings.kind, self._told)
 
     async def _slot_window(self, model: str) -> int:
         """0 where the server does not say, as a proxy that has the list only. It has this beside its `/v1`."""

@@ -8,7 +8,6 @@ from urllib.parse import parse_qsl, urlsplit
 import msgspec
 
 from callwright.prompt.transcript import TemplateName
-from callwright.wire.constraint import Flavour
 
 __all__ = ["BackendKind", "BackendSettings"]
 
@@ -34,7 +33,7 @@ class BackendSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """Sent with every request; values may be `env:NAME` too."""
     script: str = ""
     """For `scripted`: the file that it replays; empty for the built-in demo."""
-    constrain: Flavour | Literal["auto", "none"] = "auto"
+    constrain: Literal["auto", "llamacpp", "vllm", "openai", "ollama", "none"] = "auto"
     """How the server is told to hold an answer to calls that fit: as llama.cpp, vLLM, OpenAI (`response_format`) or
     Ollama are. `auto` knows it from the kind and from what the server's list of models says."""
     template: TemplateName = "chatml"

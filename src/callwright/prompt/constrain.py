@@ -56,9 +56,9 @@ def constrained_in(dialect: Dialect) -> Dialect:
 def constraint(
     tools: Sequence[ToolSpec], dialect: Dialect, tool_choice: str = "auto", *, parallel: bool = True
 ) -> Constraint:
-    """What an answer with these tools may be. `dialect` comes from `constrained_in`."""
+    """What an answer with these tools may be. `dialect` comes from `constrained_in`. A named choice is one call."""
     named = tuple(tool for tool in tools if tool.name == tool_choice)
-    return _constraint(msgspec.json.encode(named or tools), dialect, tool_choice == "auto", parallel)
+    return _constraint(msgspec.json.encode(named or tools), dialect, tool_choice == "auto", parallel and not named)
 
 
 @lru_cache(_KEPT)
@@ -111,7 +111,7 @@ def _grammar(tools: Sequence[ToolSpec], dialect: Dialect, *, words: bool, parall
 
 def _call(rules: Rules, tool: ToolSpec, dialect: TaggedJson) -> str:
     schema = _parameters(tool)
-    arguments = SchemaRules(rules, schema).value(schema, tool.name)
+    arguments = SchemaRules(rules, schema).value(schema, tool.name) or '"{" "}"'
     named = f"{literal(f'{{{json.dumps(dialect.name_key)}:')} ws {literal(json.dumps(tool.name, ensure_ascii=False))}"
     return f'{named} "," ws {literal(f"{json.dumps(dialect.arguments_key)}:")} ws {arguments} "}}"'
 

@@ -1,9 +1,10 @@
 """JSON schemas as GBNF: what a model held to the grammar writes is JSON of that schema.
 
-Objects have their members in the order in which the schema declares them, each optional one there or not. Every shape
-becomes one rule, by its content, so that schemas that contain themselves come out finite. Some keywords have no
+Objects have their members in the order in which the schema declares them, each optional one there or not. A schema
+that contains itself does so `SELF_DEPTH` times, and values of no declared type nest `ANY_DEPTH` deep: a small model
+that may nest does nothing else until its tokens are spent (seen with SmolLM2-135M on llama.cpp). Some keywords have no
 counterpart (`multipleOf`, `uniqueItems`, `not`, wide ranges of numbers): the grammar then allows more than the schema,
-never less than one value of it, and the guard checks what is written. Values of no declared type nest `ANY_DEPTH` deep.
+and the guard checks what is written.
 """
 
 from __future__ import annotations
@@ -17,9 +18,11 @@ from callwright.prompt.pattern import ANY_CHARACTER, pattern_rule
 from callwright.prompt.rules import Rules, char_class, either, literal, repeated
 from callwright.schema import Schema
 
-__all__ = ["ANY_DEPTH", "SchemaRules"]
+__all__ = ["ANY_DEPTH", "SELF_DEPTH", "SchemaRules"]
 
 ANY_DEPTH = 6
+SELF_DEPTH = 3
+_DEPTH = 32
 _LISTED = 100
 """A range of this many integers is written out."""
 
@@ -45,7 +48,7 @@ class SchemaRules:
     def __init__(self, rules: Rules, document: Any) -> None:
         self._rules = rules
         self._document = document
-        self._names: dict[str, str] = {}
+        self._names: dict[tuple[str, int], str] = {}
 
     @staticmethod
     def begin(rules: Rules) -> None:
@@ -58,39 +61,42 @@ class SchemaRules:
             member = f'string ":" ws {below}'
             rules.set(f"any-{depth}", f'any-0 | {item} | "{{" ({member} ("," ws {member})*)? "}}"')
 
-    def value(self, body: Any, hint: str, within: tuple[str, ...] = ()) -> str:
-        """What a value of this schema looks like. `within`: the unions that it stands in directly; one that contains
-        itself says nothing new there, and is the empty string."""
+    def value(self, body: Any, hint: str, above: tuple[str, ...] = ()) -> str:
+        """What a value of this schema looks like; empty where it would stand too deep. `above`: what it stands in."""
         body = flattened(body, self._document)
         if "anyOf" not in body and not _is_built(body):
-            return either(self._choices(body, hint))
+            return either(self._choices(body, hint, above))
         key = json.dumps(body, default=str)
-        if key in within:
+        path = (*above, key)
+        again = max(map(path.count, path)) - 1
+        if again > SELF_DEPTH or len(path) > _DEPTH:
             return ""
-        if key not in self._names:
-            self._names[key] = name = self._rules.add(hint)
-            self._rules.set(name, " | ".join(self._choices(body, hint, (*within, key))))
-        return self._names[key]
+        if (key, again) not in self._names:
+            rule = " | ".join(self._choices(body, hint, path))
+            self._names[key, again] = self._rules.add(hint, rule) if rule else ""
+        return self._names[key, again]
 
-    def _choices(self, body: Mapping[str, Any], hint: str, within: tuple[str, ...] = ()) -> list[str]:
-        if "anyOf" in body:
+    def _choices(self, body: Mapping[str, Any], hint: str, path: tuple[str, ...]) -> list[str]:
+        if body.get("anyOf"):
             shared = {word: value for word, value in body.items() if word != "anyOf"}
             branches = (merged(shared, branch, self._document) if shared else branch for branch in body["anyOf"])
-            found = [self.value(branch, hint, within) for branch in branches]
-            return list(dict.fromkeys(filter(None, found))) or [f"any-{ANY_DEPTH}"]
+            found = (self.value(branch, hint, path) for branch in branches)
+            return list(dict.fromkeys(filter(None, found)))
         schema = Schema(body)
         types = schema.types
         if schema.choices:
             return [literal(json.dumps(choice, ensure_ascii=False)) for choice in schema.choices]
         kinds = [kind for kind in _TYPES if kind in types and not (kind == "integer" and "number" in types)]
-        return [self._kind(kind, body, hint) for kind in kinds] or [f"any-{ANY_DEPTH}"]
+        if not kinds:
+            return [f"any-{ANY_DEPTH}"]
+        return list(filter(None, (self._kind(kind, body, hint, path) for kind in kinds)))
 
-    def _kind(self, kind: str, body: Mapping[str, Any], hint: str) -> str:
+    def _kind(self, kind: str, body: Mapping[str, Any], hint: str, path: tuple[str, ...]) -> str:
         match kind:
             case "object":
-                return self._object(body, hint)
+                return self._object(body, hint, path)
             case "array":
-                return self._array(body, hint)
+                return self._array(body, hint, path)
             case "string":
                 return _string(body)
             case "integer":
@@ -100,13 +106,16 @@ class SchemaRules:
 
     # ── objects ──────────────────────────────────────────────────────────────────────────────────
 
-    def _object(self, body: Mapping[str, Any], hint: str) -> str:
+    def _object(self, body: Mapping[str, Any], hint: str, path: tuple[str, ...]) -> str:
         declared: dict[str, Any] = dict(body.get("properties") or {})
         required = [str(name) for name in body.get("required") or ()]
         others = body.get("additionalProperties") or {}
         declared |= {name: others for name in required if name not in declared}
-        members = {name: self._member(name, schema, hint) for name, schema in declared.items()}
-        extras = either(kinds) if (kinds := list(self._extras(body, declared, hint))) else ""
+        values = {name: self.value(schema, f"{hint}-{name}", path) for name, schema in declared.items()}
+        if not all(values[name] for name in required):
+            return ""
+        members = {name: f"{_key(name)} ws {value}" for name, value in values.items() if value}
+        extras = either(kinds) if (kinds := list(self._extras(body, declared, hint, path))) else ""
         # From the last member to the first: what may follow a member, and what may stand there if none came before.
         after = f'("," ws {extras})*' if extras else ""
         first = f"({extras} {after})?" if extras else ""
@@ -122,17 +131,17 @@ class SchemaRules:
             after = f'("," ws {member})? {after}'.rstrip()
         return f'"{{" {first} "}}"' if first else '"{" "}"'
 
-    def _member(self, name: str, schema: Any, hint: str) -> str:
-        return f"{literal(f'{json.dumps(name, ensure_ascii=False)}:')} ws {self.value(schema, f'{hint}-{name}')}"
-
-    def _extras(self, body: Mapping[str, Any], declared: Iterable[str], hint: str) -> Iterable[str]:
+    def _extras(
+        self, body: Mapping[str, Any], declared: Iterable[str], hint: str, path: tuple[str, ...]
+    ) -> Iterable[str]:
         """Members that are not declared by name."""
         patterns = body.get("patternProperties") or {}
         for pattern, schema in patterns.items():
-            if key := pattern_rule(pattern):
-                yield rf'"\"" {key} "\"" ":" ws {self.value(schema, f"{hint}-pattern")}'
+            if (key := pattern_rule(pattern)) and (value := self.value(schema, f"{hint}-pattern", path)):
+                yield rf'"\"" {key} "\"" ":" ws {value}'
         extra = body.get("additionalProperties", not patterns and "properties" not in body)
-        if extra is False:
+        value = "" if extra is False else self.value(extra, f"{hint}-extra", path)
+        if not value:
             return
         names = body.get("propertyNames")
         known = names.get("enum") if isinstance(names, Mapping) else None
@@ -140,20 +149,20 @@ class SchemaRules:
             key = either([literal(json.dumps(name, ensure_ascii=False)) for name in known if name not in declared])
         else:
             key = rf'"\"" ({_no_word_of({"", *declared})}) "\""'
-        yield f'{key} ":" ws {self.value(extra, f"{hint}-extra")}'
+        yield f'{key} ":" ws {value}'
 
     # ── arrays ───────────────────────────────────────────────────────────────────────────────────
 
-    def _array(self, body: Mapping[str, Any], hint: str) -> str:
+    def _array(self, body: Mapping[str, Any], hint: str, path: tuple[str, ...]) -> str:
         items = body.get("items", {})
         tuple_of = items if isinstance(items, list) else body.get("prefixItems")
         if tuple_of:
-            firsts = [self.value(each, f"{hint}-{at}") for at, each in enumerate(tuple_of)]
-            return f'"[" {(_COMMA).join(firsts)} "]"'
-        item = self.value(items, f"{hint}-item")
+            firsts = [self.value(each, f"{hint}-{at}", path) for at, each in enumerate(tuple_of)]
+            return f'"[" {_COMMA.join(firsts)} "]"' if all(firsts) else ""
+        item = self.value(items, f"{hint}-item", path)
         least, most = _count(body, "minItems") or 0, _count(body, "maxItems")
-        if most == 0:
-            return '"[" "]"'
+        if most == 0 or not item:
+            return "" if least and not item else '"[" "]"'
         more = repeated(f'("," ws {item})', max(least - 1, 0), None if most is None else most - 1)
         inner = item if more == '""' else f"{item} {more}"
         return f'"[" {inner} "]"' if least else f'"[" ({inner})? "]"'
@@ -161,6 +170,10 @@ class SchemaRules:
 
 _LIMITS = frozenset({"minLength", "maxLength", "pattern"})
 _COMMA = ' "," ws '
+
+
+def _key(name: str) -> str:
+    return literal(f"{json.dumps(name, ensure_ascii=False)}:")
 
 
 def _is_built(body: Mapping[str, Any]) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import aclosing
 from typing import Any
 
+import msgspec
 import pytest
 import uvloop
 
@@ -18,6 +19,7 @@ from callwright.backends.http import HttpBackend, joined
 from callwright.backends.settings import BackendSettings
 from callwright.errors import BackendError
 from callwright.events import Event, Finish, TextDelta
+from callwright.model import Constraint
 from tests.tiny_wire import TinyWire, ask
 from tests.upstream import (
     CLOSE,
@@ -88,6 +90,44 @@ def test_a_turn_is_sent_and_read(upstream: Upstream) -> None:
     assert seen.headers["x-team"] == "blue"
     assert seen.headers["content-type"] == "application/json"
     assert seen.headers["accept-encoding"] == "identity"
+
+
+# ── the form of an answer ────────────────────────────────────────────────────────────────────────
+
+HELD = msgspec.structs.replace(ask(), constraint=Constraint({"type": "object"}, "root ::= [a]"))
+
+
+def test_a_server_that_names_itself_is_told_the_form_in_its_own_words(upstream: Upstream) -> None:
+    upstream.play(GOOD, whole(b'{"data": [{"id": "m", "owned_by": "llamacpp"}]}'), GOOD)
+
+    async def turns() -> list[str | None]:
+        one = backend(upstream)
+        found = [one.flavour]
+        [_ async for _ in one.answer(HELD, {})]
+        await one.models()
+        found.append(one.flavour)
+        [_ async for _ in one.answer(HELD, {})]
+        await one.close()
+        return found
+
+    assert run(turns()) == [None, "llamacpp"]
+    assert [seen.json for seen in upstream.requests if seen.method == "POST"] == [
+        {"model": "m"},
+        {"model": "m", "grammar": "root ::= [a]"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("settings", "flavour"),
+    [
+        ({}, None),
+        ({"kind": "ollama"}, "ollama"),
+        ({"kind": "ollama", "constrain": "none"}, None),
+        ({"constrain": "vllm"}, "vllm"),
+    ],
+)
+def test_the_settings_say_how_a_server_is_told_the_form(settings: dict[str, Any], flavour: str | None) -> None:
+    assert backend("http://127.0.0.1:1", **settings).flavour == flavour
 
 
 def test_a_header_of_the_settings_replaces_the_wires(upstream: Upstream) -> None:

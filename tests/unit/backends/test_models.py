@@ -42,6 +42,11 @@ ENTRY = st.dictionaries(st.sampled_from(KEYS), JSON)
         ({"context_window": 8192}, {"context": 8192}),
         ({"max_model_len": None, "context_length": 9}, {"context": 9}),
         ({"max_model_len": "big"}, {}),
+        ({"owned_by": "llamacpp"}, {"server": "llamacpp"}),
+        ({"owned_by": "vllm"}, {"server": "vllm"}),
+        ({"owned_by": "library"}, {"server": "openai"}),
+        ({"owned_by": ["vllm"]}, {}),
+        ({"owned_by": "system"}, {}),
         ({"max_model_len": -1}, {}),
         (
             {

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from callwright.prompt.gbnf import ANY_DEPTH, SchemaRules
+from callwright.prompt.gbnf import ANY_DEPTH, SELF_DEPTH, SchemaRules
 from callwright.prompt.pattern import pattern_rule
 from callwright.prompt.rules import REPEATS, Rules, literal
 from tests.gbnf import Grammar
@@ -234,6 +234,23 @@ def test_a_union_that_contains_itself_is_what_else_it_contains() -> None:
     grammar = grammar_of({"$defs": {"a": {"anyOf": [{"$ref": "#/$defs/a"}, {"type": "null"}]}}, "$ref": "#/$defs/a"})
     assert grammar.accepts("null")
     assert not grammar.accepts("1")
+
+
+def test_a_schema_contains_itself_to_a_limit() -> None:
+    grammar = grammar_of(TREE)
+
+    def nested(depth: int) -> str:
+        return '{"label": "x", "next": ' * depth + "null" + "}" * depth
+
+    assert grammar.accepts(nested(SELF_DEPTH))
+    assert not grammar.accepts(nested(2 * SELF_DEPTH))
+
+
+def test_what_must_contain_itself_without_end_is_left_out() -> None:
+    endless = {"type": "object", "properties": {"of": {"$ref": "#/$defs/endless"}}, "required": ["of"]}
+    grammar = grammar_of({"type": "object", "properties": {"a": endless, "b": {}}, "$defs": {"endless": endless}})
+    assert grammar.accepts('{"b": 1}')
+    assert not grammar.accepts('{"a": {}}')
 
 
 def test_values_of_no_type_nest_to_a_limit() -> None:

@@ -1,0 +1,166 @@
+"""Which way a model gets its tools, what a backend is told then, and what is remembered of its refusals."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import aclosing
+from typing import Any
+
+import pytest
+
+from callwright import check, collect
+from callwright.backends.base import ModelInfo
+from callwright.engine import Engine, TurnReport
+from callwright.engine.settings import ModelSettings, ToolRules
+from callwright.engine.strategy import Abilities, decide
+from callwright.errors import BackendError
+from callwright.events import Event, Finish, TextDelta
+from callwright.model import Message, Request, Text, ToolSpec
+from callwright.turn import Collected
+from callwright.wire.base import Ask
+from tests.fake import Fake
+from tests.gbnf import Grammar
+
+PING = ToolSpec("ping", parameters={"type": "object", "properties": {}})
+PONG = ToolSpec("pong", parameters={"type": "object", "properties": {"to": {"type": "string"}}, "required": ["to"]})
+CALL = '<tool_call>\n{"name": "ping", "arguments": {}}\n</tool_call>'
+NO_TOOLS = BackendError("this model does not support tools", kind="refused", code="tools_refused", status=400)
+NO_FORM = BackendError("failed to parse grammar", kind="refused", status=400)
+
+
+def request(*tools: ToolSpec, **changes: Any) -> Request:
+    return Request("m", (Message("user", (Text("go"),)),), tools, **changes)
+
+
+def said(*texts: str) -> list[Event]:
+    return [*map(TextDelta, texts), Finish("stop")]
+
+
+def turns(backend: Fake, count: int = 1, *, tools: str = "auto", **changes: Any) -> list[tuple[Collected, TurnReport]]:
+    """Turns of one engine, one after the other."""
+    engine = Engine([ModelSettings(name="m", tools=tools)], {"one": backend}, ToolRules())  # type: ignore[arg-type]
+
+    async def run() -> list[tuple[Collected, TurnReport]]:
+        await engine.refresh()
+        out = []
+        for _ in range(count):
+            report = TurnReport()
+            ask = Ask(request=request(PING, PONG, **changes))
+            async with aclosing(engine.turn(ask, engine.route("m"), ToolRules(), report)) as turn:
+                events = [event async for batch in turn for event in batch]
+            check(events)
+            out.append((collect(events), report))
+        return out
+
+    return asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("wanted", "able", "changes", "strategy", "why"),
+    [
+        ("auto", Abilities(), {}, "native", "nothing says"),
+        ("auto", Abilities(tools=True, flavour="llamacpp"), {}, "native", "takes tools"),
+        ("auto", Abilities(tools=False), {}, "taught", "takes no tools, and nothing says"),
+        ("auto", Abilities(tools=False, flavour="ollama"), {}, "constrained", "takes no tools"),
+        ("auto", Abilities(kind="completions", flavour="vllm"), {}, "constrained", "only continues text"),
+        ("auto", Abilities(flavour="vllm", refused=frozenset({"native"})), {}, "constrained", "refused tools"),
+        ("auto", Abilities(flavour="vllm", refused=frozenset({"native", "constrained"})), {}, "taught", "to hold"),
+        ("auto", Abilities(tools=False, flavour="vllm"), {"tool_choice": "none"}, "taught", "no call may be made"),
+        ("auto", Abilities(tools=False, flavour="vllm"), {"options": {"response_format": {}}}, "taught", "its own"),
+        ("constrained", Abilities(tools=True, flavour="vllm"), {}, "constrained", "settings"),
+        ("constrained", Abilities(tools=True), {}, "taught", "settings say constrained, but nothing says"),
+        ("native", Abilities(tools=False), {}, "native", "settings"),
+        ("taught", Abilities(tools=True), {}, "taught", "settings"),
+    ],
+)  # fmt: skip
+def test_the_best_way_that_is_open_is_taken_and_explained(
+    wanted: Any, able: Abilities, changes: dict[str, Any], strategy: str, why: str
+) -> None:
+    chosen, reason = decide(wanted, request(PING, **changes), able)
+    assert chosen == strategy
+    assert why in reason
+
+
+def test_a_call_that_did_not_come_is_constrained_the_next_time() -> None:
+    able = Abilities(tools=True, flavour="ollama")
+    assert decide("auto", request(PING, tool_choice="required"), able, failed=True)[0] == "constrained"
+    assert decide("auto", request(PING), able, failed=True)[0] == "native"
+    assert decide("auto", request(PING, tool_choice="required"), Abilities(), failed=True)[0] == "native"
+
+
+def test_a_request_without_tools_needs_no_way() -> None:
+    assert decide("constrained", request(), Abilities(flavour="vllm"))[0] == "none"
+
+
+def test_a_server_with_grammars_gets_one_in_the_dialect_that_the_model_was_taught() -> None:
+    backend = Fake(said("So: ", CALL), flavour="llamacpp")
+    [(turn, report)] = turns(backend, tools="constrained")
+    assert (turn.text, [call.name for call in turn.tool_calls]) == ("So: ", ["ping"])
+    assert (report.strategy, report.strategy_why) == ("constrained", "the settings say so")
+    [told] = backend.asked
+    assert not told.tools
+    assert "<tool_call>" in told.messages[0].parts[0].text  # type: ignore[union-attr]
+    assert told.constraint is not None
+    assert Grammar.of(told.constraint.grammar).accepts(f"So: {CALL}")
+
+
+def test_a_server_with_schemas_answers_in_one_object_and_its_words_reach_the_client() -> None:
+    backend = Fake(
+        said('{"answer": "It is ', 'sunny."}'), said('{"name": "pong", "arguments": {"to": "me"}}'), flavour="ollama"
+    )
+    (words, _), (call, _) = turns(backend, 2, tools="constrained")
+    assert (words.text, words.tool_calls, words.finish_reason) == ("It is sunny.", (), "stop")
+    assert [(each.name, json.loads(each.arguments)) for each in call.tool_calls] == [("pong", {"to": "me"})]
+    assert (call.text, call.finish_reason) == ("", "tool_calls")
+    assert '{"answer": "..."}' in backend.asked[0].messages[0].parts[0].text  # type: ignore[union-attr]
+
+
+def test_one_call_at_a_time_is_one_call_in_the_grammar() -> None:
+    backend = Fake(said(CALL), flavour="vllm")
+    turns(backend, tools="constrained", parallel_tool_calls=False, tool_choice="required")
+    assert backend.asked[0].constraint is not None
+    grammar = Grammar.of(backend.asked[0].constraint.grammar)
+    assert grammar.accepts(CALL)
+    assert not grammar.accepts(f"{CALL}\n{CALL}")
+
+
+def test_a_server_that_refuses_tools_is_asked_in_a_form_and_that_is_remembered() -> None:
+    backend = Fake(NO_TOOLS, said(CALL), flavour="llamacpp")
+    reports = [report for _, report in turns(backend, 2)]
+    assert [report.strategy for report in reports] == ["constrained", "constrained"]
+    assert [bool(each.tools) for each in backend.asked] == [True, False, False]
+
+
+def test_a_server_that_refuses_the_form_is_taught_and_that_is_remembered() -> None:
+    backend = Fake(NO_FORM, said(CALL), flavour="openai")
+    reports = [report for _, report in turns(backend, 2, tools="constrained")]
+    assert [report.strategy for report in reports] == ["taught", "taught"]
+    assert "refused to hold an answer" in reports[1].strategy_why
+    assert [each.constraint is not None for each in backend.asked] == [True, False, False]
+
+
+def test_a_refusal_that_has_nothing_to_do_with_the_form_is_told_and_not_remembered() -> None:
+    too_long = BackendError("the prompt is too long", kind="refused", status=400)
+    backend = Fake(too_long, too_long, said(CALL), flavour="vllm")
+    engine = Engine([ModelSettings(name="m", tools="constrained")], {"one": backend}, ToolRules())
+
+    async def run(report: TurnReport) -> None:
+        async with aclosing(engine.turn(Ask(request=request(PING)), engine.route("m"), ToolRules(), report)) as turn:
+            async for _ in turn:
+                pass
+
+    with pytest.raises(BackendError, match="too long"):
+        asyncio.run(run(TurnReport()))
+    asyncio.run(run(report := TurnReport()))
+    assert report.strategy == "constrained"
+
+
+def test_what_the_backend_says_of_the_model_decides() -> None:
+    class Blind(Fake):
+        async def models(self) -> tuple[ModelInfo, ...]:
+            return (ModelInfo(name="m", tools=False),)
+
+    [(_, report)] = turns(Blind(said(CALL), flavour="llamacpp"))
+    assert report.strategy == "constrained"
+    assert report.strategy_why == "the backend says that the model takes no tools"

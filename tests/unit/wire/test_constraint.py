@@ -1,0 +1,61 @@
+"""What each server is told about the form of an answer, and that it stands in the body of its request."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, get_args
+
+import pytest
+
+from callwright.backends.completions import Completions
+from callwright.model import Constraint, Message, Request, Text
+from callwright.wire import CALLED
+from callwright.wire.constraint import GRAMMARS, Flavour, constrained_fields
+
+SCHEMA = {"type": "object"}
+BOTH = Constraint(SCHEMA, "root ::= [a]")
+FORM = {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": SCHEMA}}
+REQUEST = Request("m", (Message("user", (Text("go"),)),))
+
+
+@pytest.mark.parametrize(
+    ("flavour", "constraint", "fields"),
+    [
+        ("llamacpp", BOTH, {"grammar": BOTH.grammar}),
+        ("llamacpp", Constraint(SCHEMA), {"json_schema": SCHEMA}),
+        ("vllm", BOTH, {"structured_outputs": {"grammar": BOTH.grammar}}),
+        ("vllm", Constraint(SCHEMA), {"structured_outputs": {"json": SCHEMA}}),
+        ("openai", BOTH, {"response_format": FORM}),
+        ("ollama", BOTH, {"format": SCHEMA}),
+        ("openai", Constraint(grammar="root ::= [a]"), {}),
+        ("ollama", Constraint(), {}),
+        ("llamacpp", None, {}),
+    ],
+)
+def test_each_server_is_told_in_its_own_words(
+    flavour: Flavour, constraint: Constraint | None, fields: dict[str, Any]
+) -> None:
+    assert constrained_fields(flavour, constraint) == fields
+
+
+def test_a_server_with_grammars_is_never_told_both() -> None:
+    for flavour in get_args(Flavour):
+        assert len(constrained_fields(flavour, BOTH)) == 1
+    assert set(get_args(Flavour)) > GRAMMARS
+
+
+@pytest.mark.parametrize(
+    ("called", "flavour", "field"),
+    [
+        (CALLED["openai_chat"], "llamacpp", "grammar"),
+        (CALLED["openai_chat"], "vllm", "structured_outputs"),
+        (CALLED["openai_chat"], "openai", "response_format"),
+        (CALLED["ollama"], "ollama", "format"),
+        (Completions("plain", CALLED["openai_chat"]), "llamacpp", "grammar"),
+        (Completions("plain", CALLED["openai_chat"]), "vllm", "structured_outputs"),
+    ],
+    ids=str,
+)
+def test_the_wires_pass_it_on(called: Any, flavour: Flavour, field: str) -> None:
+    fields = constrained_fields(flavour, BOTH)
+    assert json.loads(called.body(REQUEST, fields))[field] == fields[field]
