@@ -9,6 +9,7 @@ from callwright.errors import BackendError
 from callwright.model import Request
 from callwright.turn import Collected
 from callwright.wire.base import Ask, Encoder, Head, Problem, Reader, Style
+from callwright.wire.constraint import Flavour
 from callwright.wire.openai_chat.body import write_body
 from callwright.wire.openai_chat.decode import decode
 from callwright.wire.openai_chat.encode import ChatEncoder
@@ -39,9 +40,12 @@ class ServedChat:
 
 
 class CalledChat:
-    """The calling half; the backend's address ends in `/v1`."""
+    """The calling half; the backend's address ends in `/v1`. `flavour`: how its server takes a constraint."""
 
     name = "openai_chat"
+
+    def __init__(self, flavour: Flavour = "none") -> None:
+        self._flavour = flavour
 
     def path(self, request: Request) -> str:
         return "/chat/completions"
@@ -50,7 +54,7 @@ class CalledChat:
         return {"authorization": f"Bearer {key}"} if key else {}
 
     def body(self, request: Request, extra: dict[str, Any]) -> bytes:
-        return write_body(request, extra)
+        return write_body(request, extra, self._flavour)
 
     def reader(self) -> Reader:
         return ChatReader()

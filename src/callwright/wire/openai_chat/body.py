@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from callwright.model import Image, Message, Reasoning, Request, Text, ToolCall, ToolResult, ToolSpec
+from callwright.wire.constraint import Flavour, constrained_fields
 from callwright.wire.framing import encoded
 
 __all__ = ["write_body"]
@@ -17,8 +18,11 @@ __all__ = ["write_body"]
 _ROLES = {"developer": "system"}
 
 
-def write_body(request: Request, extra: dict[str, Any]) -> bytes:
-    """The request, streaming. What the request says comes before what the client's `extra` says."""
+def write_body(request: Request, extra: dict[str, Any], flavour: Flavour = "none") -> bytes:
+    """The request, streaming. What the request says comes before what the client's `extra` says.
+
+    `flavour` is the kind of server, as far as constraints go.
+    """
     options = dict(request.options)
     if "max_completion_tokens" in extra and "max_tokens" in options:
         # The client used the newer name, and OpenAI's reasoning models take no other.
@@ -26,6 +30,7 @@ def write_body(request: Request, extra: dict[str, Any]) -> bytes:
     body: dict[str, Any] = {
         **extra,
         **options,
+        **constrained_fields(flavour, request.constraint),
         "model": request.model,
         "messages": [written for message in request.messages for written in _messages(message)],
         "stream": True,
