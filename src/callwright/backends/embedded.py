@@ -95,8 +95,8 @@ class EmbeddedBackend(HttpBackend):
         """A connection within this machine breaks when the process behind it does."""
         if isinstance(error, BackendError | WireError):
             return super()._failure(error)
-        what = "lost its process in the middle of an answer; it is started again, so ask again"
-        return BackendError(f"{self._faults.who} {what}", kind="unavailable", retryable=True)
+        what = "lost its process in the middle of an answer; it is being started again"
+        return BackendError(f"{self._faults.who} {what}", kind="overloaded", retryable=True)
 
 
 def model_file(path: str) -> Path | None:

@@ -32,13 +32,16 @@ class Model(BaseHTTPRequestHandler):
     def do_POST(self):
         words = json.loads(self.rfile.read(int(self.headers["content-length"])))["messages"][-1]["content"]
         chunk = {"choices": [{"index": 0, "delta": {"content": words}}]}
-        self._send(b"data: " + json.dumps(chunk).encode() + b"\\n\\n")
+        self._send(b"data: " + json.dumps(chunk).encode() + b"\\n\\n", words == "hang")
         if words == "hang":
             threading.Event().wait()
-        self.wfile.write(b'data: {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}\\n\\ndata: [DONE]\\n\\n')
+        self.wfile.write(b'data: {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}\\n\\n')
+        self.wfile.write(b"data: [DONE]\\n\\n")
 
-    def _send(self, data):
+    def _send(self, data, more=False):
         self.send_response(200 if self.headers["authorization"] == "Bearer " + order["key"] else 401)
+        if more:
+            self.send_header("content-length", "100000")
         self.end_headers()
         self.wfile.write(data)
         self.wfile.flush()
@@ -78,9 +81,8 @@ def backend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> EmbeddedBackend:
 
 async def said(backend: EmbeddedBackend, words: str) -> str:
     asked = Request("m", (Message("user", (Text(words),)),))
-    return "".join(
-        event.text async for events in backend.answer(asked, {}) for event in events if isinstance(event, TextDelta)
-    )
+    heard = [event async for events in backend.answer(asked, {}) for event in events]
+    return "".join(event.text for event in heard if isinstance(event, TextDelta))
 
 
 def test_the_child_is_asked_with_its_key_and_lists_what_it_was_told(backend: EmbeddedBackend) -> None:
@@ -98,9 +100,11 @@ def test_a_crash_in_an_answer_is_told_and_the_next_turn_works(backend: EmbeddedB
         answer = backend.answer(Request("m", (Message("user", (Text("hang"),)),)), {})
         await anext(answer)
         os.kill(backend.child.pid, signal.SIGKILL)
-        with pytest.raises(BackendError, match=r"'own' \(embedded\) lost its process .* started again") as failed:
+        with pytest.raises(
+            BackendError, match=r"'own' \(embedded\) lost its process .* is being started again"
+        ) as failed:
             await anext(answer)
-        assert (failed.value.kind, failed.value.retryable) == ("unavailable", True)
+        assert (failed.value.kind, failed.value.retryable) == ("overloaded", True)
         assert await said(backend, "again") == "again"
         await backend.close()
 

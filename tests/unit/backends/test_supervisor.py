@@ -175,9 +175,7 @@ def test_after_the_end_nothing_is_started(tmp_path: Path) -> None:
 
 
 def test_much_that_it_complains_of_does_not_stop_it(tmp_path: Path) -> None:
-    loud = (
-        "sys.stderr.write('x' * 60 + '\\n') if False else [sys.stderr.write('x' * 99 + '\\n') for _ in range(20000)];"
-    )
+    loud = "print('x' * 1_000_000, file=sys.stderr); print('x\\n' * 500_000, file=sys.stderr);"
 
     async def story(kept: Supervisor) -> None:
         assert await kept.address() == "at it"
@@ -187,17 +185,18 @@ def test_much_that_it_complains_of_does_not_stop_it(tmp_path: Path) -> None:
 
 def test_it_ends_when_we_are_killed(tmp_path: Path) -> None:
     """We are a process here too, and SIGKILL leaves no time to tell anybody."""
-    code = (
-        "import asyncio, sys\n"
-        "from callwright.backends.supervisor import Supervisor\n"
-        "async def main():\n"
-        f"    kept = Supervisor([sys.executable, '-c', {'import sys; sys.stdin.readline();' + LIVES.replace('order', '')!r}"
-        ".replace(' + ', '')], '', who='it', seconds=20)\n"
-        "    await kept.address()\n"
-        "    print(kept.pid, flush=True)\n"
-        "    await asyncio.sleep(600)\n"
-        "asyncio.run(main())\n"
-    )
+    program = tmp_path / "program.py"
+    program.write_text(f"import sys; order = sys.stdin.readline(); {LIVES}")
+    code = f"""
+import asyncio, sys
+from callwright.backends.supervisor import Supervisor
+async def main():
+    kept = Supervisor([sys.executable, {str(program)!r}], "it", who="it", seconds=20)
+    await kept.address()
+    print(kept.pid, flush=True)
+    await asyncio.sleep(600)
+asyncio.run(main())
+"""
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout
         pid = int(parent.stdout.readline())
