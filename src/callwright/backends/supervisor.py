@@ -50,27 +50,26 @@ class Supervisor:
         self._address = ""
         self._failure = ""
         self._keeping: asyncio.Task[None] | None = None
-        self._closed = False
         self.pid = 0
         """Of the child; 0 while there is none."""
 
     async def address(self) -> str:
         """Where the child is, as soon as it says so. Raises `BackendError` while it rests after failures."""
-        if self._closed:
-            raise BackendError(f"{self._who} was stopped", kind="unavailable", retryable=True)
-        if self._keeping is None:
+        if self._keeping is None and not self._failure:
             self._keeping = asyncio.create_task(self._keep())
-        await self._known.wait()
+        while not (self._address or self._failure):
+            await self._known.wait()
         if self._failure:
             raise BackendError(self._failure, kind="unavailable", retryable=True)
         return self._address
 
     async def close(self) -> None:
-        """End the child, and wait until it has ended."""
-        self._closed = True
+        """End the child, and wait until it has ended. Whoever still waits for its address is told."""
         if self._keeping is not None:
             self._keeping.cancel()
             await asyncio.wait([self._keeping])
+        self._failure = f"{self._who} was stopped"
+        self._known.set()
 
     async def _keep(self) -> None:
         loop = asyncio.get_running_loop()

@@ -162,6 +162,18 @@ def test_a_program_that_does_not_exist_is_a_failure_like_any_other() -> None:
     run(Supervisor(["/no/such/program"], "", who="the child", seconds=1.0, pauses=(30.0,)), story)
 
 
+def test_who_waits_when_it_is_ended_is_told(tmp_path: Path) -> None:
+    async def told() -> None:
+        kept = child(tmp_path, SILENT)
+        waiting = asyncio.create_task(kept.address())
+        await asyncio.sleep(0.1)
+        await kept.close()
+        with pytest.raises(BackendError, match="was stopped"):
+            await waiting
+
+    asyncio.run(told())
+
+
 def test_after_the_end_nothing_is_started(tmp_path: Path) -> None:
     async def told() -> None:
         kept = child(tmp_path, LIVES)
