@@ -16,9 +16,10 @@ help: ## list the targets
 
 setup: .venv/.stamp ## make .venv with the pinned tools and the package itself
 
-.venv/.stamp: requirements/dev.txt pyproject.toml
+.venv/.stamp: requirements/dev.txt requirements/local.txt pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(PIP) install --require-hashes -r requirements/dev.txt
+	$(PIP) install --require-hashes --no-deps -r requirements/local.txt
 	$(PIP) install --no-deps --no-build-isolation -e .
 	touch $@
 
@@ -26,7 +27,7 @@ setup: .venv/.stamp ## make .venv with the pinned tools and the package itself
 	$(PIP) install --require-hashes -r requirements/bench.txt
 	touch $@
 
-serve: .venv/.stamp ## serve what the model servers of this machine have, or a demo model
+serve: .venv/.stamp ## serve what the model servers of this machine have, or a small model of its own
 	$(BIN)/callwright serve
 
 demo: .venv/.stamp ## parse a sample stream on screen

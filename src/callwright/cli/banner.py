@@ -22,10 +22,14 @@ __all__ = ["show"]
 
 _MOST = 8
 """Models of one backend that are named; the others are counted."""
-_DEMO = (
-    "No model server answers on this machine; looked for Ollama, llama.cpp, LM Studio and vLLM. So this is a demo: "
-    "its model is a script that only plays one. For a real one, start a server, or name one with --backend URL."
-)
+_NONE = "No model server answers on this machine; looked for Ollama, llama.cpp, LM Studio and vLLM. "
+_STAND_INS = {
+    "embedded": "So this is a very small model, in a process beside this one: enough to try clients with, and no more. "
+    'For a real one, start a server, name one with --backend URL, or set path = "model.gguf" of kind = "embedded" '
+    "(callwright config init).",
+    "demo": "So this is a demo: its model is a script that only plays one. For a real one, start a server, or name one "
+    "with --backend URL.",
+}
 
 
 def show(console: Console, began: Start, config: Config, models: Sequence[ModelListing], url: str) -> None:
@@ -34,8 +38,8 @@ def show(console: Console, began: Start, config: Config, models: Sequence[ModelL
     for each in began.found:
         if not each.models:
             _tell(console, Text(f"{each.label} at {each.url} has no models yet.", style="yellow"))
-    if began.demo:
-        _tell(console, Text(_DEMO, style="yellow"))
+    if began.stand_in:
+        _tell(console, Text(_NONE + _STAND_INS[began.stand_in], style="yellow"))
     for backend in config.backends:
         names = [model.name for model in models if model.backend == backend.name]
         more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""

@@ -29,10 +29,12 @@ examples:
   callwright serve --backend http://gpu:8000 --dialect hermes --model qwen2.5
   callwright serve --config callwright.toml               see: callwright config init
 
-Without a model server it serves a demo model, so that clients can be set up and tried.
+Without a model server it serves a small model of its own, or a demo that plays one, so that clients can be tried.
 """
 _PATIENCE = 3.0
 """Seconds that the greeting waits for backends to name their models; those that take longer are served all the same."""
+_LOADING = 20.0
+"""The same where a model has to be loaded first."""
 
 
 def add(commands: Any) -> None:
@@ -63,7 +65,8 @@ def run(arguments: argparse.Namespace) -> int:
     tasks: set[asyncio.Task[Any]] = set()
 
     async def tell(service: Service, asking: set[asyncio.Task[Any]]) -> None:
-        await asyncio.wait(asking, timeout=_PATIENCE)
+        loads = any(backend.kind == "embedded" for backend in config.backends)
+        await asyncio.wait(asking, timeout=_LOADING if loads else _PATIENCE)
         banner.show(Console(highlight=False), began, config, service.state.engine.models, _url(listener))
 
     def started(service: Service) -> None:

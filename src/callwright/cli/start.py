@@ -1,7 +1,8 @@
 """What the commands that need models start from: the configuration, or what is found on this machine.
 
 Nothing has to be configured. A backend named on the command line comes first, then those of the configuration, then
-the servers that answer on this machine, and when there is none, the demo model: a script that plays a model.
+the servers that answer on this machine. When there is none a stand-in is served: the embedded model where it is
+installed, or else the demo, a script that plays a model.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ import asyncio
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import msgspec
 
+from callwright.backends.embedded import installed
 from callwright.backends.settings import BackendKind
 from callwright.cli.config import flags
 from callwright.cli.discover import Found, discover, find_at
@@ -37,8 +39,8 @@ class Start(NamedTuple):
     """The command line and what was found, in the file's form."""
     found: tuple[Found, ...]
     """The servers that were looked for and found."""
-    demo: bool
-    """There was none, so the demo model stands in."""
+    stand_in: Literal["", "embedded", "demo"] = ""
+    """There was none, so this is served."""
 
     def load(self) -> Config:
         """The configuration, read now. Raises `ConfigError`."""
@@ -65,15 +67,16 @@ def start(arguments: argparse.Namespace) -> Start:
     if not arguments.backend and (asked := [name for name in ("kind", "model", "dialect") if getattr(arguments, name)]):
         raise ConfigError([f"--{asked[0]} says something about a --backend, and none is given"])
     if before.config.backends and not arguments.backend:
-        return Start(before.file, given, (), demo=False)
+        return Start(before.file, given, ())
     found = [_named(arguments)] if arguments.backend else asyncio.run(discover())
     usable = [each for each in found if each.models]
     listed = arguments.model or arguments.dialect or before.config.models
     made = tables(usable, arguments.backend_key, arguments.dialect or "auto" if listed else "")
-    if not usable:
-        made["backends"] = [{"name": "demo", "kind": "scripted"}]
+    stand_in: Literal["", "embedded", "demo"] = "" if usable else "embedded" if installed() else "demo"
+    if stand_in:
+        made["backends"] = [{"name": stand_in, "kind": "embedded" if stand_in == "embedded" else "scripted"}]
     given |= {name: rows[::-1] for name, rows in made.items()}  # a flag goes before all others, so the last is first
-    return Start(before.file, given, tuple(found), demo=not usable)
+    return Start(before.file, given, tuple(found), stand_in)
 
 
 def _named(arguments: argparse.Namespace) -> Found:

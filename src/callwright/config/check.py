@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
-from callwright.backends.settings import BackendSettings
+from callwright.backends.settings import BackendKind, BackendSettings
 from callwright.config.mistakes import Report, Table, nearest
 from callwright.config.secrets import masked_url
 from callwright.config.settings import Config
@@ -26,6 +26,9 @@ __all__ = ["check", "is_loopback"]
 _ENDPOINTS = ("/chat/completions", "/completions", "/responses", "/messages", "/api/chat", "/api/generate", "/models")
 _ROOTED = {"anthropic": "/v1", "ollama": "/api"}
 """Kinds whose address is that of the whole server, and the path that each adds itself."""
+
+_FILES: dict[str, BackendKind] = {"script": "scripted", "path": "embedded"}
+"""Settings that name a file, and the kinds that have one; these have no server."""
 
 
 def check(config: Config, sheet: Sheet, profiles: Collection[str] | None, report: Report) -> None:
@@ -44,8 +47,9 @@ def check(config: Config, sheet: Sheet, profiles: Collection[str] | None, report
     _check_door(config, sheet, report)
     for table, backend in _pairs(config, sheet, "backends"):
         _check_url(backend, partial(report.value, table, "url"))
-        if backend.script and backend.kind != "scripted":
-            report.value(table, "script", f'is set, but its kind is "{backend.kind}"', 'write kind = "scripted"')
+        for key, kind in _FILES.items():
+            if getattr(backend, key) and backend.kind != kind:
+                report.value(table, key, f'is set, but its kind is "{backend.kind}"', f'write kind = "{kind}"')
     for table in sheet["prompt"]:
         _check_templates(config.prompt.templates, partial(report.value, table, "templates"))
     for table, model in _pairs(config, sheet, "models"):
@@ -89,9 +93,9 @@ def _check_door(config: Config, sheet: Sheet, report: Report) -> None:
 
 def _check_url(backend: BackendSettings, report: Callable[[str, str], None]) -> None:
     kind, shown = backend.kind, masked_url(backend.url)
-    if kind == "scripted":
+    if kind in _FILES.values():
         if backend.url:
-            report('is set, but the kind "scripted" has no server', "take it out, or name the server's kind")
+            report(f'is set, but the kind "{kind}" has no server', "take it out, or name the server's kind")
         return
     if not backend.url:
         report("is missing", 'say where the server is, such as url = "http://127.0.0.1:8000/v1"')

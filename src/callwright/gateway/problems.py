@@ -47,7 +47,7 @@ _FAILURES: dict[BackendFault, _Failure] = {
     ),
     "rate_limit": _Failure(429, "rate_limit_error", "Wait, then try again."),
     "overloaded": _Failure(503, "overloaded_error", "Try again in a moment."),
-    "unavailable": _Failure(503, "server_error", "Check that it is running and that its `url` is right."),
+    "unavailable": _Failure(503, "server_error", "Check that it is running and that its [[backends]] table is right."),
     "timeout": _Failure(504, "timeout_error", "Make the prompt smaller, or the time in its [[backends]] table longer."),
     "refused": _Failure(502, "server_error", "Change the request, or the model's settings, so that it accepts it."),
     "protocol": _Failure(502, "server_error", "Check that the `kind` in its [[backends]] table is what it speaks."),

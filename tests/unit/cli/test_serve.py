@@ -14,6 +14,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -113,9 +114,9 @@ def model(name: str, backend: str = "ollama") -> ModelListing:
     return ModelListing(name=name, backend=backend, kind="ollama", dialect="hermes", context=4096)
 
 
-def shown(config: Config, models: list[ModelListing], *, found: tuple[Found, ...] = (), demo: bool = False) -> str:
+def shown(config: Config, models: list[ModelListing], *, found: tuple[Found, ...] = (), stand_in: Any = "") -> str:
     out = io.StringIO()
-    banner.show(Console(file=out, width=100), Start(None, {}, found, demo), config, models, "http://h:1")
+    banner.show(Console(file=out, width=100), Start(None, {}, found, stand_in), config, models, "http://h:1")
     return " ".join(out.getvalue().split())
 
 
@@ -137,9 +138,18 @@ def test_a_backend_that_does_not_answer_is_told_and_nothing_is_there_to_paste() 
 def test_the_demo_says_that_it_is_one() -> None:
     empty = Found(label="Ollama", kind="ollama", url="http://127.0.0.1:11434", models=())
     demo = BackendSettings(name="demo", kind="scripted")
-    text = shown(Config(backends=(demo,)), [model("demo", "demo")], found=(empty,), demo=True)
+    text = shown(Config(backends=(demo,)), [model("demo", "demo")], found=(empty,), stand_in="demo")
     assert "So this is a demo" in text
     assert "Ollama at http://127.0.0.1:11434 has no models yet." in text
+
+
+def test_the_embedded_model_says_how_to_get_a_larger_one() -> None:
+    own = BackendSettings(name="embedded", kind="embedded")
+    text = shown(Config(backends=(own,)), [model("tiny", "embedded")], stand_in="embedded")
+    assert "a very small model" in text
+    assert "--backend URL" in text
+    assert "tiny from embedded, embedded" in text
+    assert "codex -m tiny" in text
 
 
 def test_keys_are_never_printed() -> None:

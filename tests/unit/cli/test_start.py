@@ -62,15 +62,19 @@ def test_what_this_machine_has_is_served(monkeypatch: pytest.MonkeyPatch) -> Non
     ]
     assert not found.load().models, "all that they have, also what they get later"
     assert found.load().server.port == 9000
-    assert not found.demo
+    assert not found.stand_in
 
 
 @pytest.mark.parametrize("found", [(), (Found(label="Ollama", kind="ollama", url="http://x", models=()),)])
-def test_without_a_model_there_is_the_demo(monkeypatch: pytest.MonkeyPatch, found: tuple[Found, ...]) -> None:
+@pytest.mark.parametrize(("local", "expected"), [(True, ("embedded", "embedded")), (False, ("demo", "scripted"))])
+def test_without_a_model_there_is_the_embedded_one_if_installed_or_the_demo(
+    monkeypatch: pytest.MonkeyPatch, found: tuple[Found, ...], local: bool, expected: tuple[str, str]
+) -> None:
     find(monkeypatch, *found)
+    monkeypatch.setattr(starting, "installed", lambda: local)
     result = began()
-    assert [(each.name, each.kind) for each in backends(result)] == [("demo", "scripted")]
-    assert result.demo
+    assert [(each.name, each.kind) for each in backends(result)] == [expected]
+    assert result.stand_in == expected[0]
     assert result.found == found
 
 
