@@ -7,6 +7,8 @@ power, not only of the process. PostgreSQL does the same by its own defaults.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,14 +22,16 @@ from callwright.store.settings import StoreSettings
 __all__ = ["Database", "connect"]
 
 _DRIVERS = {"sqlite": "sqlite+aiosqlite", "postgresql": "postgresql+asyncpg", "postgres": "postgresql+asyncpg"}
-_PRAGMAS = (
+_WAIT = "busy_timeout = 10000"
+"""Another process may be writing; a transaction of ours takes milliseconds."""
+_WRITING = (
+    _WAIT,
     # Before the first table, or it has no effect: what retention frees is given back to the disk.
     "auto_vacuum = full",
     "journal_mode = wal",
     "synchronous = full",
-    # Another process may be writing; a transaction of ours takes milliseconds.
-    "busy_timeout = 10000",
 )
+_READING = (_WAIT, "query_only = on")
 _OPTIONS = {"sslmode": "ssl", "ssl": "ssl", "host": "host", "port": "port"}
 """What may follow `?` in an address: libpq's name, and that of asyncpg."""
 
@@ -57,25 +61,24 @@ def connect(settings: StoreSettings, folder: Path) -> Database:
         )
     _make_file(Path(url.database or ""))
     database = Database(create_async_engine(url, pool_size=1, max_overflow=0), create_async_engine(url))
-    for engine, begin in ((database.writing, _begin_writing), (database.reading, _begin_reading)):
-        event.listen(engine.sync_engine, "connect", _prepare)
-        event.listen(engine.sync_engine, "begin", begin)
+    # `begin immediate` waits for other writers; a transaction that turns to writing later would fail instead.
+    for engine, begin, pragmas in (
+        (database.writing, "begin immediate", _WRITING),
+        (database.reading, "begin", _READING),
+    ):
+        event.listen(engine.sync_engine, "connect", partial(_prepare, pragmas))
+        event.listen(engine.sync_engine, "begin", partial(_begin, begin))
     return database
 
 
-def _begin_writing(connection: Connection) -> None:
-    # Waits for other writers; a transaction that turns to writing later would fail instead.
-    connection.exec_driver_sql("begin immediate")
+def _begin(statement: str, connection: Connection) -> None:
+    connection.exec_driver_sql(statement)
 
 
-def _begin_reading(connection: Connection) -> None:
-    connection.exec_driver_sql("begin")
-
-
-def _prepare(connection: Any, _record: object) -> None:
+def _prepare(pragmas: Sequence[str], connection: Any, _record: object) -> None:
     connection.isolation_level = None  # Python's driver begins no transactions of its own
     cursor = connection.cursor()
-    for pragma in _PRAGMAS:
+    for pragma in pragmas:
         cursor.execute(f"pragma {pragma}")
     cursor.close()
 

@@ -10,8 +10,9 @@ Cost: linear in the history.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from callwright.model import Image, Message, Reasoning, Text, ToolCall, ToolResult
@@ -37,21 +38,22 @@ class Scope(NamedTuple):
 def prefixes(messages: Iterable[Message], scope: Scope) -> list[str]:
     """The hash of each prefix of a history; the last is that of all of it."""
     places: dict[str, int] = {}
+    count = itertools.count()
     current = bytes.fromhex(scope.digest)
     found = []
     for message in messages:
-        current = _digest(current, _canonical(message, places))
+        current = _digest(current, _canonical(message, places, count))
         found.append(current.hex())
     return found
 
 
 def _digest(before: bytes, value: list[Any]) -> bytes:
     # ASCII, so that half a surrogate pair is no obstacle.
-    return hashlib.sha256(before + json.dumps(value, sort_keys=True).encode()).digest()
+    return hashlib.sha256(before + json.dumps(value).encode()).digest()
 
 
-def _canonical(message: Message, places: dict[str, int]) -> list[Any]:
-    """What counts of a message. `places` has the place of the last call of each id, counted over the conversation.
+def _canonical(message: Message, places: dict[str, int], count: Iterator[int]) -> list[Any]:
+    """What counts of a message. `count` numbers the calls of the conversation; `places` has the last of each id.
 
     Text comes first, whatever stood between: the chat wire has one field for it, beside the calls.
     """
@@ -65,7 +67,7 @@ def _canonical(message: Message, places: dict[str, int]) -> list[Any]:
             case Image():
                 parts.append(["image", part.url])
             case ToolCall():
-                places[part.id] = len(places)
+                places[part.id] = next(count)
                 parts.append(["call", part.name, _arguments(part.arguments)])
             case ToolResult():
                 images = [image.url for image in part.images]
@@ -73,9 +75,9 @@ def _canonical(message: Message, places: dict[str, int]) -> list[Any]:
     return [message.role, text.strip(), parts]
 
 
-def _arguments(text: str) -> Any:
-    """Their value where they are JSON, the text where they are not."""
+def _arguments(text: str) -> list[str]:
+    """Their value where they are JSON, written in one way; the text where they are not, or are nested too deeply."""
     try:
-        return ["json", parse_json(text or "{}")]
-    except ValueError:
+        return ["json", json.dumps(parse_json(text or "{}"), sort_keys=True)]
+    except (ValueError, RecursionError):
         return ["text", text.strip()]
