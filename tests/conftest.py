@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.databases import cluster, new_database
+from tests.databases import cluster, emptied
 from tests.upstream import Upstream
 
 # `make laws` asks for 200 and more, new ones each time; a quick run makes do with fewer, and always the same.
@@ -46,4 +45,4 @@ def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """An empty database for the store, of each kind in turn."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path / 'store.db'}"
-    return new_database(request.getfixturevalue("postgres"), f"test_{uuid4().hex}")
+    return emptied(request.getfixturevalue("postgres"))

@@ -47,7 +47,7 @@ def _free_port() -> int:
 
 @contextmanager
 def cluster() -> Iterator[str]:
-    """A running server; its address, to which the name of a database is added."""
+    """A running server; the address of its only database."""
     commands = _commands()
     if commands is None:
         if os.environ.get("CI"):
@@ -62,20 +62,20 @@ def cluster() -> Iterator[str]:
         control = (commands / "pg_ctl", "--pgdata", data, "--wait", "--timeout", "30", "--silent")
         _run(*control, "--log", Path(folder) / "log", "--options", options, "start")
         try:
-            yield f"postgresql://{_USER}@127.0.0.1:{port}/"
+            yield f"postgresql://{_USER}@127.0.0.1:{port}/postgres"
         finally:
             _run(*control, "--mode", "immediate", "stop")
 
 
-def new_database(server: str, name: str) -> str:
-    """The address of a database that is empty."""
+def emptied(server: str) -> str:
+    """The address of a database without tables, for one test after the other."""
 
-    async def create() -> None:
-        connection = await asyncpg.connect(f"{server}postgres")
+    async def empty() -> None:
+        connection = await asyncpg.connect(server)
         try:
-            await connection.execute(f'create database "{name}"')
+            await connection.execute("drop schema public cascade; create schema public")
         finally:
             await connection.close()
 
-    asyncio.run(create())
-    return server + name
+    asyncio.run(empty())
+    return server

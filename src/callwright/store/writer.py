@@ -85,9 +85,8 @@ class Writer:
             async with self._engine.connect() as connection:
                 await connection.begin()
                 results = [await job.change(connection) for job in jobs]
-                # Whether a commit that fails was made cannot be known, so it is not tried again.
                 committing = True
-                await connection.commit()
+                await _finish(connection)
         except FAULTS as error:
             if committing or len(jobs) == 1:
                 for job in jobs:
@@ -100,3 +99,13 @@ class Writer:
             return
         for job in jobs:
             await self._commit([job])
+
+
+async def _finish(connection: AsyncConnection) -> None:
+    """Commit. Whether one that fails was made cannot be known: it is not tried again, and its connection is not used
+    again, since the transaction may still be open there and the next commit would make it."""
+    try:
+        await connection.commit()
+    except FAULTS:
+        await connection.invalidate()
+        raise
