@@ -15,9 +15,11 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-import asyncpg
 import pytest
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import create_async_engine
 
 MISSING = "PostgreSQL is not installed (apt-get install postgresql)"
 _USER = "callwright"
@@ -32,7 +34,7 @@ def _commands() -> Path | None:
 
 def _run(*command: str | Path) -> None:
     # PostgreSQL refuses to run as root.
-    owner = {"user": "postgres", "group": "postgres", "extra_groups": []} if os.geteuid() == 0 else {}
+    owner: dict[str, Any] = {"user": "postgres", "group": "postgres", "extra_groups": []} if os.geteuid() == 0 else {}
     done = subprocess.run(
         [str(part) for part in command], capture_output=True, text=True, cwd="/", **owner, check=False
     )
@@ -42,7 +44,7 @@ def _run(*command: str | Path) -> None:
 def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+        return int(probe.getsockname()[1])
 
 
 @contextmanager
@@ -71,11 +73,11 @@ def emptied(server: str) -> str:
     """The address of a database without tables, for one test after the other."""
 
     async def empty() -> None:
-        connection = await asyncpg.connect(server)
-        try:
-            await connection.execute("drop schema public cascade; create schema public")
-        finally:
-            await connection.close()
+        engine = create_async_engine(server.replace("postgresql:", "postgresql+asyncpg:"))
+        async with engine.begin() as connection:
+            await connection.execute(text("drop schema public cascade"))
+            await connection.execute(text("create schema public"))
+        await engine.dispose()
 
     asyncio.run(empty())
     return server

@@ -142,21 +142,17 @@ def test_of_many_who_continue_one_history_at_once_only_one_gets_its_conversation
     asyncio.run(asyncio.wait_for(main(), SECONDS))
 
 
-@pytest.fixture
-def acknowledged(address: str) -> list[str]:
-    """Another process writes without end and is killed after two hundred; what it was told is written."""
-    command = [sys.executable, "-m", "tests.integration.store_child", address, "8"]
+@pytest.fixture(params=[1, 8], ids=lambda writers: f"{writers} at once")
+def acknowledged(request: pytest.FixtureRequest, address: str) -> list[str]:
+    """Another process is killed after two hundred writes, while it goes on; what it was told is written."""
+    command = [sys.executable, "-m", "tests.integration.store_child", address, str(request.param), "200"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=environment) as child:
-        try:
-            assert child.stdout is not None
-            names = [line.strip() for line in itertools.islice(child.stdout, 200)]
-            child.send_signal(signal.SIGKILL)
-            names += [line.strip() for line in child.stdout]
-        finally:
-            child.kill()
+    child = subprocess.run(
+        command, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=environment, timeout=SECONDS, check=False
+    )
     assert child.returncode == -signal.SIGKILL
-    assert len(names) >= 200
+    names = child.stdout.split()
+    assert len(names) == 200
     return names
 
 

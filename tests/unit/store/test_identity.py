@@ -135,7 +135,7 @@ def test_a_result_belongs_to_its_call_and_not_to_its_place() -> None:
 def test_an_id_that_is_used_again_means_the_latest_call() -> None:
     """Some servers number the calls of every turn from zero."""
     rounds = [called(("call_0", "f", "{}")), result("call_0", "x")]
-    unique = [each for id in "abc" for each in (called((id, "f", "{}")), result(id, "x"))]
+    unique = [each for name in "abc" for each in (called((name, "f", "{}")), result(name, "x"))]
     assert prefixes(rounds * 3, SCOPE) == prefixes(unique, SCOPE)
 
 

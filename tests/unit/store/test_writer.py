@@ -10,6 +10,7 @@ import pytest
 from sqlalchemy import event, text
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy.util import await_only
 
 from callwright.errors import StoreError
 from callwright.store.database import Database, connect
@@ -54,6 +55,23 @@ def test_what_waits_together_is_committed_together_and_answered_in_order(address
             assert await _seen(database) == set(range(200))
 
     asyncio.run(main())
+
+
+def test_nothing_is_acknowledged_while_its_commit_is_on_the_way(address: str) -> None:
+    done_at_the_end_of_a_commit = []
+
+    async def main() -> None:
+        def slow(_connection: object) -> None:
+            await_only(asyncio.sleep(0.05))
+            done_at_the_end_of_a_commit.extend(task.done() for task in tasks)
+
+        async with _writing(address) as (writer, database):
+            event.listen(database.writing.sync_engine, "commit", slow)
+            tasks = [asyncio.ensure_future(writer.write(_put(number))) for number in range(3)]
+            await asyncio.gather(*tasks)
+
+    asyncio.run(main())
+    assert done_at_the_end_of_a_commit == [False] * 3
 
 
 def test_a_change_that_fails_spoils_no_other(address: str) -> None:
