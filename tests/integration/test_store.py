@@ -22,11 +22,13 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sqlalchemy import text
 
 from callwright.model import Message
 from callwright.store import Found, Scope, Search, Store
+from tests.databases import emptied
 from tests.integration.store_child import SCOPE, conversation
-from tests.unit.store.opened import opened
+from tests.unit.store.opened import entry, opened
 from tests.unit.store.test_conversations import history
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -187,3 +189,18 @@ def test_a_conversation_that_a_dead_process_was_continuing_is_not_continued(addr
     asyncio.run(remember())
     assert asyncio.run(take()) == Found("one", 2)
     assert asyncio.run(take()) is None
+
+
+def test_a_server_that_drops_its_connections_is_connected_to_again(postgres: str) -> None:
+    address = emptied(postgres)
+    others = "select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() and usename = user"
+
+    async def main() -> None:
+        async with replicas(address, 2) as (store, other):
+            for name in ("before", "after"):
+                assert await store.journal.append(entry(name))
+                assert name in [row.request_id for row in await store.journal.search(Search())]
+                async with other._database.writing.connect() as connection:
+                    await connection.execute(text(others))
+
+    asyncio.run(asyncio.wait_for(main(), SECONDS))

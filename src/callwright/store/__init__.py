@@ -19,12 +19,13 @@ from callwright.errors import StoreError
 from callwright.redaction import Redactor
 from callwright.store.conversations import Conversations, Found
 from callwright.store.database import Database, connect
+from callwright.store.faults import as_store_error
 from callwright.store.identity import Scope
 from callwright.store.journal import Entry, Journal, Search
 from callwright.store.migrations import migrate
 from callwright.store.retention import Retention
 from callwright.store.settings import StoreSettings, patterns
-from callwright.store.writer import FAULTS, Writer
+from callwright.store.writer import Writer
 
 __all__ = ["Conversations", "Entry", "Found", "Journal", "Scope", "Search", "Store", "StoreSettings", "open_store"]
 
@@ -57,11 +58,12 @@ async def open_store(
     hidden = patterns(settings)
     database = connect(settings, folder)
     try:
-        async with database.writing.begin() as connection:
-            await migrate(connection, clock=clock)
-    except (*FAULTS, StoreError) as error:
+        with as_store_error(f"the store {settings.shown or folder} cannot be opened"):
+            async with database.writing.begin() as connection:
+                await migrate(connection, clock=clock)
+    except StoreError:
         await database.close()
-        raise StoreError(f"the store {settings.shown or folder} cannot be opened: {error}") from error
+        raise
     writer = Writer(database.writing)
     return Store(
         journal=Journal(writer, database.reading, keep=settings.keep, redactor=redactor, hidden=hidden),

@@ -54,13 +54,14 @@ def connect(settings: StoreSettings, folder: Path) -> Database:
     `ConfigError` for an address that cannot be one, `StoreError` when the file cannot be made.
     """
     url = _url(settings, folder)
+    # The parameters of a statement are what people said: they do not belong into error messages.
+    options: dict[str, Any] = {"hide_parameters": True, "pool_pre_ping": True}
+    database = Database(
+        create_async_engine(url, pool_size=1, max_overflow=0, **options), create_async_engine(url, **options)
+    )
     if url.get_backend_name() == "postgresql":
-        options: dict[str, Any] = {"pool_pre_ping": True}
-        return Database(
-            create_async_engine(url, pool_size=1, max_overflow=0, **options), create_async_engine(url, **options)
-        )
+        return database
     _make_file(Path(url.database or ""))
-    database = Database(create_async_engine(url, pool_size=1, max_overflow=0), create_async_engine(url))
     # `begin immediate` waits for other writers; a transaction that turns to writing later would fail instead.
     for engine, begin, pragmas in (
         (database.writing, "begin immediate", _WRITING),

@@ -15,12 +15,12 @@ import msgspec
 from sqlalchemy import ColumnElement, insert, or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from callwright.errors import StoreError
 from callwright.model import Repair, Usage
 from callwright.redaction import MASK, Redactor
+from callwright.store.faults import as_store_error
 from callwright.store.schema import BODIES, journal, storable
 from callwright.store.settings import Keep
-from callwright.store.writer import FAULTS, Writer
+from callwright.store.writer import Writer
 
 __all__ = ["Entry", "Journal", "Search"]
 
@@ -121,11 +121,9 @@ class Journal:
         # As ids are written, so are they looked for.
         wanted = msgspec.structs.replace(wanted, request_id=self._clean(wanted.request_id))
         statement = select(journal).where(*wanted.conditions()).order_by(journal.c.number.desc()).limit(wanted.limit)
-        try:
+        with as_store_error("the journal cannot be read"):
             async with self._reading.connect() as connection:
                 rows = (await connection.execute(statement)).mappings().all()
-        except FAULTS as error:
-            raise StoreError(f"the journal cannot be read: {error}") from error
         return [_entry(dict(row)) for row in rows]
 
     def _row(self, entry: Entry) -> dict[str, str]:

@@ -14,9 +14,10 @@ from sqlalchemy import ColumnElement, Table, delete, func, or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from callwright.errors import StoreError
+from callwright.store.faults import as_store_error
 from callwright.store.schema import conversations, journal
 from callwright.store.settings import StoreSettings
-from callwright.store.writer import FAULTS, Writer
+from callwright.store.writer import Writer
 
 __all__ = ["Retention"]
 
@@ -73,11 +74,9 @@ class Retention:
         kept = func.sum(journal.c.size).over(order_by=journal.c.number.desc())
         sums = select(journal.c.number, kept.label("kept")).subquery()
         beyond = select(func.max(sums.c.number)).where(sums.c.kept > self._settings.megabytes * _MEGABYTE)
-        try:
+        with as_store_error("the journal cannot be read"):
             async with self._reading.connect() as connection:
                 return (await connection.execute(beyond)).scalar() or 0
-        except FAULTS as error:
-            raise StoreError(f"the journal cannot be read: {error}") from error
 
     async def _delete(self, table: Table, doomed: ColumnElement[bool]) -> int:
         # Rows that another replica is at are passed over: two that wait for each other would both fail.

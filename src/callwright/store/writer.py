@@ -11,19 +11,16 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from callwright.errors import StoreError
+from callwright.store.faults import FAULTS, reason
 
-__all__ = ["FAULTS", "Change", "Writer"]
+__all__ = ["Change", "Writer"]
 
 T = TypeVar("T")
 Change = Callable[[AsyncConnection], Awaitable[T]]
 """What is to be done, inside a transaction that is not its own. May be called twice, when the first was undone."""
-
-FAULTS = (SQLAlchemyError, OSError)
-"""How a database fails; a refused connection comes from the socket as it is."""
 
 _TOGETHER = 256
 
@@ -73,7 +70,8 @@ class Writer:
                 self._wake.clear()
                 while self._waiting:
                     batch, self._waiting = self._waiting[:_TOGETHER], self._waiting[_TOGETHER:]
-                    await self._commit([job for job in batch if not job.done.cancelled()])
+                    if staying := [job for job in batch if not job.done.cancelled()]:
+                        await self._commit(staying)
         finally:  # after a bug in a change nobody may wait for ever
             for job in (*batch, *self._waiting):
                 job.fail(StoreError("the store was closed before this was written"))
@@ -90,7 +88,7 @@ class Writer:
         except FAULTS as error:
             if committing or len(jobs) == 1:
                 for job in jobs:
-                    job.fail(StoreError(f"the store did not take it: {error}"))
+                    job.fail(StoreError(f"the store did not take it: {reason(error)}"))
                 return
         else:
             for job, result in zip(jobs, results, strict=True):

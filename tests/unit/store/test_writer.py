@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import traceback
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -104,6 +105,19 @@ def test_a_commit_that_fails_is_told_to_all_and_not_tried_again(address: str) ->
             assert len(tried) == 1
             assert await writer.write(_put(9)) == 9
             assert await _seen(database) == {9}
+
+    asyncio.run(main())
+
+
+def test_an_error_does_not_say_what_was_being_written(address: str) -> None:
+    async def wrong(connection: AsyncConnection) -> None:
+        await connection.execute(text("insert into nowhere values (:words)"), {"words": "private words"})
+
+    async def main() -> None:
+        async with _writing(address) as (writer, _):
+            with pytest.raises(StoreError, match="nowhere") as caught:
+                await writer.write(wrong)
+            assert "private words" not in "".join(traceback.format_exception(caught.value))
 
     asyncio.run(main())
 
