@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.databases import cluster, emptied
 from tests.upstream import Upstream
 
 # `make laws` asks for 200 and more, new ones each time; a quick run makes do with fewer, and always the same.
@@ -29,3 +31,18 @@ def upstream() -> Iterator[Upstream]:
     """A model server that plays scripts; see `tests/upstream.py`."""
     with Upstream() as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """A PostgreSQL server; see `tests/databases.py`."""
+    with cluster() as address:
+        yield address
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """An empty database for the store, of each kind in turn."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'store.db'}"
+    return emptied(request.getfixturevalue("postgres"))

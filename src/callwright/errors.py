@@ -5,6 +5,7 @@
     ├─ MisuseError    our caller's bug: wrong argument, events in an illegal order
     ├─ RequestError   a client's request cannot be served (field path in the message)
     ├─ BackendError   the model's side failed: `kind` says how, `retryable` whether to try again
+    ├─ StoreError     the database failed: what was asked of it did not happen
     ├─ WireError      a peer sent bytes outside its own protocol
     ├─ ToolError      shown to the model as a failed result
     └─ PolicyError    a rule file is wrong: path, line, why
@@ -24,6 +25,7 @@ __all__ = [
     "MisuseError",
     "PolicyError",
     "RequestError",
+    "StoreError",
     "ToolError",
     "WireError",
 ]
@@ -83,6 +85,10 @@ class BackendError(CallwrightError):
         self.retry_after = retry_after
         self.salvage = salvage
         self.code = code
+
+
+class StoreError(CallwrightError):
+    """The database failed, or cannot be opened."""
 
 
 class WireError(CallwrightError):

@@ -89,6 +89,7 @@ def build(began: Start, tasks: set[asyncio.Task[Any]], *, debug: bool = False) -
     from callwright.gateway.server import Gateway
     from callwright.gateway.service import State
     from callwright.gateway.turns import Turns
+    from callwright.redaction import Redactor
     from callwright.wire import SERVED
 
     def load() -> State:
@@ -104,7 +105,7 @@ def build(began: Start, tasks: set[asyncio.Task[Any]], *, debug: bool = False) -
     def assemble(service: Service) -> Any:
         return app.build(service, SERVED, Turns(service, Refusals(SERVED, service.metrics)).endpoint)
 
-    redactor = logs.Redactor()
+    redactor = Redactor()
     logs.setup(sys.stderr, redactor, debug=debug)
     return Gateway(load, assemble, watch=[began.path] if began.path else [], redactor=redactor)
 

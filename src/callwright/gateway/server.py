@@ -23,8 +23,8 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from callwright.errors import CallwrightError
-from callwright.gateway.logs import Redactor
 from callwright.gateway.service import Service, State
+from callwright.redaction import Redactor
 
 __all__ = ["Gateway", "listen", "run"]
 

@@ -19,10 +19,10 @@ from callwright.errors import MisuseError
 from callwright.gateway.keys import Keyring
 from callwright.gateway.ledger import Ledger
 from callwright.gateway.limits import Limits
-from callwright.gateway.logs import Redactor
 from callwright.gateway.metrics import Metrics
 from callwright.gateway.record import TurnRecord
 from callwright.gateway.settings import KeySettings, ServerSettings
+from callwright.redaction import Redactor
 
 __all__ = ["Service", "State"]
 

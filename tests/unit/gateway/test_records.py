@@ -17,9 +17,10 @@ from hypothesis import strategies as st
 
 from callwright.errors import RequestError
 from callwright.gateway.ledger import COLUMNS, Ledger
-from callwright.gateway.logs import MASK, JsonLines, Redactor, setup
+from callwright.gateway.logs import JsonLines, setup
 from callwright.gateway.record import TurnRecord
 from callwright.model import Usage
+from callwright.redaction import MASK, Redactor
 from tests.asgi import call
 from tests.unit.gateway.stubs import TEAM, gateway
 

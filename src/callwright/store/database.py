@@ -1,0 +1,111 @@
+"""A database by its address: how it is reached, and how it must behave.
+
+Two engines on it: one connection that writes, and several that read beside it. SQLite runs with a write-ahead log, so
+readers and the writer do not wait for each other, and with `synchronous=full`: what was committed survives the loss of
+power, not only of the process. PostgreSQL does the same by its own defaults.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from sqlalchemy import URL, Connection, event, make_url
+from sqlalchemy.exc import ArgumentError
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+
+from callwright.errors import ConfigError, StoreError
+from callwright.store.settings import StoreSettings
+
+__all__ = ["Database", "connect"]
+
+_DRIVERS = {"sqlite": "sqlite+aiosqlite", "postgresql": "postgresql+asyncpg", "postgres": "postgresql+asyncpg"}
+_WAIT = "busy_timeout = 10000"
+"""Another process may be writing; a transaction of ours takes milliseconds."""
+_WRITING = (
+    _WAIT,
+    # Before the first table, or it has no effect: what retention frees is given back to the disk.
+    "auto_vacuum = full",
+    "journal_mode = wal",
+    "synchronous = full",
+)
+_READING = (_WAIT, "query_only = on")
+_OPTIONS = {"sslmode": "ssl", "ssl": "ssl", "host": "host", "port": "port"}
+"""What may follow `?` in an address: libpq's name, and that of asyncpg."""
+
+
+class Database(NamedTuple):
+    """The two ways in."""
+
+    writing: AsyncEngine
+    reading: AsyncEngine
+
+    async def close(self) -> None:
+        """Give back every connection."""
+        await self.reading.dispose()
+        await self.writing.dispose()
+
+
+def connect(settings: StoreSettings, folder: Path) -> Database:
+    """The database of these settings; an empty address is a file in `folder`. Nothing is connected yet.
+
+    `ConfigError` for an address that cannot be one, `StoreError` when the file cannot be made.
+    """
+    url = _url(settings, folder)
+    # The parameters of a statement are what people said: they do not belong into error messages.
+    options: dict[str, Any] = {"hide_parameters": True, "pool_pre_ping": True}
+    database = Database(
+        create_async_engine(url, pool_size=1, max_overflow=0, **options), create_async_engine(url, **options)
+    )
+    if url.get_backend_name() == "postgresql":
+        return database
+    _make_file(Path(url.database or ""))
+    # `begin immediate` waits for other writers; a transaction that turns to writing later would fail instead.
+    for engine, begin, pragmas in (
+        (database.writing, "begin immediate", _WRITING),
+        (database.reading, "begin", _READING),
+    ):
+        event.listen(engine.sync_engine, "connect", partial(_prepare, pragmas))
+        event.listen(engine.sync_engine, "begin", partial(_begin, begin))
+    return database
+
+
+def _begin(statement: str, connection: Connection) -> None:
+    connection.exec_driver_sql(statement)
+
+
+def _prepare(pragmas: Sequence[str], connection: Any, _record: object) -> None:
+    connection.isolation_level = None  # Python's driver begins no transactions of its own
+    cursor = connection.cursor()
+    for pragma in pragmas:
+        cursor.execute(f"pragma {pragma}")
+    cursor.close()
+
+
+def _make_file(path: Path) -> None:
+    """It holds conversations: nobody else may read it. SQLite gives its other files the same rights."""
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.touch(mode=0o600)
+    except OSError as error:
+        raise StoreError(f"the store cannot be made: {error}") from error
+
+
+def _url(settings: StoreSettings, folder: Path) -> URL:
+    if not settings.address:
+        return URL.create(_DRIVERS["sqlite"], database=str(folder / "callwright.db"))
+    try:
+        url = make_url(settings.address)
+    except ArgumentError:
+        raise ConfigError([f"store.address: {settings.shown!r} is no address of a database"]) from None
+    unknown = [name for name in url.query if name not in _OPTIONS]
+    if url.drivername not in _DRIVERS:
+        raise ConfigError([f"store.address: {url.drivername!r} is not known; use sqlite or postgresql"])
+    if not url.database:
+        raise ConfigError(["store.address names no database; use sqlite:///file or postgresql://host/database"])
+    if unknown:
+        raise ConfigError([f"store.address: {', '.join(unknown)} cannot be set there; use {', '.join(_OPTIONS)}"])
+    query = {_OPTIONS[name]: value for name, value in url.query.items()}
+    return url.set(drivername=_DRIVERS[url.drivername], query=query)

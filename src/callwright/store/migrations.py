@@ -1,0 +1,69 @@
+"""How a database comes to have its tables: numbered steps, each run once and recorded in `versions`.
+
+A step that has been released is history and never changes; a new one is added at the end. All that are missing run in
+one transaction when the store is opened, so a database is at one version or another, never between. Steps are SQL that
+both databases read; `{number}` stands for a key that counts by itself, the one thing that they write differently.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from sqlalchemy import func, insert, select, text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from callwright.errors import StoreError
+from callwright.store.schema import versions
+
+__all__ = ["STEPS", "migrate"]
+
+_NUMBER = {"sqlite": "integer primary key", "postgresql": "bigserial primary key"}
+_LOCK = 0x63616C6C
+"""PostgreSQL's advisory lock for migrations; the number means nothing, but every replica must take the same."""
+
+_VERSIONS = "create table if not exists versions (number integer primary key, at double precision not null)"
+
+STEPS: Sequence[Sequence[str]] = (
+    (
+        """
+        create table journal (
+            number {number}, at double precision not null,
+            request_id text not null, wire text not null, model text not null, client text not null, key text not null,
+            client_sent text not null, model_got text not null, model_said text not null, client_got text not null,
+            repairs text not null, attempts text not null, usage text not null,
+            size bigint not null
+        )
+        """,
+        "create index journal_request on journal (request_id)",
+        "create index journal_at on journal (at)",
+        "create index journal_size on journal (number, size)",
+        """
+        create table conversations (
+            number {number}, at double precision not null,
+            scope text not null, backend_id text not null, head text not null, messages integer not null,
+            unique (scope, backend_id)
+        )
+        """,
+        "create index conversations_head on conversations (head)",
+        "create index conversations_at on conversations (at)",
+    ),
+)
+
+
+async def migrate(
+    connection: AsyncConnection, steps: Sequence[Sequence[str]] = STEPS, *, clock: Callable[[], float] = time.time
+) -> None:
+    """Run the steps that this database lacks. `StoreError` when it has more than there are."""
+    kind = connection.dialect.name
+    if kind == "postgresql":
+        # Replicas that start together take turns; SQLite's transaction is exclusive by itself.
+        await connection.execute(select(func.pg_advisory_xact_lock(_LOCK)))
+    await connection.execute(text(_VERSIONS))
+    done = (await connection.execute(select(func.max(versions.c.number)))).scalar() or 0
+    if done > len(steps):
+        raise StoreError(f"the database is at version {done}; this Callwright knows {len(steps)}: use a newer one")
+    for number, step in enumerate(steps[done:], done + 1):
+        for statement in step:
+            await connection.execute(text(statement.format(number=_NUMBER[kind])))
+        await connection.execute(insert(versions).values(number=number, at=clock()))

@@ -1,0 +1,66 @@
+"""The tables as they are now. How a database comes to have them is in `migrations`; a test holds the two together."""
+
+from __future__ import annotations
+
+from sqlalchemy import BigInteger, Column, Dialect, Double, Integer, MetaData, Table, Text, TypeDecorator
+
+__all__ = ["BODIES", "TABLES", "conversations", "journal", "storable", "versions"]
+
+BODIES = ("client_sent", "model_got", "model_said", "client_got")
+"""The four texts of a turn, in the order in which they come about."""
+
+
+def storable(text: str) -> str:
+    """Text that any database takes: PostgreSQL refuses NUL, and both refuse half a surrogate pair. Clients can send
+    either as a JSON escape; they become U+FFFD."""
+    if text.isascii() and "\0" not in text:
+        return text
+    return text.replace("\0", "\ufffd").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+class AnyText(TypeDecorator[str]):
+    """A column for text from anywhere."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+        """What the driver is given."""
+        return None if value is None else storable(value)
+
+
+def _number() -> Column[int]:
+    # SQLite numbers rows by itself only where the type is INTEGER.
+    return Column("number", BigInteger().with_variant(Integer, "sqlite"), primary_key=True)
+
+
+def _texts(*names: str) -> list[Column[str]]:
+    return [Column(name, AnyText, nullable=False) for name in names]
+
+
+TABLES = MetaData()
+
+versions = Table(
+    "versions",
+    TABLES,
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("at", Double, nullable=False),
+)
+
+journal = Table(
+    "journal",
+    TABLES,
+    _number(),
+    Column("at", Double, nullable=False),
+    *_texts("request_id", "wire", "model", "client", "key", *BODIES, "repairs", "attempts", "usage"),
+    Column("size", BigInteger, nullable=False),
+)
+
+conversations = Table(
+    "conversations",
+    TABLES,
+    _number(),
+    Column("at", Double, nullable=False),
+    *_texts("scope", "backend_id", "head"),
+    Column("messages", Integer, nullable=False),
+)

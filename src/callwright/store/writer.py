@@ -1,0 +1,109 @@
+"""The one writer: everything that changes the database goes through it, in order, many changes to a commit.
+
+A caller goes on when its change is committed, never before: that is what "acknowledged" means. While one commit waits
+for the disk the next changes gather, so the cost of a commit is shared under load and nobody waits without it.
+A change that fails spoils no other: the rest of its batch is done again, one by one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from callwright.errors import StoreError
+from callwright.store.faults import FAULTS, reason
+
+__all__ = ["Change", "Writer"]
+
+T = TypeVar("T")
+Change = Callable[[AsyncConnection], Awaitable[T]]
+"""What is to be done, inside a transaction that is not its own. May be called twice, when the first was undone."""
+
+_TOGETHER = 256
+
+
+class _Job(NamedTuple):
+    change: Change[Any]
+    done: asyncio.Future[Any]
+
+    def fail(self, error: Exception) -> None:
+        if not self.done.done():
+            self.done.set_exception(error)
+
+
+class Writer:
+    """Begins at once; `close` waits for what was asked before."""
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._engine = engine
+        self._waiting: list[_Job] = []
+        self._wake = asyncio.Event()
+        self._closing = False
+        self._task = asyncio.create_task(self._run())
+
+    async def write(self, change: Change[T]) -> T:
+        """Do it, and return its result once it is committed. `StoreError` when it was not.
+
+        A caller that is cancelled while it waits does not know whether its change was made.
+        """
+        if self._closing or self._task.done():
+            raise StoreError("the store is closed")
+        done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._waiting.append(_Job(change, done))
+        self._wake.set()
+        return await done
+
+    async def close(self) -> None:
+        """Finish what was asked for, and take nothing more."""
+        self._closing = True
+        self._wake.set()
+        await self._task
+
+    async def _run(self) -> None:
+        batch: list[_Job] = []
+        try:
+            while not self._closing:
+                await self._wake.wait()
+                self._wake.clear()
+                while self._waiting:
+                    batch, self._waiting = self._waiting[:_TOGETHER], self._waiting[_TOGETHER:]
+                    if staying := [job for job in batch if not job.done.cancelled()]:
+                        await self._commit(staying)
+        finally:  # after a bug in a change nobody may wait for ever
+            for job in (*batch, *self._waiting):
+                job.fail(StoreError("the store was closed before this was written"))
+
+    async def _commit(self, jobs: Sequence[_Job]) -> None:
+        """All of them or, when one fails, each by itself."""
+        committing = False
+        try:
+            async with self._engine.connect() as connection:
+                await connection.begin()
+                results = [await job.change(connection) for job in jobs]
+                committing = True
+                await _finish(connection)
+        except FAULTS as error:
+            if committing or len(jobs) == 1:
+                for job in jobs:
+                    job.fail(StoreError(f"the store did not take it: {reason(error)}"))
+                return
+        else:
+            for job, result in zip(jobs, results, strict=True):
+                if not job.done.done():
+                    job.done.set_result(result)
+            return
+        for job in jobs:
+            await self._commit([job])
+
+
+async def _finish(connection: AsyncConnection) -> None:
+    """Commit. Whether one that fails was made cannot be known: it is not tried again, and its connection is not used
+    again, since the transaction may still be open there and the next commit would make it."""
+    try:
+        await connection.commit()
+    except FAULTS:
+        await connection.invalidate()
+        raise
