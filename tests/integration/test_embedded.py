@@ -131,6 +131,18 @@ def test_an_answer_fits_the_schema(gateway: Hosted, own: EmbeddedBackend) -> Non
     assert said["days"] in range(1, 10)
 
 
+def test_a_model_that_never_learnt_tools_makes_a_call_that_fits(gateway: Hosted) -> None:
+    tool = {"type": "function", "function": {"name": "forecast", "parameters": SCHEMA}}
+    words = "What will the weather be in Oslo in the next 3 days?"
+    once = {"tool_choice": "required", "parallel_tool_calls": False, "temperature": 0}
+    reply = gateway.post(CHAT, body(words, 200, tools=[tool], **once))
+    (call,) = reply.json["choices"][0]["message"]["tool_calls"]
+    said = json.loads(call["function"]["arguments"])
+    assert call["function"]["name"] == "forecast"
+    assert said["city"] in {"Oslo", "Paris"}
+    assert said["days"] in range(1, 10)
+
+
 def test_a_crash_is_told_and_the_next_turn_works(gateway: Hosted, own: EmbeddedBackend) -> None:
     told: list[bytes] = []
 

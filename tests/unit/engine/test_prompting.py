@@ -268,6 +268,44 @@ def test_old_answers_are_asked_for_again_behind_a_turn(monkeypatch: pytest.Monke
     assert asyncio.run(windows()) == [0, 4096]
 
 
+# ── all of it together ───────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("tools", ["native", "taught"])
+def test_a_blind_model_is_shown_no_picture_of_a_result_whatever_its_tools(tools: str) -> None:
+    backend = Fake(SAID)
+    call = message("assistant", ToolCall("a", "ping", "{}"))
+    result = message("tool", ToolResult("a", "a chart", "ping", images=(PICTURE,)))
+    run(backend, ask(message("user", Text("go")), call, result), vision=False, tools=tools)
+    told = str(backend.asked[0].messages)
+    assert "cannot see" in told
+    assert PICTURE.url not in told
+
+
+def test_pictures_that_move_are_not_taken_for_a_new_request_of_the_user() -> None:
+    rounds = [
+        each
+        for number in range(3)
+        for each in (
+            message("assistant", ToolCall(f"c{number}", "ping", "{}")),
+            message("tool", ToolResult(f"c{number}", "a chart", "ping", images=(PICTURE,))),
+        )
+    ]
+    with pytest.raises(RequestError, match="3 rounds"):
+        run(Fake(SAID), ask(message("user", Text("go")), *rounds), prompt={"max_rounds": 3})
+
+
+def test_the_way_to_close_is_offered_beside_whatever_the_diet_leaves() -> None:
+    backend = Fake(SAID)
+    run(backend, ask(tools=("ping", "pong")), diet={"allow": ["ping"], "max_tools": 1}, prompt={"final_answer": "call"})
+    assert [tool.name for tool in backend.asked[0].tools] == ["ping", "final_answer"]
+
+
+def test_a_prompt_is_measured_with_all_that_is_told_beside_it() -> None:
+    with pytest.raises(RequestError, match="too long"):
+        run(Fake(SAID), ask(), context=1500, prompt={"house_rules": LONG})
+
+
 # ── small jobs ───────────────────────────────────────────────────────────────────────────────────
 
 
@@ -282,3 +320,22 @@ def test_a_small_job_goes_to_the_model_of_its_rule() -> None:
     assert kinds(report) == ["routed_job"]
     asyncio.run(turn(engine, ask(message("user", Text("A title, please.")))))
     assert len(big.asked) == 1
+
+
+def test_a_small_job_is_told_as_its_client_needs_it() -> None:
+    small = Fake(SAID, name="two")
+    models = [ModelSettings(name="m", backend="one"), ModelSettings(name="small", backend="two")]
+    jobs = [JobSettings(name="titles", model="small", marks=("title for",))]
+    engine = Engine(models, {"one": Fake(SAID), "two": small}, ToolRules(), jobs)
+    request = ask(message("system", Text("cost: 1\nBe brief.")), message("user", Text("A title for this.")), tools=())
+
+    async def told() -> None:
+        route = engine.route("m").told({"volatile": ("cost:",)})
+        async with aclosing(engine.turn(Ask(request=request), route, ToolRules(), TurnReport())) as batches:
+            [batch async for batch in batches]
+
+    asyncio.run(told())
+    assert [each.parts for each in small.asked[0].messages] == [
+        (Text("Be brief."),),
+        (Text("A title for this.\n\ncost: 1"),),
+    ]
