@@ -68,8 +68,6 @@ class CallRules:
                     out.append(event)
                 case CallStart() | CallDelta() | CallEnd():
                     out += self._take(event)
-                case _ if self.done:
-                    pass
                 case TextDelta() | ReasoningDelta() if self.passed:
                     out += self._tail(event)
                 case _:

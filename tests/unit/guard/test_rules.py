@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from callwright import check, collect
+from callwright.errors import BackendError
 from callwright.events import CallDelta, CallEnd, CallStart, Event, Finish, ReasoningDelta, TextDelta, UsageSeen
+from callwright.guard import required
 from callwright.guard.echo import Echo
 from callwright.guard.required import Required
 from callwright.guard.rules import CallLimits, CallRules
@@ -84,6 +86,12 @@ def test_calls_that_are_left_out_are_told_of() -> None:
     out = rules.feed([*call(0), *call(1), Finish("tool_calls")])
     assert rules.truncated
     assert [repair.kind for repair in collect(out).repairs] == ["dropped_call"]
+
+
+def test_nothing_follows_a_turn_that_a_rule_has_ended() -> None:
+    out = CallRules(CallLimits(most=1)).feed([*call(0), TextDelta("tail"), ReasoningDelta("hm"), Finish("stop")])
+    assert [type(event) for event in out] == [CallStart, CallDelta, CallEnd, Finish]
+    assert [repair.kind for repair in collect(out).repairs] == ["dropped_tail"]
 
 
 def test_a_call_that_is_not_allowed_is_kept_as_malformed() -> None:
@@ -166,3 +174,9 @@ def test_words_that_come_to_no_call_stay_back() -> None:
     stage = Required()
     stage.feed([TextDelta("I would rather "), TextDelta("not")])
     assert (stage.met, stage.text) == (False, "I would rather not")
+
+
+def test_endless_words_before_the_call_that_was_demanded_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(required, "DEFAULT_LIMIT", 10)
+    with pytest.raises(BackendError, match="before the call"):
+        Required().feed([TextDelta("I would "), TextDelta("rather not")])
