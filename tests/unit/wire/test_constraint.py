@@ -54,7 +54,7 @@ def test_a_server_with_grammars_is_never_told_both() -> None:
         (Completions("plain", CALLED["openai_chat"]), "llamacpp", "grammar"),
         (Completions("plain", CALLED["openai_chat"]), "vllm", "structured_outputs"),
     ],
-    ids=str,
+    ids=lambda part: part if isinstance(part, str) else part.name,
 )
 def test_the_wires_pass_it_on(called: Any, flavour: Flavour, field: str) -> None:
     fields = constrained_fields(flavour, BOTH)
