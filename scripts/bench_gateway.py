@@ -148,10 +148,10 @@ def family(pid: int) -> list[int]:
 async def measure(port: int, pid: int | None, scale: float, idle: float, started: float) -> dict[str, float]:
     """All figures of one target."""
     out = {"idle_mb": idle, "start": started}
-    fast, paced = request(port, "fast", stream=True), request(port, "paced", stream=True)
+    fast, paced, brief = (request(port, name, stream=True) for name in ("fast", "paced", "brief"))
     done = b"[DONE]"
     await together(port, fast, done, 4, 8)
-    first = [(await call(port, paced, done)).first for _ in range(max(3, int(5 * scale)))]
+    first = [(await call(port, brief, done)).first for _ in range(max(20, int(100 * scale)))]
     out["first_ms"] = statistics.median(first) * 1000
     for streams in (16, 128):
         count = max(streams, int(streams * (6 if streams == 16 else 2) * scale))
@@ -197,7 +197,7 @@ http {{ access_log off; client_body_temp_path {folder}/body; proxy_temp_path {fo
 
 def litellm(folder: Path, port: int, upstream: int) -> list[str]:
     place = {"api_base": f"http://127.0.0.1:{upstream}/v1", "api_key": "sk-x"}
-    names = ("fast", "paced")
+    names = ("fast", "paced", "brief")
     models = [{"model_name": name, "litellm_params": {"model": f"openai/{name}", **place}} for name in names]
     (folder / "litellm.yaml").write_text(
         json.dumps({"model_list": models, "general_settings": {"dangerously_permit_weak_or_unset_master_key": True}})
@@ -218,6 +218,9 @@ name = "fast"
 dialect = "hermes"
 [[models]]
 name = "paced"
+dialect = "hermes"
+[[models]]
+name = "brief"
 dialect = "hermes"
 """
     )

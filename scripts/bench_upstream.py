@@ -3,8 +3,9 @@
     python scripts/bench_upstream.py PORT
 
 Each answer to a streaming request is 200 chunks of about four characters: some words, then a call written as text
-(Hermes), so that a gateway has something to parse. The model `paced` gets one chunk each 20 ms, any other all of them
-as fast as they go, each written by itself. Without `"stream": true` the answer comes in one piece.
+(Hermes), so that a gateway has something to parse. The models `paced` and `brief` get one chunk each 20 ms, `brief`
+only the first five; any other all of them as fast as they go, each written by itself. Without `"stream": true` the
+answer comes in one piece.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from functools import partial
 from typing import Any
 
 import uvloop
@@ -56,7 +58,7 @@ WHOLE = json.dumps(
 ).encode()  # fmt: skip
 WHOLE = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%s" % (len(WHOLE), WHOLE)
 MODELS = json.dumps(
-    {"object": "list", "data": [{"id": name, "object": "model"} for name in ("fast", "paced")]}
+    {"object": "list", "data": [{"id": name, "object": "model"} for name in ("fast", "paced", "brief")]}
 ).encode()
 MODELS = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%s" % (len(MODELS), MODELS)
 
@@ -86,11 +88,12 @@ class Server(asyncio.Protocol):
             self.transport.write(MODELS)
         elif b'"stream":true' in body.replace(b" ", b""):
             self.transport.write(_HEAD)
-            self.play(0, b'"paced"' in body)
+            self.last = 5 if b'"brief"' in body else len(STREAM)
+            self.play(0, paced=b'"paced"' in body or b'"brief"' in body)
         else:
             self.transport.write(WHOLE)
 
-    def play(self, at: int, paced: bool) -> None:
+    def play(self, at: int, *, paced: bool) -> None:
         if self.transport.is_closing():
             return
         loop = asyncio.get_running_loop()
@@ -98,12 +101,12 @@ class Server(asyncio.Protocol):
         until = at + 1 if paced else min(at + 10, len(STREAM))
         for chunk in STREAM[at:until]:
             self.transport.write(chunk)
-        if until == len(STREAM):
+        if until == self.last:
             self.transport.write(END)
         elif paced:
-            loop.call_later(PACE, self.play, until, True)
+            loop.call_later(PACE, partial(self.play, until, paced=True))
         else:
-            loop.call_soon(self.play, until, False)
+            loop.call_soon(partial(self.play, until, paced=False))
 
 
 async def main(port: int) -> None:

@@ -136,6 +136,7 @@ class _Server(uvicorn.Server):
                 log_config=None,
                 access_log=False,
                 server_header=False,
+                proxy_headers=False,
                 ws="none",
                 lifespan="off",
                 timeout_graceful_shutdown=math.ceil(self._patience) + _LAST_WORDS_SECONDS,

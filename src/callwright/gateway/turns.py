@@ -16,7 +16,7 @@ from contextlib import aclosing
 from typing import Any
 
 import msgspec
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -65,7 +65,7 @@ class Turns:
             turn = _Turn(self._service, wire, opened, profiles.headers_of(scope), self._memory)
             leaving: asyncio.Task[None] | None = None
             try:
-                await turn.read(await Request(scope, receive).body())
+                await turn.read(await _body(receive))
                 leaving = asyncio.create_task(_cancel_when_gone(turn, receive, asyncio.current_task()))
                 await turn.answer(scope, receive, send)
             except ClientDisconnect:
@@ -85,6 +85,18 @@ class Turns:
                 turn.close()
 
         return answer
+
+
+async def _body(receive: Receive) -> bytes:
+    parts = []
+    more = True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        parts.append(message.get("body", b""))
+        more = message.get("more_body", False)
+    return b"".join(parts)
 
 
 async def _cancel_when_gone(turn: _Turn, receive: Receive, task: asyncio.Task[None] | None) -> None:
