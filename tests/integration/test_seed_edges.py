@@ -48,6 +48,7 @@ def gateway(tmp_path_factory: pytest.TempPathFactory, server: Upstream) -> Itera
     rules = {"ask_again": 0}
     models = [
         model("m", "main", tools="taught", dialect="invoke", prompt=prompt, rules=rules),
+        model("volatile", "main", prompt={"volatile": ["x-anthropic-billing-header:"]}),
         model("whole", "main", tools="taught", dialect="invoke", prompt=prompt, style={"arguments": "whole"}),
     ]
     with Hosted(tmp_path_factory.mktemp("gateway"), backend("main", server.url) + "".join(models)) as gateway:
@@ -178,13 +179,13 @@ def test_a_round_too_many_is_a_clear_400(gateway: Hosted, server: Upstream) -> N
     assert ask(gateway, *history, {"role": "user", "content": "go on"}).status == 200
 
 
-def test_claude_codes_billing_line_does_not_spoil_the_prompt_cache(gateway: Hosted, server: Upstream) -> None:
+def test_a_line_that_is_set_as_volatile_does_not_spoil_the_prompt_cache(gateway: Hosted, server: Upstream) -> None:
     told = []
     for number in (1, 2):
         server.play(spoken("Hi"))
         line = {"type": "text", "text": f"x-anthropic-billing-header: cc_version=2.1.37; cch={number};"}
         rest = {"type": "text", "text": "You are Claude Code, Anthropic's official CLI for Claude."}
-        body = {"model": "m", "max_tokens": 9, "system": [line, rest], "messages": [ASKED]}
+        body = {"model": "volatile", "max_tokens": 9, "system": [line, rest], "messages": [ASKED]}
         assert gateway.post("/v1/messages", body, user_agent="claude-cli/2.1.37").status == 200
         told.append(server.requests[-1].json["messages"][-1]["content"])
     one, two = told
