@@ -11,7 +11,7 @@ import secrets
 import sys
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -23,9 +23,6 @@ from callwright.errors import BackendError, PolicyError, WireError
 from callwright.model import Request
 from callwright.wire.constraint import Flavour
 from callwright.wire.openai_chat import CalledChat
-
-if TYPE_CHECKING:
-    import aiohttp
 
 __all__ = ["EmbeddedBackend", "installed", "model_file"]
 
@@ -97,7 +94,7 @@ class EmbeddedBackend(HttpBackend):
         """Learn where the child is now: each has a port of its own."""
         self._url = f"{await self.child.address()}/v1"
 
-    def _failure(self, error: BackendError | WireError | aiohttp.ClientError | OSError) -> BackendError:
+    def _failure(self, error: BackendError | WireError | OSError) -> BackendError:
         """A connection within this machine breaks when the process behind it does."""
         if isinstance(error, BackendError | WireError):
             return super()._failure(error)

@@ -1,17 +1,18 @@
 """Faults: what went wrong at a backend, as an error that says which backend, what happened and what to look at.
 
 Nothing secret gets into a message: what a server or the network said is shown without the key, the values of headers
-and the address's password, and what the HTTP library says in its own words is not shown at all. For the same reason
-nobody raises these `from` another error: a log would print that too.
+and the address's password, and what libraries say in their own words is not shown at all. For the same reason nobody
+raises these `from` another error: a log would print that too.
 """
 
 from __future__ import annotations
 
-import errno
+import socket
+import ssl
 from typing import Literal
 
-import aiohttp
-
+from callwright.backends.connections import ConnectTimeoutError
+from callwright.backends.incoming import BrokenOffError, NoAnswerError, NotHttpError
 from callwright.backends.settings import BackendSettings
 from callwright.errors import BackendError, BackendFault, WireError
 
@@ -35,17 +36,15 @@ _LATE: dict[Timer, str] = {
 }
 
 # First match counts, so the more special stand first: kind, whether another try may help, what happened.
-_BROKEN: tuple[tuple[type[Exception], BackendFault, bool, str], ...] = (
-    (aiohttp.ClientConnectorCertificateError, "unavailable", False, "has a certificate that is not trusted"),
-    (aiohttp.ClientConnectorSSLError, "unavailable", False, "does not speak TLS: is its url to begin with http:?"),
-    (aiohttp.ClientConnectorDNSError, "unavailable", True, "has a host name that is not known: is its url right?"),
-    (aiohttp.ClientConnectorError, "unavailable", True, "cannot be reached: {why}"),
-    (aiohttp.InvalidURL, "unavailable", False, "has a url that cannot be used"),
-    (aiohttp.NonHttpUrlClientError, "unavailable", False, "has a url that cannot be used"),
-    (aiohttp.ClientResponseError, "protocol", False, "answered something that is not HTTP"),
-    (aiohttp.ClientPayloadError, "unavailable", True, "broke off in the middle of its answer"),
-    (aiohttp.ServerDisconnectedError, "unavailable", True, "closed the connection without an answer"),
-    (Exception, "unavailable", True, "lost the connection: {why}"),
+_BROKEN: tuple[tuple[type[OSError], BackendFault, bool, str], ...] = (
+    (ssl.SSLCertVerificationError, "unavailable", False, "has a certificate that is not trusted"),
+    (ssl.SSLError, "unavailable", False, "does not speak TLS: is its url to begin with http:?"),
+    (socket.gaierror, "unavailable", True, "has a host name that is not known: is its url right?"),
+    (NotHttpError, "protocol", False, "answered something that is not HTTP"),
+    (BrokenOffError, "unavailable", True, "broke off in the middle of its answer"),
+    (NoAnswerError, "unavailable", True, "closed the connection without an answer"),
+    (ConnectionRefusedError, "unavailable", True, "refused the connection: is the server running?"),
+    (OSError, "unavailable", True, "cannot be reached: {why}"),
 )
 
 # What servers say in refusals that we can do something about. Ollama 0.2 to 0.17, also on /v1: "… does not support
@@ -76,15 +75,12 @@ class Faults:
         message = f"{self.who} failed several times in a row and is left alone for {seconds:.1f} seconds"
         return BackendError(message, kind="unavailable", retryable=True, retry_after=seconds)
 
-    def broken(self, error: Exception) -> BackendError:
+    def broken(self, error: OSError) -> BackendError:
         """The network or HTTP failed."""
-        if isinstance(error, aiohttp.ConnectionTimeoutError):
+        if isinstance(error, ConnectTimeoutError):
             return self.late("connect_seconds")
         kind, retryable, what = next(row[1:] for row in _BROKEN if isinstance(error, row[0]))
-        system = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
-        if isinstance(system, OSError) and system.errno == errno.ECONNREFUSED:
-            what = "refused the connection: is the server running?"
-        why = getattr(system, "strerror", None) or "no reason given"
+        why = error.strerror or "no reason given"
         return BackendError(f"{self.who} {what.format(why=why)}", kind=kind, retryable=retryable)
 
     def garbled(self, error: WireError) -> BackendError:

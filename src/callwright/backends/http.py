@@ -1,6 +1,6 @@
 """HTTP: a model behind a server that speaks one of our wires.
 
-One session and one pool for the life of the backend. An answer is read as the server sends it: one read, one list of
+One pool of connections for the life of the backend. An answer is read as the server sends it: one read, one list of
 events, nothing in between; a failure in the same read comes after them, at once. Not reading is what slows a server
 down: at most 128 KiB wait per answer. Closing an answer closes its connection, which is how servers learn that nobody
 listens any more. What fails before the first byte is tried again; after it, the error is passed on.
@@ -12,23 +12,25 @@ import asyncio
 import random as randomness
 import time
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import closing, suppress
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
-import aiohttp
 import msgspec
 
 from callwright.backends.base import Answer, Forwarded, ModelInfo
 from callwright.backends.breaker import Breaker
+from callwright.backends.connections import Address, Connections, head_lines
 from callwright.backends.faults import Faults, Timer
+from callwright.backends.incoming import Incoming
 from callwright.backends.models import listed, loaded_by_llama, slot_window
 from callwright.backends.retry import Retry, retry_after
 from callwright.backends.settings import BackendKind, BackendSettings
 from callwright.backends.trace import TRACEPARENT
 from callwright.backends.watch import Watch
-from callwright.errors import BackendError, WireError
+from callwright.errors import BackendError, PolicyError, WireError
 from callwright.events import Finish
 from callwright.model import Request
 from callwright.wire.base import Called
@@ -37,7 +39,7 @@ from callwright.wire.framing import UNREADABLE
 
 __all__ = ["Begun", "HttpBackend", "joined"]
 
-Begun = tuple[aiohttp.ClientResponse, bytes]
+Begun = tuple[Incoming, bytes]
 """An answer whose first bytes came."""
 
 ERROR_BYTES = 64 * 1024
@@ -45,8 +47,6 @@ ERROR_SECONDS = 5.0
 """How long a refusal's body may take; what came by then will do."""
 WHOLE_BYTES = 64 * 1024 * 1024
 LIST_SECONDS = 15.0
-READ_BYTES = 64 * 1024
-"""aiohttp stops reading from the socket at twice this."""
 FAREWELL_SECONDS = 0.05
 """How long a server may take to end its answer after its last event; then its connection is not used again."""
 
@@ -77,11 +77,14 @@ class HttpBackend:
         # Compression would hold a stream's events back on the server's side.
         self._headers = {"content-type": "application/json", "accept-encoding": "identity", "user-agent": "callwright"}
         self._headers |= {name.lower(): value for name, value in given.items()}
-        # aiohttp takes a user in the address or a header of that name, not both; what is said apart counts.
-        self._url = _without_user(settings.url) if "authorization" in self._headers else settings.url
+        self._url = settings.url
+        try:
+            head_lines(self._headers)
+        except ValueError as problem:
+            raise PolicyError(f"the backend {settings.name!r} cannot be asked: {problem}") from None
         self._told: Flavour | None = None
         """What the server's list said of it."""
-        self._opened_session: aiohttp.ClientSession | None = None
+        self._connections = Connections(settings.connections, settings.connect_seconds)
 
     # ── a turn ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -90,7 +93,7 @@ class HttpBackend:
         begun = asyncio.get_running_loop().time()
         response, data = await self._ask(request, extra, begun)
         watch = Watch(self.settings, begun, response.close)
-        reader, content = self._called.reader(), response.content
+        reader = self._called.reader()
         try:
             while True:
                 events = reader.feed(data) if data else reader.close()
@@ -103,10 +106,10 @@ class HttpBackend:
                 if not data or (events and type(events[-1]) is Finish):
                     break
                 watch.waits()
-                data = await _read(content)
+                data = await response.read()
                 watch.reads()
-            await _farewell(content)
-        except (BackendError, WireError, aiohttp.ClientError, OSError) as error:
+            await _farewell(response)
+        except (BackendError, WireError, OSError) as error:
             raise self._noted(self._faults.late(watch.late) if watch.late else self._failure(error)) from None
         finally:
             watch.close()
@@ -139,38 +142,46 @@ class HttpBackend:
 
     async def send(self, request: Request, extra: dict[str, Any]) -> Begun:
         """Send the request once."""
-        url = joined(self._url, self._called.path(request))
+        address, head = self._place(self._called.path(request))
+        if trace := TRACEPARENT.get():
+            head = b"%btraceparent: %b\r\n" % (head, trace.encode())
         if self.flavour is not None:
             extra = extra | constrained_fields(self.flavour, request.constraint)
         body = self._called.body(request, extra)
         try:
-            with ExitStack() as unless_it_works:
-                response = await self._session.post(url, data=body, headers=self._said(), allow_redirects=False)
-                unless_it_works.callback(response.close)
+            response = await self._connections.ask(b"POST", address, head, body)
+            data = b""
+            try:
                 if response.status >= 300:
                     raise await self._refusal(response)
-                data = await _read(response.content)
-                unless_it_works.pop_all()
-                return response, data
-        except (aiohttp.ClientError, OSError) as error:
+                data = await response.read()
+            finally:
+                if not data:
+                    response.close()
+        except OSError as error:
             raise self._faults.broken(error) from None
+        return response, data
 
-    def _said(self) -> dict[str, str]:
-        trace = TRACEPARENT.get()
-        return {**self._headers, "traceparent": trace} if trace else self._headers
+    def _place(self, path: str, root: str = "") -> tuple[Address, bytes]:
+        """Where a request goes, and its header lines: what the settings say comes before what the URL says."""
+        try:
+            address = Address.of(joined(root or self._url, path))
+        except ValueError:
+            raise BackendError(f"{self._faults.who} has a url that cannot be used", kind="unavailable") from None
+        return address, head_lines({**address.headers, **self._headers})
 
-    async def _refusal(self, response: aiohttp.ClientResponse) -> BackendError:
+    async def _refusal(self, response: Incoming) -> BackendError:
         if response.status < 400:
-            return self._faults.redirected(response.status, response.headers.get("location", ""))
+            return self._faults.redirected(response.status, response.header("location"))
         body = bytearray()
-        with suppress(TimeoutError, aiohttp.ClientError):
+        with suppress(OSError):
             async with asyncio.timeout(ERROR_SECONDS):
-                while len(body) < ERROR_BYTES and (data := await _read(response.content)):
+                while len(body) < ERROR_BYTES and (data := await response.read()):
                     body += data
         failure = self._called.refusal(response.status, bytes(body[:ERROR_BYTES]))
-        return self._faults.said(failure, response.status, retry_after(response.headers, datetime.now(UTC)))
+        return self._faults.said(failure, response.status, retry_after(response.header, datetime.now(UTC)))
 
-    def _failure(self, error: BackendError | WireError | aiohttp.ClientError | OSError) -> BackendError:
+    def _failure(self, error: BackendError | WireError | OSError) -> BackendError:
         """What went wrong inside an answer that had begun."""
         match error:
             case BackendError():
@@ -233,25 +244,22 @@ class HttpBackend:
         return await self._exchange(path, body, self.settings.first_token_seconds)
 
     async def _exchange(self, path: str, body: bytes, seconds: float, root: str = "") -> Forwarded:
-        url = joined(root or self._url, path)
+        address, head = self._place(path, root)
         content = bytearray()
         try:
-            async with (
-                asyncio.timeout(seconds),
-                self._session.request(
-                    "POST" if body else "GET", url, data=body or None, headers=self._headers, allow_redirects=False
-                ) as response,
-            ):
-                while data := await _read(response.content):
-                    content += data
-                    if len(content) > WHOLE_BYTES:
-                        raise BackendError(f"{self._faults.who} sent more than {WHOLE_BYTES} bytes for {path}")
-        except (aiohttp.ClientError, OSError) as error:
-            if isinstance(error, TimeoutError) and not isinstance(error, aiohttp.ClientError):
+            async with asyncio.timeout(seconds):
+                response = await self._connections.ask(b"POST" if body else b"GET", address, head, body)
+                with closing(response):
+                    while data := await response.read():
+                        content += data
+                        if len(content) > WHOLE_BYTES:
+                            raise BackendError(f"{self._faults.who} sent more than {WHOLE_BYTES} bytes for {path}")
+        except OSError as error:
+            if type(error) is TimeoutError:
                 late = f"{self._faults.who} did not answer {path} within {seconds:g} seconds"
                 raise BackendError(late, kind="timeout", retryable=True) from None
             raise self._faults.broken(error) from None
-        headers = {"content-type": response.headers.get("content-type", "application/json")}
+        headers = {"content-type": response.header("content-type") or "application/json"}
         return Forwarded(response.status, headers, bytes(content))
 
     @property
@@ -261,45 +269,19 @@ class HttpBackend:
 
     async def close(self) -> None:
         """Give back every connection."""
-        if self._opened_session is not None:
-            await self._opened_session.close()
-
-    @property
-    def _session(self) -> aiohttp.ClientSession:
-        """The session, made at its first use: it needs a running loop, and opening a backend should not."""
-        if self._opened_session is None:
-            self._opened_session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=self.settings.connections),
-                cookie_jar=aiohttp.DummyCookieJar(),
-                # The other timers are in `Watch`; aiohttp's would be set anew with every read.
-                timeout=aiohttp.ClientTimeout(total=None, sock_connect=self.settings.connect_seconds),
-                read_bufsize=READ_BYTES,
-            )
-        return self._opened_session
+        await self._connections.close()
 
 
-async def _read(content: aiohttp.StreamReader) -> bytes:
-    """The next bytes. aiohttp has a plain error for a connection that was closed under a reader who was not waiting."""
-    try:
-        return await content.readany()
-    except RuntimeError as closed:
-        raise aiohttp.ClientConnectionError("closed between two reads") from closed
-
-
-async def _farewell(content: aiohttp.StreamReader) -> None:
+async def _farewell(response: Incoming) -> None:
     """Read to the end of an answer whose last event came, so that its connection can be used again."""
-    with suppress(TimeoutError, aiohttp.ClientError):
-        async with asyncio.timeout(FAREWELL_SECONDS):
-            while not content.at_eof():
-                await _read(content)
+    if not response.over:
+        with suppress(OSError):
+            async with asyncio.timeout(FAREWELL_SECONDS):
+                while await response.read():
+                    pass
 
 
-def _without_user(url: str) -> str:
-    """An address without the user and password in it."""
-    parts = urlsplit(url)
-    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
-
-
+@lru_cache(256)
 def joined(url: str, path: str) -> str:
     """An address and a path after it; a `/v1` that both have counts once. A query of the address stays at the end."""
     parts = urlsplit(url)

@@ -6,7 +6,7 @@ Only what failed before the first byte of an answer gets here; after it, another
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
@@ -46,11 +46,11 @@ class Retry:
         return max(own, asked)
 
 
-def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
+def retry_after(header: Callable[[str], str], now: datetime) -> float | None:
     """The seconds that a server asks to wait, from `Retry-After` in either of its forms or OpenAI's in milliseconds."""
-    if _SECONDS.fullmatch(milliseconds := headers.get("retry-after-ms", "").strip()):
+    if _SECONDS.fullmatch(milliseconds := header("retry-after-ms").strip()):
         return float(milliseconds) / 1000
-    value = headers.get("retry-after", "").strip()
+    value = header("retry-after").strip()
     if _SECONDS.fullmatch(value):
         return float(value)
     try:

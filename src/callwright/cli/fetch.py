@@ -1,20 +1,22 @@
-"""HTTP requests of the command line, to a running gateway or to a server that may be a backend.
-
-Its import costs a quarter of a second (aiohttp), so commands import it when they run.
-"""
+"""HTTP requests of the command line, to a running gateway or to a server that may be a backend."""
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import closing
 from types import TracebackType
 from typing import Any, NamedTuple
 
-import aiohttp
 import msgspec
 
+from callwright.backends.connections import Address, Connections, ConnectTimeoutError, head_lines
+from callwright.backends.incoming import BrokenOffError, NoAnswerError, NotHttpError
 from callwright.errors import BackendError
 from callwright.wire.framing import UNREADABLE
 
 __all__ = ["Peer", "Reply", "json_or_none"]
+
+_AT_ONCE = 100
 
 
 class Reply(NamedTuple):
@@ -30,11 +32,10 @@ class Peer:
 
     def __init__(self, url: str, *, key: str = "", seconds: float) -> None:
         self.url = url.rstrip("/")
-        headers = {"anthropic-version": "2023-06-01"}
+        self._headers = {"anthropic-version": "2023-06-01", "user-agent": "callwright", "accept-encoding": "identity"}
         if key:
-            headers |= {"authorization": f"Bearer {key}", "x-api-key": key}
-        # `trust_env` is off: a proxy of the environment has no business between this machine and itself.
-        self._session = aiohttp.ClientSession(headers=headers, timeout=aiohttp.ClientTimeout(total=seconds))
+            self._headers |= {"authorization": f"Bearer {key}", "x-api-key": key}
+        self._connections = Connections(_AT_ONCE, seconds)
         self._seconds = seconds
 
     async def __aenter__(self) -> Peer:
@@ -43,30 +44,39 @@ class Peer:
     async def __aexit__(
         self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._session.close()
+        await self._connections.close()
 
     async def get(self, path: str) -> Reply:
         """Fetch a page."""
-        return await self._reply("GET", path, None, {})
+        return await self._reply(b"GET", path, b"", {})
 
     async def post(self, path: str, body: Any, headers: dict[str, str] | None = None) -> Reply:
         """Send JSON. A stream is read to its end."""
-        return await self._reply("POST", path, msgspec.json.encode(body), headers or {})
+        return await self._reply(b"POST", path, msgspec.json.encode(body), headers or {})
 
-    async def _reply(self, method: str, path: str, data: bytes | None, headers: dict[str, str]) -> Reply:
-        headers = {**headers, "content-type": "application/json"} if data else headers
+    async def _reply(self, method: bytes, path: str, data: bytes, headers: dict[str, str]) -> Reply:
+        headers = {**self._headers, **headers, **({"content-type": "application/json"} if data else {})}
         try:
-            async with self._session.request(method, self.url + path, data=data, headers=headers) as response:
-                return Reply(response.status, response.content_type, await response.read())
+            address = Address.of(self.url + path)
+            head = head_lines({**address.headers, **headers})
+        except ValueError:
+            raise BackendError(f"{self.url} is not an address; it should look like http://127.0.0.1:8787") from None
+        body = bytearray()
+        try:
+            async with asyncio.timeout(self._seconds):
+                with closing(await self._connections.ask(method, address, head, data)) as answer:
+                    while part := await answer.read():
+                        body += part
+        except (BrokenOffError, NoAnswerError, NotHttpError) as problem:
+            raise BackendError(f"{self.url}{path} broke its answer off: {problem}", kind="protocol") from None
+        except ConnectTimeoutError:
+            raise BackendError(f"nothing answers at {self.url}", kind="unavailable") from None
         except TimeoutError:
             message = f"{self.url}{path} did not come to an end within {self._seconds:g} s"
             raise BackendError(message, kind="timeout") from None
-        except aiohttp.InvalidURL:
-            raise BackendError(f"{self.url} is not an address; it should look like http://127.0.0.1:8787") from None
-        except aiohttp.ClientConnectorError:
+        except OSError:
             raise BackendError(f"nothing answers at {self.url}", kind="unavailable") from None
-        except aiohttp.ClientError as problem:
-            raise BackendError(f"{self.url}{path} broke its answer off: {problem}", kind="protocol") from None
+        return Reply(answer.status, answer.header("content-type").partition(";")[0].strip().lower(), bytes(body))
 
 
 def json_or_none(reply: Reply) -> Any:
