@@ -38,7 +38,9 @@ def mended(request: Request, route: Route) -> Mended:
     """The request under the backend's name of the model, with the options of its settings."""
     repairs: tuple[Repair, ...] = ()
     if route.history.repair:
-        read = _reader(route.reads.name, msgspec.json.encode(request.tools)) if route.history.leaks else None
+        answered = any(message.role == "assistant" for message in request.messages)
+        looks = route.history.leaks and answered
+        read = _reader(route.reads.name, msgspec.json.encode(request.tools)) if looks else None
         messages, repairs = repaired(request.messages, read, {tool.name for tool in request.tools})
         request = msgspec.structs.replace(request, messages=messages)
     request, names, left_out = dieted(request, route.diet)

@@ -1,8 +1,9 @@
 """Every route and every middleware, on one page.
 
-From outside in: `Exchanges` gives each request its id and its state, `Cors` answers browsers, Starlette's two error
-frames turn exceptions into answers, `Auth` asks for a key. All are plain ASGI: none of them touches a chunk of a
-stream but to hand it on.
+From outside in: `Exchanges` gives each request its id and its state, `Cors` answers browsers, `Auth` asks for a key.
+All are plain ASGI: none of them touches a chunk of a stream but to hand it on. Turns then go straight to their
+endpoint, past Starlette's router and all but one of its error frames: what stands between a client and its model is
+waited for with every request.
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ from difflib import get_close_matches
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.middleware.errors import ServerErrorMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from callwright.errors import CallwrightError
 from callwright.gateway import problems
@@ -44,50 +46,55 @@ def build(service: Service, served: Mapping[str, Served], endpoint: EndpointOf) 
     """The whole gateway as one ASGI app."""
     refusals = Refusals(served, service.metrics)
     answers = _Answers(refusals)
-    inner = Starlette(
-        routes=_routes(service, served, endpoint),
-        middleware=[Middleware(Auth, refusals=refusals)],
+    turns = {
+        path: ServerErrorMiddleware(Turn(endpoint(served[wire]), service, refusals), answers.unexpected)
+        for path, wire in _TURNS.items()
+    }
+    others = Starlette(
+        routes=_routes(service, served, turns, refusals),
         exception_handlers={
             HTTPException: answers.unrouted,
             CallwrightError: answers.known,
             Exception: answers.unexpected,
         },
     )
-    inner.router.redirect_slashes = False  # Copilot Chat 0.66 takes any redirect for a failure
-    return Exchanges(Cors(inner, refusals), service)
+    others.router.redirect_slashes = False  # Copilot Chat 0.66 takes any redirect for a failure
+    return Exchanges(Cors(Auth(_Paths(turns, others), refusals), refusals), service)
 
 
-def _routes(service: Service, served: Mapping[str, Served], endpoint: EndpointOf) -> list[Route]:
+_TURNS = {
+    "/v1/chat/completions": "openai_chat",
+    "/chat/completions": "openai_chat",
+    "/v1/responses": "openai_responses",
+    "/v1/messages": "anthropic",
+    "/api/chat": "ollama",
+    "/api/generate": "ollama_generate",
+}
+"""The paths that ask a model, and the wire of each."""
+
+
+def _routes(
+    service: Service, served: Mapping[str, Served], turns: Mapping[str, ASGIApp], refusals: Refusals
+) -> list[Route]:
     at = Endpoints(service, served)
     bounded = [Middleware(Bounded)]
-
-    def turn(path: str, wire: str) -> Route:
-        return Route(path, Turn(endpoint(served[wire]), service), methods=["POST"])
-
-    def passed(path: str) -> Route:
-        return Route(path, forward, methods=["POST"], middleware=[Middleware(Turn, service=service)])
-
+    counted = [Middleware(Turn, service=service, refusals=refusals)]
     return [
+        *(Route(path, app, methods=["POST"]) for path, app in turns.items()),
         # OpenAI
-        turn("/v1/chat/completions", "openai_chat"),
-        turn("/chat/completions", "openai_chat"),
-        turn("/v1/responses", "openai_responses"),
         Route("/v1/models", at.models),
         Route("/v1/models/{id:path}", at.model),
-        passed("/v1/completions"),
-        passed("/v1/embeddings"),
+        Route("/v1/completions", forward, methods=["POST"], middleware=counted),
+        Route("/v1/embeddings", forward, methods=["POST"], middleware=counted),
         # Anthropic
-        turn("/v1/messages", "anthropic"),
         Route("/v1/messages/count_tokens", at.count_tokens, methods=["POST"], middleware=bounded),
         # Ollama
-        turn("/api/chat", "ollama"),
-        turn("/api/generate", "ollama_generate"),
         Route("/api/version", at.version),
         Route("/api/tags", at.tags),
         Route("/api/show", at.show, methods=["POST"], middleware=bounded),
         Route("/api/ps", at.ps),
-        passed("/api/embed"),
-        passed("/api/embeddings"),
+        Route("/api/embed", forward, methods=["POST"], middleware=counted),
+        Route("/api/embeddings", forward, methods=["POST"], middleware=counted),
         # The service
         Route("/", at.root),
         Route("/api/hello", at.hello),
@@ -99,6 +106,18 @@ def _routes(service: Service, served: Mapping[str, Served], endpoint: EndpointOf
         Route("/openapi.json", at.openapi),
         Route("/docs", at.docs),
     ]
+
+
+class _Paths:
+    """Turns by their path; everything else, also the wrong method, is the router's."""
+
+    def __init__(self, turns: Mapping[str, ASGIApp], others: ASGIApp) -> None:
+        self._turns = turns
+        self._others = others
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        turn = self._turns.get(scope["path"]) if scope.get("method") == "POST" else None
+        await (turn or self._others)(scope, receive, send)
 
 
 class _Answers:

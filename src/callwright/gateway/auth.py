@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import binascii
 from base64 import b64decode
+from collections.abc import Mapping
 
-from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from callwright.gateway.exchange import exchange
@@ -37,7 +37,7 @@ class Auth:
             return
         opened = exchange(scope)
         keyring = opened.state.keyring
-        headers = Headers(scope=scope)
+        headers = opened.headers
         if keyring.open:
             problem = None if is_local(_hostname(headers)) else _STRANGE_HOST
         else:
@@ -52,7 +52,7 @@ class Auth:
             )
 
 
-def secret_of(headers: Headers, *, browser: bool = False) -> str:
+def secret_of(headers: Mapping[str, str], *, browser: bool = False) -> str:
     """The key that a request brings; empty for none. `browser` takes Basic, too."""
     scheme, _, value = headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer" and value.strip():
@@ -65,7 +65,7 @@ def secret_of(headers: Headers, *, browser: bool = False) -> str:
     return headers.get("x-api-key") or headers.get("api-key") or ""
 
 
-def _hostname(headers: Headers) -> str:
+def _hostname(headers: Mapping[str, str]) -> str:
     host = headers.get("host", "localhost")
     return host[: host.index("]") + 1] if host.startswith("[") and "]" in host else host.rpartition(":")[0] or host
 

@@ -11,7 +11,9 @@ needs no preflight: it is refused.
 
 from __future__ import annotations
 
-from starlette.datastructures import Headers, MutableHeaders
+from collections.abc import Mapping
+
+from starlette.datastructures import MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -35,12 +37,10 @@ class Cors:
         self._refusals = refusals
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers = Headers(scope=scope) if scope["type"] == "http" else Headers()
-        origin = headers.get("origin")
-        if origin is None:
+        if scope["type"] != "http" or (origin := exchange(scope).headers.get("origin")) is None:
             await self._app(scope, receive, send)
             return
-        state = exchange(scope).state
+        state, headers = exchange(scope).state, exchange(scope).headers
         allowed = _allows(state.server, origin)
 
         async def send_marked(message: Message) -> None:
@@ -67,7 +67,7 @@ def _allows(server: ServerSettings, origin: str) -> bool:
     return "*" in server.origins or origin in server.origins
 
 
-def _preflight(asked: Headers) -> Response:
+def _preflight(asked: Mapping[str, str]) -> Response:
     answer = {
         "access-control-allow-methods": "GET, HEAD, POST, OPTIONS",
         "access-control-allow-headers": asked.get("access-control-request-headers", "*"),

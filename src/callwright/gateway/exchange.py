@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from callwright.backends.trace import TRACEPARENT, continued
@@ -29,6 +29,8 @@ class Exchange:
 
     id: str
     state: State
+    headers: Mapping[str, str]
+    """Those of the request by their names in lower case, as ASGI has them; of several with one name the last."""
     trace: str = ""
     """The trace that it belongs to, as servers are told."""
     key: KeySettings | None = None
@@ -52,7 +54,7 @@ class Exchanges:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        headers = Headers(scope=scope)
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         given = headers.get("x-request-id", "")
         trace = continued(headers.get("traceparent", ""))
         TRACEPARENT.set(trace)
@@ -60,9 +62,9 @@ class Exchanges:
 
         async def send_with_id(message: Message) -> None:
             if message["type"] == "http.response.start":
-                MutableHeaders(scope=message)["x-request-id"] = request_id
+                message["headers"] = [*message.get("headers", ()), (b"x-request-id", request_id.encode())]
             await send(message)
 
         with self._service.using() as state:
-            scope[_SCOPE_KEY] = Exchange(request_id, state, trace)
+            scope[_SCOPE_KEY] = Exchange(request_id, state, headers, trace)
             await self._app(scope, receive, send_with_id)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Iterable
+from functools import lru_cache
 from ipaddress import ip_address
 
 from callwright.errors import RequestError
@@ -17,6 +18,7 @@ from callwright.gateway.settings import KeySettings
 __all__ = ["Keyring", "check_use", "is_local", "may_use"]
 
 
+@lru_cache(64)
 def is_local(host: str) -> bool:
     """Whether only this machine can reach, or can be meant by, this host name."""
     name = host.strip("[]").lower()

@@ -12,8 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from starlette.datastructures import Headers
-from starlette.types import Message, Receive, Scope
+from starlette.types import Message, Receive
 
 from callwright.errors import RequestError
 from callwright.gateway.settings import KeySettings, ServerSettings
@@ -122,9 +121,8 @@ class Limits:
         return self._callers.setdefault(key.name, _Caller())
 
 
-def limited(scope: Scope, receive: Receive, limit: int) -> Receive:
-    """A `receive` that raises `RequestError` 413 as soon as a body is, or says that it is, larger than `limit`."""
-    length = Headers(scope=scope).get("content-length", "")
+def limited(length: str, receive: Receive, limit: int) -> Receive:
+    """A `receive` that raises `RequestError` 413 as soon as a body is, or says that its `length` is, over `limit`."""
     if length.isdecimal() and int(length) > limit:
         raise _too_large(limit)
     total = 0

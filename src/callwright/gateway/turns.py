@@ -62,7 +62,7 @@ class Turns:
 
         async def answer(scope: Scope, receive: Receive, send: Send) -> None:
             opened = exchange(scope)
-            turn = _Turn(self._service, wire, opened, profiles.headers_of(scope), self._memory)
+            turn = _Turn(self._service, wire, opened, self._memory)
             leaving: asyncio.Task[None] | None = None
             try:
                 await turn.read(await _body(receive))
@@ -109,13 +109,11 @@ async def _cancel_when_gone(turn: _Turn, receive: Receive, task: asyncio.Task[No
 class _Turn:
     """One request on its way. What is learnt is kept for the record, also when it fails on the way."""
 
-    def __init__(
-        self, service: Service, wire: Served, opened: Exchange, headers: Mapping[str, str], memory: Memory
-    ) -> None:
+    def __init__(self, service: Service, wire: Served, opened: Exchange, memory: Memory) -> None:
         self._service = service
         self._wire = wire
         self._opened = opened
-        self._headers = headers
+        self._headers = opened.headers
         self._memory = memory
         self._began = time.perf_counter()
         self._first_byte: float | None = None

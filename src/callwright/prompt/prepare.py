@@ -9,6 +9,7 @@ byte, and with it the backend's prompt cache. (A backend that keeps the conversa
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import groupby
 from typing import Any, Literal, NamedTuple
 
@@ -82,8 +83,7 @@ class _Telling:
         self._templates = templates
         self._tools = request.tools if in_words else ()
         self._has_tools = bool(request.tools)
-        final = way_to_close(request, settings)
-        self._rules = templates.text("rules", house_rules=settings.house_rules, final_answer=final).strip()
+        self._rules = _rules(templates, settings.house_rules, way_to_close(request, settings))
 
     def _lesson(self, *, again: bool) -> str:
         return lesson(self._tools, self._dialect, form_of(self._settings, again=again))
@@ -188,6 +188,11 @@ class _Telling:
             "content": result.content,
             "text": self._dialect.render_result(msgspec.structs.replace(result, content=content)),
         }
+
+
+@lru_cache(64)
+def _rules(templates: Templates, house_rules: str, final: str) -> str:
+    return templates.text("rules", house_rules=house_rules, final_answer=final).strip()
 
 
 def _together(messages: Sequence[Message]) -> Iterator[Message]:

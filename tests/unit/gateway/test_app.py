@@ -45,7 +45,7 @@ def test_turns_reach_their_handler_and_stream(path: str) -> None:
 
 def test_every_route_is_described_and_every_description_is_a_route() -> None:
     app, _ = gateway()
-    inner = app._app._app
+    inner = app._app._app._app._others
     routes = {
         (method.lower(), re.sub(r":path", "", route.path))
         for route in inner.routes

@@ -7,11 +7,9 @@ of the table decides. The reason is always told, for the journal and the log.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any, get_args
-
-from starlette.types import Scope
 
 from callwright.engine.settings import OutputMode
 from callwright.errors import RequestError
@@ -38,7 +36,6 @@ __all__ = [
     "Profile",
     "choose",
     "evidence",
-    "headers_of",
     "rules",
     "split",
 ]
@@ -74,11 +71,6 @@ def split(model: str) -> tuple[str, str]:
     return (name, profile) if name and profile in PROFILES else (model, "")
 
 
-def headers_of(scope: Scope) -> dict[str, str]:
-    """By their names in lower case, as ASGI has them. Looked up often: Starlette's own mapping searches each time."""
-    return {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-
-
 def evidence(ask: Ask, headers: Mapping[str, str]) -> Evidence:
     """What a request shows."""
     system = next((message for message in ask.request.messages if message.role in ("system", "developer")), None)
@@ -96,11 +88,7 @@ def choose(evidence: Evidence, *, suffix: str = "", setting: str = "auto") -> tu
     for name, source in named:
         if name not in ("", "auto"):
             return _named(name, source), f"{source} asks for it"
-    for look in _LOOKS:
-        for profile in PROFILES.values():
-            if found := look(profile, evidence):
-                return profile, found
-    return OPENAI, "nothing in the request names another client"
+    return next(_shown(evidence), (OPENAI, "nothing in the request names another client"))
 
 
 def rules(profile: Profile, headers: Mapping[str, str]) -> dict[str, Any]:
@@ -126,25 +114,23 @@ def _named(name: str, source: str) -> Profile:
     )
 
 
-def _agent(profile: Profile, evidence: Evidence) -> str:
-    sent = evidence.headers.get("user-agent", "").lower()
-    return next((f"its user agent has {part!r}" for part in profile.agents if part in sent), "")
-
-
-def _header(profile: Profile, evidence: Evidence) -> str:
+def _shown(evidence: Evidence) -> Iterator[tuple[Profile, str]]:
+    """The profiles that a request shows, the strongest evidence first."""
+    if agent := evidence.headers.get("user-agent", "").lower():
+        yield from ((profile, f"its user agent has {part!r}") for part, profile in _AGENTS if part in agent)
     sent = evidence.headers
-    return next(
-        (f"it sent {name}" for name, start in profile.headers.items() if name in sent and sent[name].startswith(start)),
-        "",
-    )
+    for (name, start), profile in _HEADERS:
+        if name in sent and sent[name].startswith(start):
+            yield profile, f"it sent {name}"
+    if evidence.tools & _ALL_TOOLS:
+        yield from ((profile, f"it offers the tool {name!r}") for name, profile in _TOOLS if name in evidence.tools)
+    if prompt := evidence.prompt:
+        yield from ((profile, f"its system prompt says {part!r}") for part, profile in _PROMPTS if part in prompt)
 
 
-def _tool(profile: Profile, evidence: Evidence) -> str:
-    return next((f"it offers the tool {name!r}" for name in sorted(profile.tools & evidence.tools)), "")
-
-
-def _prompt(profile: Profile, evidence: Evidence) -> str:
-    return next((f"its system prompt says {part!r}" for part in profile.prompts if part in evidence.prompt), "")
-
-
-_LOOKS: tuple[Callable[[Profile, Evidence], str], ...] = (_agent, _header, _tool, _prompt)
+# Each with its profile, in the order of the table: a request is looked through once for all of them.
+_AGENTS = [(part, profile) for profile in PROFILES.values() for part in profile.agents]
+_HEADERS = [(header, profile) for profile in PROFILES.values() for header in profile.headers.items()]
+_TOOLS = [(name, profile) for profile in PROFILES.values() for name in sorted(profile.tools)]
+_ALL_TOOLS = frozenset(name for name, _ in _TOOLS)
+_PROMPTS = [(part, profile) for profile in PROFILES.values() for part in profile.prompts]
