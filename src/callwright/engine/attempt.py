@@ -81,7 +81,7 @@ class Attempt:
         self._fitting = FittingCalls(request.tools) if self._asks_malformed else None
         self._reader = partial(self._begun, request, route.settings.prefill, rules, ids)
         self.dialect = route.reads
-        self._reading = self._reader(self.dialect)
+        self._reading: Reading | None = None
         self._required = Required() if request.tools and request.tool_choice not in ("auto", "none") else None
         closes = way_to_close(request, route.prompt)
         self._final = FinalAnswer(calls=closes == "call") if closes != "off" else None
@@ -91,9 +91,14 @@ class Attempt:
 
     def read_in(self, dialect: Dialect) -> None:
         """The answer will be in this dialect. Nothing of it has come yet."""
-        if dialect is not self.dialect:
-            self.dialect = dialect
-            self._reading = self._reader(dialect)
+        self.dialect = dialect
+        self._reading = None
+
+    def prepare(self) -> Reading:
+        """Make what reads the answer. May be called while a server thinks, so that nothing waits for it afterwards."""
+        if self._reading is None:
+            self._reading = self._reader(self.dialect)
+        return self._reading
 
     def _begun(self, request: Request, prefill: str, rules: ToolRules, ids: IdSource, dialect: Dialect) -> Reading:
         if not request.tools:
@@ -113,7 +118,7 @@ class Attempt:
 
     def take(self, heard: list[Event]) -> list[Event]:
         """What may go to the client now, of what the backend just said."""
-        events = self._reading.hear(heard)
+        events = (self._reading or self.prepare()).hear(heard)
         if self._final is not None:
             events = self._final.feed(events)
         if self._fitting is not None:

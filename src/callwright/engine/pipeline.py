@@ -11,6 +11,7 @@ output is read like an answer. Closing the turn closes the backend's answer, whi
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
@@ -129,6 +130,7 @@ class Pipeline:
             whole, notes = await told_within(self._window(name, route), request, route, way)
             report.mend(notes)
             attempt.read_in(way.reads)
+            asyncio.get_running_loop().call_soon(attempt.prepare)
             begun = False
             try:
                 extra = ask.extra if backend.wire == report.wire else {}

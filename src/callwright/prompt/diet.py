@@ -40,11 +40,14 @@ class Dieted(NamedTuple):
 def dieted(request: Request, settings: DietSettings) -> Dieted:
     """The request with its tools as the settings want them. `RequestError` when a call is required of none."""
     notes: list[Repair] = []
-    offered = [tool for tool in request.tools if _is_offered(tool.name, settings)]
-    _check_choice(request, offered)
-    kept = _capped(request, offered, settings.max_tools)
-    if left_out := [tool.name for tool in request.tools if tool not in kept]:
-        notes.append(Repair("left_out_tools", ", ".join(left_out)))
+    kept: Sequence[ToolSpec] = request.tools
+    if settings.allow or settings.deny or settings.max_tools:
+        offered = [tool for tool in request.tools if _is_offered(tool.name, settings)]
+        _check_choice(request, offered)
+        kept = _capped(request, offered, settings.max_tools)
+    if len(kept) < len(request.tools):
+        left_out = ", ".join(tool.name for tool in request.tools if tool not in kept)
+        notes.append(Repair("left_out_tools", left_out))
     choice = request.tool_choice if kept else "auto"
     told = msgspec.structs.replace(request, tools=tuple(slimmed(tool, settings) for tool in kept), tool_choice=choice)
     names = aliases(told) if settings.alias_names else {}

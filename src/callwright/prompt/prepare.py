@@ -56,9 +56,11 @@ def prepare(
     Raises `RequestError` when the tool rounds are used up.
     """
     check_rounds(request.messages, settings.max_rounds)
+    telling = _Telling(request, settings, dialect, templates, in_words=strategy in _IN_WORDS)
+    if telling.nothing:
+        return Prepared(request, ())
     messages, last = settled(request.messages, settings.volatile)
     notes: tuple[Repair, ...] = ()
-    telling = _Telling(request, settings, dialect, templates, in_words=strategy in _IN_WORDS)
     if settings.system == "fold_first" and not first:
         messages = tuple(telling.newest(messages))
     else:
@@ -84,6 +86,12 @@ class _Telling:
         self._tools = request.tools if in_words else ()
         self._has_tools = bool(request.tools)
         self._rules = _rules(templates, settings.house_rules, way_to_close(request, settings))
+
+    @property
+    def nothing(self) -> bool:
+        """The model is told what the client says, and no more."""
+        settings = self._settings
+        return not (self.in_words or self._rules or settings.volatile) and settings.system == "native"
 
     def _lesson(self, *, again: bool) -> str:
         return lesson(self._tools, self._dialect, form_of(self._settings, again=again))
