@@ -43,6 +43,7 @@ class Incoming:
         self.over = False
         """All of it was received; `read` may still have to give it."""
         self._transport = transport
+        self._heard = False
         self._done: Callable[[bool], None] | None = done
         self._parser = httptools.HttpResponseParser(self)
         self._headers: dict[str, str] = {}
@@ -129,6 +130,7 @@ class Incoming:
 
     def feed(self, data: bytes) -> None:
         """Take what was received."""
+        self._heard = True
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade, NotHttpError) as error:
@@ -144,7 +146,7 @@ class Incoming:
         if self._to_the_end and error is None:
             self.over = True
             self._wake()
-        elif not self._head_bytes and not self.status:
+        elif not self._heard:
             self.fail(NoAnswerError("closed without an answer"))
         else:
             self.fail(BrokenOffError("closed in the middle of an answer"))

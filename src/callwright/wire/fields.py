@@ -90,11 +90,6 @@ class Fields:
         value = self.values.get(key)
         return None if value is None else Fields(value, self.at(key))
 
-    def object(self, key: str) -> Fields | None:
-        """A field that is an object, or None."""
-        value = self.values.get(key)
-        return None if value is None else Fields(value, self.at(key))
-
     def entries(self, key: str) -> Iterator[tuple[Any, str]]:
         """The items of a list, each with its path."""
         for position, value in enumerate(self.get(key, list) or ()):

@@ -81,8 +81,9 @@ def _ask(fields: Fields) -> Ask:
 
 
 def _options(fields: Fields) -> dict[str, Any]:
+    given = _OPTIONS.keys() & fields.values.keys()
     options: dict[str, Any] = {
-        key: value for key, kinds in _OPTIONS.items() if (value := fields.get(key, *kinds)) is not None
+        key: value for key in sorted(given) if (value := fields.get(key, *_OPTIONS[key])) is not None
     }
     # The newer name; it stays in `extra` as well, where the caller of a server sees which one the client used.
     limit = fields.get("max_completion_tokens", int)

@@ -1,0 +1,326 @@
+"""The HTTP client: what is sent, how answers are read whatever their form, and when a connection is used again."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import socket
+import zlib
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import closing
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from callwright.backends.connections import Address, Connections, ConnectTimeoutError, head_lines
+from callwright.backends.incoming import HELD_BYTES, BrokenOffError, Incoming, NoAnswerError, NotHttpError
+from tests.upstream import CLOSE, HANG, RESET, Step, Upstream, answer, closed_port, whole
+
+
+def run(work: Callable[[Connections], Awaitable[Any]], most: int = 8, seconds: float = 5.0) -> Any:
+    async def opened() -> Any:
+        connections = Connections(most, seconds)
+        try:
+            async with asyncio.timeout(10):
+                return await work(connections)
+        finally:
+            await connections.close()
+
+    return asyncio.run(opened())
+
+
+async def get(connections: Connections, url: str, body: bytes = b"") -> Incoming:
+    address = Address.of(url)
+    return await connections.ask(b"POST" if body else b"GET", address, head_lines(address.headers), body)
+
+
+async def fetched(connections: Connections, url: str, body: bytes = b"") -> tuple[int, bytes]:
+    with closing(await get(connections, url, body)) as incoming:
+        parts = [part async for part in _parts(incoming)]
+        return incoming.status, b"".join(parts)
+
+
+async def _parts(incoming: Incoming) -> Any:
+    while part := await incoming.read():
+        yield part
+
+
+# ── addresses ────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("url", "place", "target", "headers"),
+    [
+        ("http://a", ("a", 80, False), b"/", {"host": "a"}),
+        ("https://a/v1/x?y=1", ("a", 443, True), b"/v1/x?y=1", {"host": "a"}),
+        ("http://a:8000/v1", ("a", 8000, False), b"/v1", {"host": "a:8000"}),
+        ("http://[::1]:81/", ("::1", 81, False), b"/", {"host": "[::1]:81"}),
+        ("http://bücher.example/ä b", ("xn--bcher-kva.example", 80, False), b"/%C3%A4%20b", {}),
+        ("http://a/%20%2F", ("a", 80, False), b"/%20%2F", {}),
+        ("http://me:p%40ss@a/", ("a", 80, False), b"/", {"host": "a", "authorization": "Basic bWU6cEBzcw=="}),
+    ],
+)
+def test_an_address_says_where_and_what(url: str, place: tuple[Any, ...], target: bytes, headers: Any) -> None:
+    address = Address.of(url)
+    assert address.place == place
+    assert address.target == target
+    assert headers.items() <= address.headers.items()
+
+
+@pytest.mark.parametrize("url", ["", "a", "ftp://a", "http://", "file:///etc/passwd", "http://a:99999", "http://a:x"])
+def test_what_is_no_address_is_refused(url: str) -> None:
+    with pytest.raises(ValueError, match=r".+"):
+        Address.of(url)
+
+
+@given(st.text(), st.text())
+def test_a_header_is_one_line_or_nothing(name: str, value: str) -> None:
+    try:
+        lines = head_lines({name: value})
+    except (ValueError, UnicodeEncodeError):
+        return
+    assert lines.count(b"\r") == lines.count(b"\n") == 1
+    assert lines.endswith(b"\r\n")
+
+
+# ── what is sent ─────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_request_is_sent_as_it_is(upstream: Upstream) -> None:
+    upstream.play(whole(b"{}"))
+    body = bytes(range(256)) * 300
+    assert run(lambda all_: fetched(all_, f"{upstream.url}/a?b=c", body)) == (200, b"{}")
+    seen = upstream.requests[0]
+    assert (seen.method, seen.path, seen.body) == ("POST", "/a?b=c", body)
+    assert seen.headers == {"host": upstream.url.removeprefix("http://"), "content-length": str(len(body))}
+
+
+# ── how answers end ──────────────────────────────────────────────────────────────────────────────
+
+HEAD = b"HTTP/1.1 200 OK\r\n"
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        whole(b"Good day"),
+        answer(b"Good", b" day"),
+        [HEAD + b"\r\nGood day", CLOSE],
+        [b"HTTP/1.0 200 OK\r\n\r\nGood ", 0.02, b"day", CLOSE],
+        [b"HTTP/1.1 100 Continue\r\nx: y\r\n\r\n", *whole(b"Good day")],
+        [b"HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n", 0.02, *answer(b"Good day")],
+        [*answer(b"Good day")[:-1], b"0\r\ntrailer: x\r\n\r\n"],
+        whole(gzip.compress(b"Good day"), headers={"content-encoding": "gzip"}),
+        answer(zlib.compress(b"Good day"), headers={"content-encoding": "deflate"}),
+    ],
+    ids=["length", "chunks", "to the end", "old", "after a word", "after hints", "trailer", "gzip", "deflate"],
+)
+def test_an_answer_may_end_in_any_way(upstream: Upstream, script: Sequence[Step]) -> None:
+    upstream.play(script)
+    assert run(lambda all_: fetched(all_, upstream.url)) == (200, b"Good day")
+
+
+@pytest.mark.parametrize(
+    ("script", "kind"),
+    [
+        ([CLOSE], NoAnswerError),
+        ([RESET], NoAnswerError),
+        ([b"HTTP/1.1 200", CLOSE], BrokenOffError),
+        ([HEAD + b"x: y\r\n", CLOSE], BrokenOffError),
+        ([HEAD + b"content-length: 5\r\n\r\nab", CLOSE], BrokenOffError),
+        (answer(b"ab", CLOSE), BrokenOffError),
+        (answer(b"ab", RESET), BrokenOffError),
+        ([b"SSH-2.0-OpenSSH\r\n", CLOSE], NotHttpError),
+        ([*answer(b"ab", end=False), b"zz\r\n"], NotHttpError),
+        ([HEAD + b"x: " + b"y" * 70_000 + b"\r\n\r\n"], NotHttpError),
+        ([HEAD + b"content-encoding: br\r\n\r\n"], NotHttpError),
+        (whole(b"not gzip", headers={"content-encoding": "gzip"}), NotHttpError),
+        ([b"HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n"], NotHttpError),
+    ],
+)
+def test_an_answer_that_does_not_end_well_says_how(upstream: Upstream, script: Sequence[Step], kind: Any) -> None:
+    upstream.play(script)
+    with pytest.raises(kind):
+        run(lambda all_: fetched(all_, upstream.url))
+
+
+def test_what_came_before_the_end_is_read_first(upstream: Upstream) -> None:
+    upstream.play(answer(b"Good", CLOSE))
+
+    async def late(connections: Connections) -> bytes:
+        with closing(await get(connections, upstream.url)) as incoming:
+            await asyncio.sleep(0.1)  # the connection is lost by now
+            data = await incoming.read()
+            with pytest.raises(BrokenOffError):
+                await incoming.read()
+            return data
+
+    assert run(late) == b"Good"
+
+
+def test_of_a_little_that_becomes_a_lot_a_part_is_read_at_a_time(upstream: Upstream) -> None:
+    size = 64 * 2**20
+    upstream.play(whole(gzip.compress(b"\0" * size), headers={"content-encoding": "gzip"}))
+
+    async def parts(connections: Connections) -> list[int]:
+        with closing(await get(connections, upstream.url)) as incoming:
+            return [len(part) async for part in _parts(incoming)]
+
+    read = run(parts)
+    assert sum(read) == size
+    assert max(read) <= 2**20
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.binary(min_size=1, max_size=200), min_size=1, max_size=8), st.data())
+def test_bytes_may_be_cut_anywhere(pieces: list[bytes], data: st.DataObject) -> None:
+    """A law: however an answer is cut into packets, what is read is what was sent."""
+    raw = b"".join(step for step in answer(*pieces) if isinstance(step, bytes))
+    cuts = sorted(data.draw(st.sets(st.integers(1, len(raw) - 1), max_size=12)))
+    incoming, used = _unconnected()
+    for start, end in zip([0, *cuts], [*cuts, len(raw)], strict=True):
+        incoming.feed(raw[start:end])
+    assert asyncio.run(_all(incoming)) == b"".join(pieces)
+    incoming.close()
+    assert used == [True]
+
+
+async def _all(incoming: Incoming) -> bytes:
+    return b"".join([part async for part in _parts(incoming)])
+
+
+class _Transport(asyncio.Transport):
+    def is_closing(self) -> bool:
+        return False
+
+    def pause_reading(self) -> None:
+        pass
+
+    def resume_reading(self) -> None:
+        pass
+
+
+def _unconnected() -> tuple[Incoming, list[bool]]:
+    used: list[bool] = []
+    return Incoming(_Transport(), used.append), used
+
+
+# ── connections ──────────────────────────────────────────────────────────────────────────────────
+
+
+async def _twice(connections: Connections, url: str) -> None:
+    await fetched(connections, url)
+    await asyncio.sleep(0.05)
+    await fetched(connections, url)
+
+
+@pytest.mark.parametrize(
+    ("script", "shared"),
+    [
+        (whole(b"ab"), True),
+        (answer(b"ab"), True),
+        (whole(b"ab", headers={"connection": "close"}), False),
+        ([b"HTTP/1.0 200 OK\r\ncontent-length: 2\r\n\r\nab"], False),
+        ([*whole(b"ab"), b"HTTP/1.1 200 OK\r\n\r\n"], False),
+        ([*whole(b"ab"), 0.01, b"unasked"], False),
+    ],
+    ids=["length", "chunks", "closes", "old", "two answers", "speaks unasked"],
+)
+def test_a_connection_is_used_again_when_its_answer_is_over(upstream: Upstream, script: Any, *, shared: bool) -> None:
+    upstream.play(script)
+    run(lambda all_: _twice(all_, upstream.url))
+    first, second = upstream.requests
+    assert (first.port == second.port) is shared
+
+
+def test_a_connection_that_the_server_closed_meanwhile_is_replaced(upstream: Upstream) -> None:
+    upstream.play(whole(b"ab"), [CLOSE], whole(b"cd"))
+
+    async def twice(connections: Connections) -> tuple[int, bytes]:
+        await fetched(connections, upstream.url)
+        return await fetched(connections, upstream.url)
+
+    assert run(twice) == (200, b"cd")
+    assert len(upstream.requests) == 3
+
+
+def test_a_new_connection_without_an_answer_is_not_replaced(upstream: Upstream) -> None:
+    upstream.play([CLOSE])
+    with pytest.raises(NoAnswerError):
+        run(lambda all_: fetched(all_, upstream.url))
+    assert len(upstream.requests) == 1
+
+
+def test_connections_that_rest_are_closed_after_a_while(upstream: Upstream, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("callwright.backends.connections.KEPT_SECONDS", 0.1)
+    upstream.play(whole(b"ab"))
+
+    async def rest(connections: Connections) -> tuple[int, int]:
+        await asyncio.gather(*(fetched(connections, upstream.url) for _ in range(3)))
+        before = len(connections._open)
+        await asyncio.sleep(0.4)
+        return before, len(connections._open)
+
+    assert run(rest) == (3, 0)
+
+
+def test_no_more_than_so_many_at_once(upstream: Upstream) -> None:
+    upstream.play(answer(0.1, b"ab"))
+
+    async def five(connections: Connections) -> int:
+        work = [asyncio.ensure_future(fetched(connections, upstream.url)) for _ in range(5)]
+        await asyncio.sleep(0.05)
+        at_once = len(connections._open)
+        await asyncio.gather(*work)
+        return at_once
+
+    assert run(five, most=2) == 2
+    assert len(upstream.requests) == 5
+
+
+@pytest.mark.parametrize("moment", [0.0, 0.001, 0.01, 0.05, 0.1])
+def test_whoever_gives_up_leaves_nothing_behind(upstream: Upstream, moment: float) -> None:
+    upstream.play([0.05, *answer(b"ab", HANG)])
+
+    async def given_up(connections: Connections) -> int:
+        work = asyncio.ensure_future(fetched(connections, upstream.url))
+        await asyncio.sleep(moment)
+        work.cancel()
+        await asyncio.wait({work})
+        await asyncio.sleep(0.05)
+        assert connections._room._value == 8
+        return len(connections._open)
+
+    assert run(given_up) == 0
+
+
+def test_a_reader_who_does_not_read_stops_the_server(upstream: Upstream) -> None:
+    piece = b"x" * 100_000
+    upstream.play(answer(*[piece] * 200))
+
+    async def slow(connections: Connections) -> int:
+        with closing(await get(connections, upstream.url)) as incoming:
+            await asyncio.sleep(0.3)
+            assert incoming._held < HELD_BYTES + 2 * 256 * 1024  # one read of the loop's may be on top
+            stuck = upstream.requests[0].sent
+            total = sum([len(part) async for part in _parts(incoming)])
+        assert stuck < total
+        return total
+
+    assert run(slow) == 200 * len(piece)
+
+
+def test_who_cannot_be_reached_is_told_apart() -> None:
+    with pytest.raises(ConnectionRefusedError):
+        run(lambda all_: fetched(all_, f"http://127.0.0.1:{closed_port()}"))
+    with pytest.raises(ConnectionRefusedError):
+        run(lambda all_: fetched(all_, f"http://localhost:{closed_port()}"))
+
+
+def test_a_server_that_never_takes_the_connection_is_waited_for_only_so_long() -> None:
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as deaf:
+        port = deaf.getsockname()[1]
+        with socket.create_connection(("127.0.0.1", port)), pytest.raises(ConnectTimeoutError):  # its queue is full
+            run(lambda all_: fetched(all_, f"http://127.0.0.1:{port}"), seconds=0.2)
