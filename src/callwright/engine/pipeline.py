@@ -88,19 +88,19 @@ class Pipeline:
                         if events := attempt.take(heard):
                             report.see(events)
                             yield events
-                        if attempt.limits.done:
+                        if attempt.over:
                             break
             except BackendError as problem:
                 if not problem.salvage or attempt.written:
                     raise
                 # Half a call in an error is no answer, and the model can be asked again for a whole one.
                 whole = msgspec.structs.replace(rules, truncated="drop")
-                salvaged, failure = Attempt(request, route, whole, self._ids, names), problem
+                salvaged, failure = Attempt(request, route, whole, self._ids, names, number=times), problem
                 salvaged.read_in(attempt.dialect)
                 attempt = salvaged
                 events = attempt.take([TextDelta(problem.salvage), Finish("stop", (_salvaged(problem),))])
             else:
-                events = attempt.stop() if attempt.limits.done else []
+                events = attempt.stop() if attempt.over else []
             report.truncated = attempt.limits.truncated
             spent = total((spent, attempt.usage or await _counted(told, attempt)))
             shortcoming = _verdict(attempt, failure)
@@ -109,7 +109,7 @@ class Pipeline:
                 report.see(last)
                 yield last
                 return
-            told, how = asked_again(request, shortcoming, times, tool=attempt.tried)
+            told, how = asked_again(request, shortcoming, times, tool=attempt.tried, said=attempt.said)
             report.asked_again.append(f"{shortcoming} ({how})" if times <= rules.ask_again else shortcoming)
         raise failure or BackendError(
             f"the model gave no usable answer in {rules.ask_again + 1} tries: {shortcoming}; "
@@ -186,7 +186,7 @@ class Pipeline:
             teaches=teaches,
             held=held,
             templates=self._templates.get(route.prompt.templates) or built_in_templates(),
-            first=not any(message.role == "assistant" for message in request.messages),
+            first=attempt.first,
         )
 
 
