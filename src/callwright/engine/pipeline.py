@@ -5,14 +5,15 @@
                                 │ asked again, in a budget, when the answer will not do:             ▼
                                 └─── empty, a call missing or not fitting ─── attempt (dialect, guard, rules) ─▶ events
 
-A backend that fails before its first event is followed by the model's next one. A failure that quotes the model's
-output is read like an answer. Closing the turn closes the backend's answer, which ends the generation.
+A backend that fails before its first event, or has too small a window, is followed by the model's next one. A failure
+that quotes the model's output is read like an answer. Closing the turn closes the backend's answer, which ends the
+generation.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import aclosing
 from types import MappingProxyType
 
@@ -20,6 +21,7 @@ import msgspec
 
 from callwright.backends.base import Answer, Backend, ModelInfo
 from callwright.backends.faults import TOOLS_REFUSED
+from callwright.backends.overflow import is_too_long
 from callwright.dialects.answer import ANSWER
 from callwright.engine.again import asked_again
 from callwright.engine.attempt import Attempt
@@ -31,12 +33,13 @@ from callwright.engine.settings import ToolRules
 from callwright.engine.strategy import Abilities, Strategy, decide
 from callwright.engine.telling import Way, told_within
 from callwright.engine.tokens import count, prompt_tokens
-from callwright.errors import BackendError
+from callwright.errors import BackendError, RequestError
 from callwright.events import Finish, TextDelta, UsageSeen
 from callwright.ids import random_id
 from callwright.model import Repair, Request, Usage
 from callwright.prompt.constrain import constrained_in, constraint
 from callwright.prompt.templates import Templates
+from callwright.prompt.window import TOO_LONG
 from callwright.turn import IdSource
 from callwright.wire.base import Ask
 from callwright.wire.constraint import GRAMMARS
@@ -126,7 +129,14 @@ class Pipeline:
             name = report.backend = backend.settings.name
             way = self._way(backend, request, route, attempt, refused)
             report.strategy, report.strategy_why = way.strategy, way.why
-            whole, notes = await told_within(self._window(name, route), request, route, way)
+            try:
+                whole, notes = await told_within(self._window(name, route), request, route, way)
+            except RequestError as problem:
+                waiting.popleft()
+                if problem.code != TOO_LONG or not self._has_larger(waiting, name, route):
+                    raise
+                report.asked_again.append(f"{name} has too small a window")
+                continue
             report.mend(notes)
             attempt.read_in(way.reads)
             begun = False
@@ -145,11 +155,16 @@ class Pipeline:
                     continue
                 waiting.popleft()
                 refused = frozenset()
-                if not (problem.retryable and waiting):
+                if not ((problem.retryable or is_too_long(problem)) and waiting):
                     raise
                 report.asked_again.append(f"{name} failed: {problem}")
             else:
                 return
+
+    def _has_larger(self, others: Iterable[Backend], name: str, route: Route) -> bool:
+        """Whether another backend has a larger window than this one, or nobody knows how large its window is."""
+        windows = [self._window(other.settings.name, route) for other in others]
+        return any(not window or window > self._window(name, route) for window in windows)
 
     def _remember(self, backend: str, route: Route, refused: frozenset[Strategy]) -> None:
         """Another way has worked: what was refused before it need not be tried again."""
