@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from tests.integration.wires import Wire
+from tests.integration.wires import Call, Round, Wire
 
 DEEP = 100_000
 """Brackets: more than any parser of JSON follows by recursion."""
@@ -36,6 +36,13 @@ def _history(wire: Wire) -> str:
     return "input" if wire.name == "responses" else "messages"
 
 
+def _callless(wire: Wire) -> list[Any]:
+    """The user's message and a result: what stands between them is lost."""
+    body = wire.body("m", stream=False, rounds=[Round("a", Call("ping", {}), "pong")])
+    question, _, result = body[_history(wire)]
+    return [question, result]
+
+
 MISTAKES: dict[str, Callable[[Wire], Sent]] = {
     "no body": lambda wire: Sent(b""),
     "not JSON": lambda wire: Sent(_good(wire)[:-1]),
@@ -52,6 +59,7 @@ MISTAKES: dict[str, Callable[[Wire], Sent]] = {
     "a message that is a number": lambda wire: Sent(_good(wire, **{_history(wire): [7]})),
     "an unknown role": lambda wire: Sent(_good(wire, **{_history(wire): [{"role": "robot", "content": "hi"}]})),
     "content that is a number": lambda wire: Sent(_good(wire, **{_history(wire): [{"role": "user", "content": 7}]})),
+    "a tool result, and no call": lambda wire: Sent(_good(wire, **{_history(wire): _callless(wire)})),
     "tools that are a string": lambda wire: Sent(_good(wire, tools="all")),
     "a tool that is a number": lambda wire: Sent(_good(wire, tools=[7])),
     "a tool without a name": lambda wire: Sent(_good(wire, tools=[{"description": "?"}])),

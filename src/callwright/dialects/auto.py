@@ -195,6 +195,12 @@ class Auto(Dialect):
         families = self._families.get(opener, self._by_name)
         return raw.strip() != opener.strip() and any(member.is_cut(turn, opener, raw) for member in families)
 
+    def is_malformed(self, turn: Turn, opener: str, raw: str) -> bool:
+        """Where nobody knows the family, a marker that people do not write and the name of a tool make it a call that
+        was tried."""
+        marked = any(not member.text_tags for member in self._families.get(opener, ()))
+        return marked and any(name in raw for name in turn.tools.names)
+
     def _member(self, source: Source, opener: str) -> Reading[Dialect]:
         """The family that an opener belongs to here, by what follows it."""
         if opener in _PREFERRED:

@@ -212,8 +212,12 @@ class Dialect(ABC):
             turn.cut(raw + rest)
             return
         emit(raw)
-        if not self.text_tags:
+        if self.is_malformed(turn, opener, raw):
             turn.malformed(raw, problem, shown=True)
+
+    def is_malformed(self, turn: Turn, opener: str, raw: str) -> bool:
+        """Whether a text that is no call is worth telling of. People write tags; other markers are a model's."""
+        return not self.text_tags
 
     def is_cut(self, turn: Turn, opener: str, raw: str) -> bool:
         """Whether a text that the output ended in is the beginning of a call of an offered tool, white space aside.

@@ -27,7 +27,9 @@ _OWN_CONTEXT = 131_072
 
 
 _OLD_SECONDS = 300.0
-"""After this long the backends are asked once more what they have."""
+"""After this long the backends are asked once more what they have …"""
+_SILENT_SECONDS = 15.0
+"""… and after this long when one of them did not answer: nobody knows its windows, and it may have started since."""
 
 _READY_SECONDS = 0.8
 """Kubernetes gives a probe one second."""
@@ -69,6 +71,7 @@ class Engine:
         self._jobs = tuple(jobs)
         self._found: dict[tuple[str, str], ModelInfo] = {}
         self._asked = 0.0
+        self._old = _OLD_SECONDS
         self._asking: asyncio.Task[dict[str, str]] | None = None
         self._routes = Routes(models, tuple(backends), rules, self._prompt)
         self._pipeline = Pipeline(backends, self._info, self.window, templates=templates)
@@ -100,6 +103,7 @@ class Engine:
         answers = await asyncio.gather(*(self._models_of(each) for each in self.backends.values()))
         self._asked = asyncio.get_running_loop().time()
         silent = {name for name, _, problem in answers if problem}
+        self._old = _SILENT_SECONDS if silent else _OLD_SECONDS
         # What a backend said before counts while it does not answer.
         kept = {key: info for key, info in self._found.items() if key[0] in silent}
         self._found = kept | {(name, info.name): info for name, infos, _ in answers for info in infos}
@@ -120,7 +124,7 @@ class Engine:
         loads a model, and another one after a restart."""
         now = asyncio.get_running_loop().time()
         idle = self._asking is None or self._asking.done()
-        if idle and self._asked and now - self._asked > _OLD_SECONDS:
+        if idle and self._asked and now - self._asked > self._old:
             self._asking = asyncio.ensure_future(self.refresh())
 
     def window(self, backend: str, route: Route) -> int:

@@ -15,19 +15,23 @@ from callwright.model import Message, Request, Text
 __all__ = ["asked_again"]
 
 _NUDGE = "Your last answer cannot be used: {problem}. Answer again."
+_GO_ON = "The user has read this. What came after it cannot be used: {problem}. Go on from there and repeat nothing."
 _CALM, _LIVELY = 0.2, 0.8
 _GREEDY = 0.3
 """Up to this temperature a model says the same again."""
 
 
-def asked_again(request: Request, problem: str, times: int, *, tool: str | None = None) -> tuple[Request, str]:
+def asked_again(
+    request: Request, problem: str, times: int, *, tool: str | None = None, said: str = ""
+) -> tuple[Request, str]:
     """The client's request as the model gets it the next time, and what is different about it.
 
     `times`: how often it was asked already. `tool`: the one that it tried to call, empty where that is not known, None
-    where the problem is not about a call.
+    where the problem is not about a call. `said`: the words of the last answer that the client has already.
     """
-    word = Message("user", (Text(_NUDGE.format(problem=problem)),))
-    told = msgspec.structs.replace(request, messages=(*request.messages, word))
+    before = (Message("assistant", (Text(said),)),) if said.strip() else ()
+    word = Message("user", (Text((_GO_ON if before else _NUDGE).format(problem=problem)),))
+    told = msgspec.structs.replace(request, messages=(*request.messages, *before, word))
     steps = ["told what was wrong"]
     pin = tool is not None and request.tool_choice != "none"
     if pin and times >= 2:

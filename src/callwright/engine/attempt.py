@@ -30,6 +30,7 @@ from callwright.events import (
 from callwright.guard.echo import Echo
 from callwright.guard.final_answer import FinalAnswer
 from callwright.guard.fit import FittingCalls
+from callwright.guard.flaws import FirstFlaw
 from callwright.guard.names import Unaliased
 from callwright.guard.required import Required
 from callwright.guard.rules import CallLimits, CallRules
@@ -46,6 +47,10 @@ _XML: dict[OutputMode, str] = {"obsidian-xml": "use_tool", "kilo-xml": "element"
 
 _KEPT = 2_000_000
 """Characters of an answer that are kept for counting: more than any model writes in a turn, unless it never stops."""
+
+
+_ENDED = ("length", "content_filter", "error")
+"""Reasons to end that are not the model's own."""
 
 
 class Attempt:
@@ -73,12 +78,14 @@ class Attempt:
         self.unkept = 0
         """… and the characters that came after as much as is kept."""
         self._kept = 0
-        self.has_text = False
-        self._flaw = ""
-        """Why a call could not be read or does not fit, the last one."""
+        self.first = not any(message.role == "assistant" for message in request.messages)
+        """Nothing of the conversation was answered yet."""
+        self._words: list[str] = []
+        """The text that went to the client."""
         self._shows_malformed = rules.malformed == "show"
         self._asks_malformed = rules.malformed == "ask"
         self._fitting = FittingCalls(request.tools) if self._asks_malformed else None
+        self._flaws = _flaws(request, rules, number)
         self._reader = partial(self._begun, request, route.settings.prefill, rules, ids)
         self.dialect = route.reads
         self._reading: Reading | None = None
@@ -124,6 +131,8 @@ class Attempt:
         if self._fitting is not None:
             events = self._fitting.feed(events)
         events = self.limits.feed(events)
+        if self._flaws is not None and (self._asks_malformed or not _is_cut(heard)):
+            events = self._flaws.feed(events)
         if self._shows_malformed:
             events = [each for event in events for each in _shown(event)]
         if self._required is not None:
@@ -141,21 +150,20 @@ class Attempt:
     def _passes(self, event: Event) -> bool:
         match event:
             case TextDelta():
-                self.has_text = self.has_text or not event.text.isspace()
                 self._write(event.text)
+                if not self.unkept:
+                    self._words.append(event.text)
             case ReasoningDelta() | CallDelta():
                 self._write(event.text)
             case CallStart():
                 self._write(event.name)
-            case Malformed():
-                self._flaw = event.reason
             case UsageSeen():
                 self.usage = event.usage
                 return False
             case Finish():
                 self.finish = event
                 return False
-            case CallEnd():
+            case CallEnd() | Malformed():
                 pass
         return True
 
@@ -167,24 +175,50 @@ class Attempt:
             self.unkept += len(text)
 
     @property
+    def over(self) -> bool:
+        """A rule ended the turn, or the answer will not do: whatever the model still says, nobody needs it."""
+        return self.limits.done or bool(self._flaw)
+
+    @property
     def shortcoming(self) -> str:
         """Why this answer will not do; empty when it will. Only said when nothing of a call has gone out."""
-        if self.limits.passed or self.finish is None:
-            return ""
-        if self._flaw and self._asks_malformed:
+        if self._flaw:
             return f"its call cannot be used: {self._flaw}"
-        if self.finish.reason in ("length", "content_filter", "error"):
+        if self.limits.passed or self.finish is None or self.finish.reason in _ENDED:
             return ""
         if self._required is not None and not self._required.met:
             return "it holds no call, and one was required"
-        return "" if self.has_text else "it is empty: no text and no call"
+        return "" if self.said.strip() else "it is empty: no text and no call"
+
+    @property
+    def said(self) -> str:
+        """The words that the client has."""
+        return "".join(self._words)
 
     @property
     def tried(self) -> str | None:
         """The tool that the answer tried or ought to have called: empty if not known, None if it needed none."""
-        if self._fitting is not None and self._fitting.refused:
-            return self._fitting.refused
-        return "" if self._flaw or self._required is not None else None
+        named = (self._fitting.refused if self._fitting else "") or (self._flaws.tool if self._flaws else "")
+        return named or ("" if self._flaw or self._required is not None else None)
+
+    @property
+    def _flaw(self) -> str:
+        """Why a call cannot be used, where the model is to be asked for another."""
+        return self._flaws.flaw if self._flaws is not None else ""
+
+
+def _flaws(request: Request, rules: ToolRules, number: int) -> FirstFlaw | None:
+    """Looks for calls that cannot be used. Where that is no error, the budget's last answer is taken as it is."""
+    strict, last = rules.malformed == "ask", number > rules.ask_again
+    lenient = rules.malformed == "repair" and request.tool_choice != "none" and not last
+    if not request.tools or not (strict or lenient):
+        return None
+    return FirstFlaw([tool.name for tool in request.tools], strict=strict, strangers=rules.unknown_tool == "pass")
+
+
+def _is_cut(heard: list[Event]) -> bool:
+    """Whether the backend ended the answer before the model did: the next one would fare no better."""
+    return any(isinstance(event, Finish) and event.reason in _ENDED for event in heard)
 
 
 def _shown(event: Event) -> tuple[Event, ...]:

@@ -5,15 +5,16 @@
                                 │ asked again, in a budget, when the answer will not do:             ▼
                                 └─── empty, a call missing or not fitting ─── attempt (dialect, guard, rules) ─▶ events
 
-A backend that fails before its first event is followed by the model's next one. A failure that quotes the model's
-output is read like an answer. Closing the turn closes the backend's answer, which ends the generation.
+A backend that fails before its first event, or has too small a window, is followed by the model's next one. A failure
+that quotes the model's output is read like an answer. Closing the turn closes the backend's answer, which ends the
+generation.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import aclosing
 from types import MappingProxyType
 
@@ -21,6 +22,7 @@ import msgspec
 
 from callwright.backends.base import Answer, Backend, ModelInfo
 from callwright.backends.faults import TOOLS_REFUSED
+from callwright.backends.overflow import is_too_long
 from callwright.dialects.answer import ANSWER
 from callwright.engine.again import asked_again
 from callwright.engine.attempt import Attempt
@@ -32,12 +34,13 @@ from callwright.engine.settings import ToolRules
 from callwright.engine.strategy import Abilities, Strategy, decide
 from callwright.engine.telling import Way, told_within
 from callwright.engine.tokens import count, prompt_tokens
-from callwright.errors import BackendError
+from callwright.errors import BackendError, RequestError
 from callwright.events import Finish, TextDelta, UsageSeen
 from callwright.ids import random_id
 from callwright.model import Repair, Request, Usage
 from callwright.prompt.constrain import constrained_in, constraint
 from callwright.prompt.templates import Templates
+from callwright.prompt.window import TOO_LONG
 from callwright.turn import IdSource
 from callwright.wire.base import Ask
 from callwright.wire.constraint import GRAMMARS
@@ -89,19 +92,19 @@ class Pipeline:
                         if events := attempt.take(heard):
                             report.see(events)
                             yield events
-                        if attempt.limits.done:
+                        if attempt.over:
                             break
             except BackendError as problem:
                 if not problem.salvage or attempt.written:
                     raise
                 # Half a call in an error is no answer, and the model can be asked again for a whole one.
                 whole = msgspec.structs.replace(rules, truncated="drop")
-                salvaged, failure = Attempt(request, route, whole, self._ids, names), problem
+                salvaged, failure = Attempt(request, route, whole, self._ids, names, number=times), problem
                 salvaged.read_in(attempt.dialect)
                 attempt = salvaged
                 events = attempt.take([TextDelta(problem.salvage), Finish("stop", (_salvaged(problem),))])
             else:
-                events = attempt.stop() if attempt.limits.done else []
+                events = attempt.stop() if attempt.over else []
             report.truncated = attempt.limits.truncated
             spent = total((spent, attempt.usage or await _counted(told, attempt)))
             shortcoming = _verdict(attempt, failure)
@@ -110,7 +113,7 @@ class Pipeline:
                 report.see(last)
                 yield last
                 return
-            told, how = asked_again(request, shortcoming, times, tool=attempt.tried)
+            told, how = asked_again(request, shortcoming, times, tool=attempt.tried, said=attempt.said)
             report.asked_again.append(f"{shortcoming} ({how})" if times <= rules.ask_again else shortcoming)
         raise failure or BackendError(
             f"the model gave no usable answer in {rules.ask_again + 1} tries: {shortcoming}; "
@@ -127,7 +130,14 @@ class Pipeline:
             name = report.backend = backend.settings.name
             way = self._way(backend, request, route, attempt, refused)
             report.strategy, report.strategy_why = way.strategy, way.why
-            whole, notes = await told_within(self._window(name, route), request, route, way)
+            try:
+                whole, notes = await told_within(self._window(name, route), request, route, way)
+            except RequestError as problem:
+                waiting.popleft()
+                if problem.code != TOO_LONG or not self._has_larger(waiting, name, route):
+                    raise
+                report.asked_again.append(f"{name} has too small a window")
+                continue
             report.mend(notes)
             attempt.read_in(way.reads)
             asyncio.get_running_loop().call_soon(attempt.prepare)
@@ -147,11 +157,16 @@ class Pipeline:
                     continue
                 waiting.popleft()
                 refused = frozenset()
-                if not (problem.retryable and waiting):
+                if not ((problem.retryable or is_too_long(problem)) and waiting):
                     raise
                 report.asked_again.append(f"{name} failed: {problem}")
             else:
                 return
+
+    def _has_larger(self, others: Iterable[Backend], name: str, route: Route) -> bool:
+        """Whether another backend has a larger window than this one, or nobody knows how large its window is."""
+        windows = [self._window(other.settings.name, route) for other in others]
+        return any(not window or window > self._window(name, route) for window in windows)
 
     def _remember(self, backend: str, route: Route, refused: frozenset[Strategy]) -> None:
         """Another way has worked: what was refused before it need not be tried again."""
@@ -188,7 +203,7 @@ class Pipeline:
             teaches=teaches,
             held=held,
             templates=self._templates.get(route.prompt.templates) or built_in_templates(),
-            first=not any(message.role == "assistant" for message in request.messages),
+            first=attempt.first,
         )
 
 

@@ -40,8 +40,9 @@ class ToolRules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     unknown_tool: UnknownTool = "text"
     """A call of a tool that was not offered: show it as text, or pass it on."""
     malformed: Literal["repair", "ask", "show"] = "repair"
-    """A call that cannot be read: mend what can be mended, ask the model again, or show it as text. With `ask`, calls
-    of unknown tools and calls that do not fit their tool's schema are asked for again too; none streams then."""
+    """A call that cannot be read: mend what can be mended, and ask again for one of which nothing was sent, taking the
+    last answer as it is; ask again for every call that is not right, its arguments too, so that none streams; or show
+    it as text."""
     reasoning_calls: bool = True
     """Recover calls that the model made while thinking, when its turn has no other."""
     ask_again: _Count = 2

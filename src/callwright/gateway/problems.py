@@ -7,10 +7,9 @@ second for a content filter. What an unexpected exception says is never shown: i
 
 from __future__ import annotations
 
-import re
-
 import msgspec
 
+from callwright.backends.overflow import is_too_long
 from callwright.errors import BackendError, BackendFault, RequestError, WireError
 from callwright.gateway.limits import TooManyError
 from callwright.wire.base import Problem
@@ -25,10 +24,6 @@ _KINDS = {
     429: "rate_limit_error",
 }
 _MISREAD = {402, 422}
-# OpenAI and vLLM ("maximum context length is"), llama.cpp ("exceeds the available context size"), Anthropic.
-_TOO_LONG = re.compile(
-    r"maximum context|context (?:length|window|size)|prompt is too long|too many tokens", re.IGNORECASE
-)
 
 
 class _Failure(msgspec.Struct, frozen=True):
@@ -106,7 +101,7 @@ def _backend(error: BackendError, backend_status: int) -> Problem:
     if backend_status and error.kind != "rate_limit":
         status = backend_status
     said = str(error).strip()
-    if error.kind == "refused" and _TOO_LONG.search(said):
+    if is_too_long(error):
         return _too_long(said)
     return Problem(
         status=status,

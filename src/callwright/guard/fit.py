@@ -16,6 +16,7 @@ import jsonschema_rs
 import msgspec
 
 from callwright.events import CallDelta, CallEnd, CallStart, Event, Malformed
+from callwright.guard.flaws import no_such_tool
 from callwright.model import ToolSpec
 
 __all__ = ["FittingCalls"]
@@ -59,7 +60,7 @@ class FittingCalls:
 
     def _problem(self, name: str, arguments: str) -> str:
         if name not in self._schemas:
-            return f"there is no tool {name!r}; the tools are: {', '.join(self._schemas)}"
+            return no_such_tool(name, self._schemas)
         validator = _validator(self._schemas[name])
         error = next(iter(validator.iter_errors(json.loads(arguments))), None) if validator else None
         if error is None:

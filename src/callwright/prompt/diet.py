@@ -2,9 +2,10 @@
 
     offered ─ allow, deny ─▶ cap ─▶ slim ─▶ alias ─▶ told
 
-Which tools stay under a cap depends on the conversation alone: the one that must be called, those that were called,
-those that the user's last message names, then those that share most words with it. In a loop of calls that message
-stays the same and the called ones stay in, so that the taught tools, and a prompt cache with them, stay too.
+Which tools stay under a cap depends on the conversation alone: always the one that must be called and those that were
+called, be they more than the cap; then those that the user's last message names, then those that share most words with
+it. In a loop of calls that message stays the same and the called ones stay in, so that the taught tools, and a prompt
+cache with them, stay too.
 """
 
 from __future__ import annotations
@@ -80,16 +81,17 @@ def _capped(request: Request, tools: Sequence[ToolSpec], most: int) -> Sequence[
     if not most or len(tools) <= most:
         return tools
     parts = [part for message in request.messages for part in message.parts]
-    called = {part.name for part in parts if isinstance(part, ToolCall)}
+    needed = {request.tool_choice, *(part.name for part in parts if isinstance(part, ToolCall))}
     asked = _last_words(request)
     words = _words(asked)
 
-    def relevance(tool: ToolSpec) -> tuple[bool, bool, bool, int]:
-        shared = len(words & _words(f"{tool.name} {tool.description}"))
-        return tool.name == request.tool_choice, tool.name in called, tool.name in asked, shared
+    def relevance(tool: ToolSpec) -> tuple[bool, int]:
+        return tool.name in asked, len(words & _words(f"{tool.name} {tool.description}"))
 
-    best = sorted(tools, key=relevance, reverse=True)[:most]
-    return [tool for tool in tools if tool in best]
+    kept = {tool.name for tool in tools if tool.name in needed}
+    others = sorted((tool for tool in tools if tool.name not in kept), key=relevance, reverse=True)
+    kept |= {tool.name for tool in others[: max(most - len(kept), 0)]}
+    return [tool for tool in tools if tool.name in kept]
 
 
 def _last_words(request: Request) -> str:

@@ -69,7 +69,8 @@ class DietSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     deny: tuple[str, ...] = ()
     """Tools that are not; this comes before `allow`."""
     max_tools: _Count = 0
-    """How many are offered: those that were called, are named or fit the user's words best. 0: any number."""
+    """How many are offered: those that are named or fit the user's words best. Those that were called already, and the
+    one that must be called, always are. 0: any number."""
     max_description: _Count = 0
     """Characters of a description; a longer one is cut after a sentence. 0: any number."""
     slim: bool = False

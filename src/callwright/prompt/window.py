@@ -17,7 +17,10 @@ import msgspec
 from callwright.errors import RequestError
 from callwright.model import Message, Part, Repair, Request, Text, ToolResult
 
-__all__ = ["Fitted", "Room", "fitted"]
+__all__ = ["TOO_LONG", "Fitted", "Room", "fitted"]
+
+TOO_LONG = "context_length_exceeded"
+"""OpenAI's code for it, by which agents know that they must condense the conversation."""
 
 Count = Callable[[Request], int]
 
@@ -82,7 +85,7 @@ def _too_long(size: int, room: Room, how: str = "") -> RequestError:
         f"{room.window} tokens, of which {room.window - room.prompt} are kept for the answer. Shorten the "
         "conversation, offer fewer tools, give the server a larger window, or set overflow in the model's diet",
         param="messages",
-        code="context_length_exceeded",
+        code=TOO_LONG,
     )
 
 

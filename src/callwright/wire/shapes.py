@@ -1,4 +1,4 @@
-"""Shapes that Anthropic's and Ollama's APIs share: arguments are objects, where we keep JSON text."""
+"""Shapes that several APIs share: arguments in them are objects or text, where we keep JSON text."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ _ONE_LINE = str.maketrans({"\n": " ", "\r": " ", "\x85": "\\u0085", "\u2028": "\
 
 
 def arguments_of(owner: Fields, key: str) -> str:
-    """A call's arguments from a client; a string is what it could not parse, and stays as it is."""
-    value = owner.get(key, dict, str)
-    return value if isinstance(value, str) else msgspec.json.encode(value or {}).decode()
+    """A call's arguments in a client's history as JSON text. A string is what the client could not parse, and stays as
+    it is; what is neither that nor an object is mended later, because a history never makes a request fail."""
+    value = owner.values.get(key)
+    return value if isinstance(value, str) else msgspec.json.encode({} if value is None else value).decode()
 
 
 def texts_of(owner: Fields, key: str) -> list[str]:

@@ -7,6 +7,7 @@ import json
 from contextlib import aclosing
 from typing import Any
 
+import msgspec
 import pytest
 
 from callwright import check, collect
@@ -45,12 +46,14 @@ def in_text(name: str, arguments: str) -> list[Event]:
     return [TextDelta(f'<tool_call>{{"name": "{name}", "arguments": {arguments}}}</tool_call>'), Finish("stop")]
 
 
-def run(backend: Fake, rules: ToolRules = ASK, **changes: Any) -> tuple[list[list[Event]], Collected, TurnReport]:
-    engine = Engine([ModelSettings(name="m", dialect="hermes")], {"one": backend}, rules)
+def run(
+    backend: Fake, rules: ToolRules = ASK, dialect: str = "hermes", **changes: Any
+) -> tuple[list[list[Event]], Collected, TurnReport]:
+    engine = Engine([ModelSettings(name="m", dialect=dialect)], {"one": backend}, rules)
     report = TurnReport()
 
     async def batches() -> list[list[Event]]:
-        ask = Ask(request=request(**changes))
+        ask = Ask(request=msgspec.structs.replace(request(), **changes))
         async with aclosing(engine.turn(ask, engine.route("m"), rules, report)) as turn:
             return [batch async for batch in turn]
 
@@ -125,6 +128,76 @@ def test_no_more_is_asked_than_the_budget_allows() -> None:
     backend = Fake(called("get_weather", "{}"))
     with pytest.raises(BackendError, match="1 tries"):
         run(backend, ToolRules(malformed="ask", ask_again=0))
+    assert len(backend.asked) == 1
+
+
+# ── without the setting ──────────────────────────────────────────────────────────────────────────
+
+UNREADABLE: list[Event] = [
+    TextDelta('<tool_call>{"name": "get_weather", "arguments": Oslo}</tool_call>'),
+    Finish("stop"),
+]
+STRANGER = called("forecast", GOOD)
+WELL = called("get_weather", GOOD)
+
+
+@pytest.mark.parametrize("dialect", ["hermes", "auto"])
+@pytest.mark.parametrize("bad", [UNREADABLE, STRANGER], ids=["unreadable", "unknown tool"])
+def test_a_call_of_which_nothing_went_out_is_asked_for_again(bad: list[Event], dialect: str) -> None:
+    backend = Fake(bad, WELL)
+    _, turn, report = run(backend, ToolRules(), dialect=dialect)
+    assert ([call.name for call in turn.tool_calls], turn.text) == (["get_weather"], "")
+    assert len(report.asked_again) == 1
+    assert "cannot be used" in backend.asked[1].messages[-1].parts[0].text  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("bad", [UNREADABLE, STRANGER], ids=["unreadable", "unknown tool"])
+def test_words_before_it_went_out_once_and_the_model_is_told_what_was_read(bad: list[Event]) -> None:
+    backend = Fake([TextDelta("Let me look. "), *bad], [TextDelta("Once more."), *WELL])
+    _, turn, _ = run(backend, ToolRules())
+    assert (turn.text, [call.name for call in turn.tool_calls]) == ("Let me look. Once more.", ["get_weather"])
+    *_, said, word = backend.asked[1].messages
+    assert said == Message("assistant", (Text("Let me look. "),))
+    assert "repeat nothing" in word.parts[0].text  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("bad", "text", "calls"),
+    [(UNREADABLE, UNREADABLE[0].text, []), (STRANGER, "", ["forecast"])],  # type: ignore[union-attr]
+    ids=["unreadable", "unknown tool"],
+)
+def test_the_last_answer_of_the_budget_is_taken_as_it_is(bad: list[Event], text: str, calls: list[str]) -> None:
+    for budget in (0, 2):
+        backend = Fake(bad)
+        _, turn, report = run(backend, ToolRules(ask_again=budget))
+        assert (turn.text, [call.name for call in turn.tool_calls]) == (text, calls)
+        assert len(backend.asked) == len(report.asked_again) + 1 == budget + 1
+
+
+def test_an_answer_that_will_not_do_is_not_heard_to_its_end() -> None:
+    backend = Fake([*STRANGER[:1], *([TextDelta("and so on ")] * 50), Finish("stop")], WELL)
+    _, turn, _ = run(backend, ToolRules())
+    assert (turn.text, backend.closed_early) == ("", 1)
+
+
+@pytest.mark.parametrize(
+    ("answer", "rules", "changes"),
+    [
+        ([TextDelta("The tag <tool_call> opens a call."), Finish("stop")], {}, {}),
+        ([TextDelta('Hm. <tool_call>{"name": "get_weather"'), Finish("length")], {"truncated": "drop"}, {}),
+        (UNREADABLE, {"malformed": "show"}, {}),
+        (STRANGER, {"unknown_tool": "pass"}, {}),
+        ([*WELL[:-1], CallStart(1, "b", "forecast"), CallDelta(1, "{}"), CallEnd(1), Finish("tool_calls")], {}, {}),
+        ([TextDelta("No call."), *STRANGER], {}, {"tool_choice": "none"}),
+        (UNREADABLE, {}, {"tools": ()}),
+    ],
+    ids=["prose", "cut by a limit", "shown", "passed on", "after a call", "no call allowed", "no tools"],
+)
+def test_what_cannot_be_had_better_is_not_asked_for_again(
+    answer: list[Event], rules: dict[str, Any], changes: dict[str, Any]
+) -> None:
+    backend = Fake(answer)
+    run(backend, ToolRules(**rules), **changes)
     assert len(backend.asked) == 1
 
 

@@ -268,6 +268,25 @@ def test_old_answers_are_asked_for_again_behind_a_turn(monkeypatch: pytest.Monke
     assert asyncio.run(windows()) == [0, 4096]
 
 
+def test_a_backend_that_did_not_answer_is_asked_again_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("callwright.engine._SILENT_SECONDS", -1.0)
+    backend = Listed(SAID)
+    engine = Engine([ModelSettings(name="m")], {"one": backend}, ToolRules())
+
+    async def window() -> int:
+        backend.listed = BackendError("not started yet")
+        await engine.refresh()
+        backend.listed = (ModelInfo(name="m", context=4096),)
+        await turn(engine, ask())
+        async with asyncio.timeout(5):
+            while not engine.window("one", engine.route("m")):
+                await asyncio.sleep(0)
+        await engine.close()
+        return engine.window("one", engine.route("m"))
+
+    assert asyncio.run(window()) == 4096
+
+
 # ── all of it together ───────────────────────────────────────────────────────────────────────────
 
 

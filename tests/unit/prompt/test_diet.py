@@ -72,6 +72,13 @@ def test_the_tool_that_must_be_called_is_always_kept() -> None:
     assert offered(request("a", "b", "c", tool_choice="c"), max_tools=1) == ["c"]
 
 
+def test_tools_that_were_called_are_kept_be_they_more_than_the_cap() -> None:
+    calls = tuple(ToolCall(name, name, "{}") for name in ("a", "c"))
+    asked = request("a", "b", "c", "d", tool_choice="d")
+    loop = Request("m", (*asked.messages, Message("assistant", calls)), asked.tools, asked.tool_choice)
+    assert offered(loop, max_tools=1) == ["a", "c", "d"]
+
+
 @pytest.mark.parametrize("choice", ["required", "a"])
 def test_a_required_call_of_a_denied_tool_is_refused(choice: str) -> None:
     with pytest.raises(RequestError, match="allow and deny") as caught:

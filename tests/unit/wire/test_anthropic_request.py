@@ -88,10 +88,14 @@ def test_results_have_words_and_pictures(content: Any, text: str, images: tuple[
     assert messages(used(), user(result(content=content)))[1].parts == (ToolResult("t1", text, "read", images=images),)
 
 
-def test_a_result_without_its_call_is_refused() -> None:
+def test_a_result_without_any_call_is_refused() -> None:
     with pytest.raises(RequestError, match="t9") as caught:
-        messages(used(), user(result("t9")))
+        messages(user({"type": "text", "text": "go"}), user(result("t9")))
     assert caught.value.param == "messages[1].content[0].tool_use_id"
+
+
+def test_a_result_beside_other_calls_is_for_the_history_to_mend() -> None:
+    assert messages(used(), user(result("t9")))[1].parts[0].call_id == "t9"  # type: ignore[union-attr]
 
 
 def test_what_the_model_said_is_kept_in_order() -> None:

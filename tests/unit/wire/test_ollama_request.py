@@ -113,10 +113,13 @@ def test_ids_that_clients_give_are_not_given_again() -> None:
         (answered("x", tool_name="other"), "messages[1].tool_name"),
     ],
 )
-def test_a_result_without_its_call_is_refused(result: dict[str, Any], param: str) -> None:
+def test_a_result_without_any_call_is_refused_and_one_beside_calls_is_for_the_history_to_mend(
+    result: dict[str, Any], param: str
+) -> None:
     with pytest.raises(RequestError) as caught:
-        messages(called(call("a", "c1")), result)
+        messages({"role": "user", "content": "go"}, result)
     assert caught.value.param == param
+    assert len(messages(called(call("a", "c1")), result)) == 2
 
 
 def test_broken_arguments_stay_as_they_are() -> None:
@@ -187,8 +190,6 @@ def test_filling_in_the_middle_is_refused() -> None:
         ({"messages": [{"role": "user", "images": [1]}]}, "messages[0].images[0]"),
         ({"messages": [called({})]}, "messages[0].tool_calls[0].function"),
         ({"messages": [called({"function": {"arguments": {}}})]}, "messages[0].tool_calls[0].function.name"),
-        ({"messages": [called({"function": {"name": "a", "arguments": 1}})]},
-         "messages[0].tool_calls[0].function.arguments"),
         ({"tools": [{"type": "function"}]}, "tools[0].function"),
         ({"options": {"num_predict": "9"}}, "options.num_predict"),
         ({"options": {"stop": [1]}}, "options.stop[0]"),

@@ -15,6 +15,7 @@ from callwright.errors import RequestError
 from callwright.model import Image, Message, Part, Reasoning, Request, Text, ToolCall, ToolResult, ToolSpec
 from callwright.wire.base import Ask
 from callwright.wire.fields import Fields, parse
+from callwright.wire.orphans import check_results
 from callwright.wire.shapes import arguments_of, texts_of
 
 __all__ = ["OUR_SIGNATURE", "decode"]
@@ -40,6 +41,8 @@ def _ask(fields: Fields) -> Ask:
     history.instruct(fields, "system")
     for message in fields.objects("messages"):
         history.add(message)
+    if history.orphan:
+        check_results(history.messages, history.orphan)
     extra = {key: value for key, value in fields.values.items() if key not in _KNOWN and value is not None}
     tools, hosted = _tools(fields, history.loaded)
     if hosted:
@@ -110,6 +113,8 @@ class _History:
         self.messages: list[Message] = []
         self.loaded: set[str] = set()
         """Deferred tools that the client's tool search has found."""
+        self.orphan = ""
+        """Where the first result is that answers no call."""
         self._calls: dict[str, str] = {}
 
     def add(self, message: Fields) -> None:
@@ -145,12 +150,12 @@ class _History:
     def _result(self, block: Fields) -> ToolResult:
         call_id = block.need("tool_use_id")
         if call_id not in self._calls:
-            raise _refused(block, "tool_use_id", f"{call_id!r} answers no tool_use of an earlier message")
+            self.orphan = self.orphan or block.at("tool_use_id")
         parts = [self._found(inner) or _part(inner) for inner in _blocks(block, "content")]
         return ToolResult(
             call_id,
             "\n".join(part.text for part in parts if isinstance(part, Text)),
-            self._calls[call_id],
+            self._calls.get(call_id, ""),
             block.get("is_error", bool) or False,
             tuple(part for part in parts if isinstance(part, Image)),
         )

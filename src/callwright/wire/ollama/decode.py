@@ -15,6 +15,7 @@ from callwright.errors import RequestError
 from callwright.model import Image, Message, Part, Reasoning, Request, Role, Text, ToolCall, ToolResult, ToolSpec
 from callwright.wire.base import Ask
 from callwright.wire.fields import Fields, parse
+from callwright.wire.orphans import check_results
 from callwright.wire.shapes import arguments_of, texts_of
 
 __all__ = ["OPTIONS", "decode_chat", "decode_generate"]
@@ -44,6 +45,8 @@ def decode_chat(body: bytes) -> Ask:
     history = _History()
     for message in fields.objects("messages"):
         history.add(message)
+    if history.orphan:
+        check_results(history.messages, history.orphan)
     tools: list[ToolSpec] = []
     others: list[dict[str, Any]] = []
     for tool in fields.objects("tools"):
@@ -135,6 +138,8 @@ class _History:
 
     def __init__(self) -> None:
         self.messages: list[Message] = []
+        self.orphan = ""
+        """Where the first result is that answers no call."""
         self._count = 0
         self._names: dict[str, str] = {}
         self._waiting: dict[str, str] = {}
@@ -175,8 +180,7 @@ class _History:
         if not call_id:
             call_id = next((at for at, tool in self._waiting.items() if name in ("", tool)), "")
         if call_id not in self._names:
-            path = message.at("tool_call_id" if call_id else "tool_name")
-            raise RequestError(f"{path} {call_id or name!r} answers no call of an earlier message", param=path)
+            self.orphan = self.orphan or message.at("tool_call_id" if call_id else "tool_name")
         self._waiting.pop(call_id, None)
         content, images = message.text("content"), tuple(_images(message))
-        return ToolResult(call_id, content, self._names[call_id], images=images)
+        return ToolResult(call_id, content, self._names.get(call_id, name), images=images)

@@ -1,8 +1,7 @@
 """The messages of a chat completions request, in the shapes that clients really send.
 
-Every tool result ends up with the id and the name of its call. Results that say neither are matched in order. One with
-an id that no call has is kept, for the prompt to leave out: clients send stale ones (seed S0, 6.8.3). One that comes
-before any call is an error, because no model could make sense of it.
+Every tool result ends up with the id and the name of its call. Results that say neither are matched in order. One whose
+call is not there is kept, for the history to be mended: clients send stale ones (seed S0, 6.8.3).
 """
 
 from __future__ import annotations
@@ -14,6 +13,8 @@ import msgspec
 from callwright.errors import RequestError
 from callwright.model import Image, Message, Part, Reasoning, Text, ToolCall, ToolResult
 from callwright.wire.fields import Fields
+from callwright.wire.orphans import check_results
+from callwright.wire.shapes import arguments_of
 
 __all__ = ["REASONING_FIELDS", "read_messages"]
 
@@ -28,7 +29,10 @@ def read_messages(body: Fields) -> tuple[Message, ...]:
     if not body.get("messages", list):
         raise RequestError("messages must hold at least one message", param="messages")
     calls = _Calls()
-    return tuple(_message(each, calls) for each in body.objects("messages"))
+    messages = tuple(_message(each, calls) for each in body.objects("messages"))
+    if calls.orphan:
+        check_results(messages, calls.orphan)
+    return messages
 
 
 class _Calls:
@@ -36,6 +40,8 @@ class _Calls:
 
     def __init__(self) -> None:
         self.names: dict[str, str] = {}
+        self.orphan = ""
+        """Where the first result is that answers none of them."""
         self._open: list[tuple[str, str]] = []
 
     def add(self, call_id: str, name: str) -> str:
@@ -118,18 +124,14 @@ def _answer(fields: Fields, calls: _Calls) -> tuple[Part, ...]:
 
 def _call(function: Fields, call_id: str, calls: _Calls) -> ToolCall:
     name = function.need("name")
-    arguments = function.values.get("arguments")
-    text = arguments if isinstance(arguments, str) else _json({} if arguments is None else arguments)
-    return ToolCall(calls.add(call_id, name), name, text)
+    return ToolCall(calls.add(call_id, name), name, arguments_of(function, "arguments"))
 
 
 def _result(fields: Fields, calls: _Calls) -> ToolResult:
     asked, name = fields.text("tool_call_id", "toolCallId", "toolId"), fields.text("name")
-    call_id = calls.match(asked, name) or (asked if calls.names else "")
-    if not call_id:
-        path = fields.at("tool_call_id")
-        which = f"call {asked!r}" if asked else f"a call of {name!r}" if name else "a call"
-        raise RequestError(f"{path} is wrong: no message before this result made {which}", param=path)
+    call_id = calls.match(asked, name) or asked
+    if call_id not in calls.names:
+        calls.orphan = calls.orphan or fields.at("tool_call_id")
     text, images = _result_content(fields)
     return ToolResult(call_id, text, name or calls.names.get(call_id, ""), images=images)
 

@@ -12,11 +12,12 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from callwright.errors import RequestError
-from callwright.model import Message, Part, Reasoning, Text, ToolCall, ToolResult
+from callwright.model import Message, Part, Reasoning, Text, ToolCall
 from callwright.turn import Collected
 from callwright.wire.base import Ask
 from callwright.wire.openai_responses.items import REFERENCE
-from callwright.wire.openai_responses.request import PREFIX, no_call
+from callwright.wire.openai_responses.request import PREFIX
+from callwright.wire.orphans import check_results
 
 __all__ = ["recalls", "remembered", "resumed"]
 
@@ -58,7 +59,7 @@ def resumed(ask: Ask, kept: Mapping[str, Sequence[Message]]) -> Ask:
     instructions, new = ask.request.messages[:first], ask.request.messages[first:]
     filled = [_filled(message, kept) for message in (*kept.get(ask.previous, ()), *new)]
     messages = (*instructions, *(message for message in filled if message))
-    _check_results(messages)
+    check_results(messages, "input")
     return msgspec.structs.replace(ask, request=msgspec.structs.replace(ask.request, messages=messages))
 
 
@@ -97,13 +98,3 @@ def _item(item_id: str, answer: Sequence[Part]) -> Iterable[Part]:
     wanted = {"msg": Text, "rs": Reasoning}.get(kind, ToolCall)
     found = [part for part in answer if isinstance(part, wanted)]
     return found[int(number) :][:1] if number.isdecimal() and len(number) < 5 else ()
-
-
-def _check_results(messages: Iterable[Message]) -> None:
-    called: set[str] = set()
-    for message in messages:
-        for part in message.parts:
-            if isinstance(part, ToolCall):
-                called.add(part.id)
-            elif isinstance(part, ToolResult) and part.call_id not in called:
-                raise no_call(part.call_id, "input")

@@ -15,6 +15,7 @@ from callwright.errors import RequestError
 from callwright.model import Image, Message, Part, Reasoning, Role, Text, ToolCall, ToolResult
 from callwright.wire.fields import Fields
 from callwright.wire.openai_responses.tools import Toolset
+from callwright.wire.shapes import arguments_of
 
 __all__ = ["REFERENCE", "History"]
 
@@ -33,8 +34,8 @@ class History:
 
     def __init__(self, tools: Toolset) -> None:
         self.set_aside: list[Any] = []
-        self.orphans: list[Fields] = []
-        """Results whose call is not in this request."""
+        self.orphan = ""
+        """Where the first result is whose call is not in this request."""
         self.has_references = False
         self._tools = tools
         self._messages: list[Message] = []
@@ -89,7 +90,7 @@ class History:
         if item.text("type") == "custom_tool_call":
             arguments = json.dumps({"input": item.text("input")}, ensure_ascii=False)
         else:
-            arguments = item.text("arguments")
+            arguments = arguments_of(item, "arguments")
         call_id = item.need("call_id")
         self._called[call_id] = name
         self._answer.append(ToolCall(call_id, name, arguments))
@@ -100,7 +101,7 @@ class History:
             self._set_aside(item)
             return
         if call_id not in self._called:
-            self.orphans.append(item)
+            self.orphan = self.orphan or item.at("call_id")
         output = item.values.get("output")
         if isinstance(output, str | list | None):
             parts = _content(item, "output")

@@ -15,8 +15,9 @@ from callwright.wire.base import Ask
 from callwright.wire.fields import Fields, parse
 from callwright.wire.openai_responses.items import History
 from callwright.wire.openai_responses.tools import Toolset
+from callwright.wire.orphans import check_results
 
-__all__ = ["PREFIX", "decode", "no_call"]
+__all__ = ["PREFIX", "decode"]
 
 PREFIX = "resp_"
 """Before the id of every answer; `Ask.previous` is without it, the same as the earlier `Head.id`."""
@@ -57,10 +58,9 @@ def _ask(fields: Fields) -> Ask:
     for item in items:
         history.add(item)
     previous = fields.text("previous_response_id").removeprefix(PREFIX)
-    if history.orphans and not previous and not history.has_references:
-        orphan = history.orphans[0]
-        raise no_call(orphan.text("call_id"), orphan.at("call_id"))
     messages = history.messages()
+    if history.orphan and not previous and not history.has_references:
+        check_results(messages, history.orphan)
     if not messages and not previous:
         raise fields.wrong("input", "a string or a list of items, and not be empty")
     if instructions := fields.text("instructions"):
@@ -83,11 +83,6 @@ def _ask(fields: Fields) -> Ask:
         previous=previous,
         extra=extra,
     )
-
-
-def no_call(call_id: str, path: str) -> RequestError:
-    """The error for a result that answers no call."""
-    return RequestError(f"{path}: no call with the id {call_id!r} comes before this output", param=path)
 
 
 def _items(fields: Fields) -> list[Fields]:
