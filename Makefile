@@ -21,6 +21,7 @@ setup: .venv/.stamp ## make .venv with the pinned tools and the package itself
 	$(PIP) install --require-hashes -r requirements/dev.txt
 	$(PIP) install --require-hashes --no-deps -r requirements/local.txt
 	$(PIP) install --no-deps --no-build-isolation -e .
+	$(BIN)/python -m compileall -q src  # as pip does where it installs for real: half a second less to start
 	touch $@
 
 .venv/.bench-stamp: requirements/bench.txt .venv/.stamp
