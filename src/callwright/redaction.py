@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-__all__ = ["MASK", "Redactor"]
+__all__ = ["MASK", "Redactor", "names_secret"]
 
 MASK = "***"
 _NAMES = r"authorization|api[-_]?key|(?:access|refresh)[-_]?token|client[-_]?secret|password"
@@ -29,8 +29,14 @@ _PATTERNS = tuple(
         r"(?=[spghxn])(\b(?:sk|pk|gsk|hf|ghp|gho|xai|nvapi)[-_])[\w-]{8,}",
     )
 )
+_SECRET_NAME = re.compile(rf"(?:{_NAMES})$", re.IGNORECASE)
 _SECRET_LENGTH = 4
 """A shorter key cannot be told from a word; replacing it everywhere would spoil the log."""
+
+
+def names_secret(name: str) -> bool:
+    """Whether what has this name is a credential, by the name alone."""
+    return bool(_SECRET_NAME.search(name))
 
 
 class Redactor:
