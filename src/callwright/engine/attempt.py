@@ -13,6 +13,7 @@ from types import MappingProxyType
 import msgspec
 
 from callwright.dialects import REGISTRY, Dialect
+from callwright.engine.again import Reason
 from callwright.engine.listener import Listener, Plain, Reading
 from callwright.engine.routing import Route
 from callwright.engine.settings import OutputMode, ToolRules
@@ -162,17 +163,17 @@ class Attempt:
             self.unkept += len(text)
 
     @property
-    def shortcoming(self) -> str:
-        """Why this answer will not do; empty when it will. Only said when nothing of a call has gone out."""
+    def shortcoming(self) -> tuple[Reason, str] | None:
+        """Why this answer will not do; None when it will. Only said when nothing of a call has gone out."""
         if self.limits.passed or self.finish is None:
-            return ""
+            return None
         if self._flaw and self._asks_malformed:
-            return f"its call cannot be used: {self._flaw}"
+            return "unusable_call", f"its call cannot be used: {self._flaw}"
         if self.finish.reason in ("length", "content_filter", "error"):
-            return ""
+            return None
         if self._required is not None and not self._required.met:
-            return "it holds no call, and one was required"
-        return "" if self.has_text else "it is empty: no text and no call"
+            return "missing_call", "it holds no call, and one was required"
+        return None if self.has_text else ("empty", "it is empty: no text and no call")
 
     @property
     def tried(self) -> str | None:

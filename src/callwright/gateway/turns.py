@@ -121,6 +121,7 @@ class _Turn:
         self._first_byte: float | None = None
         self._head = Head(secrets.token_hex(12), int(time.time()), "")
         self._reports: list[TurnReport] = []
+        self._draft = service.scribe.draft(headers)
         self._out: Outflow | None = None
         self._remembers = wire.name == "openai_responses"
         self._said: list[Event] = []
@@ -136,6 +137,8 @@ class _Turn:
     async def read(self, body: bytes) -> None:
         """Decode the request, and find out what it means here."""
         state = self._opened.state
+        if self._draft is not None:
+            self._draft.read(body)
         ask = self._wire.decode(body)
         check_ask(ask, state.server)
         if not ask.request.messages and not self._loads:
@@ -225,8 +228,10 @@ class _Turn:
         self._reports = [TurnReport(wire=self._wire.name) for _ in range(self._ask.choices)]
         if not self._ask.request.messages:
             return _loaded()
+        if self._draft is not None:
+            self._draft.follow(self._reports)
         turns = [engine.turn(self._ask, self._route, self._rules, report) for report in self._reports]
-        return side_by_side(turns)
+        return side_by_side(turns if self._draft is None else self._draft.sent(turns))
 
     # ── endings ──────────────────────────────────────────────────────────────────────────────────
 
@@ -259,6 +264,8 @@ class _Turn:
         record = self._record()
         self._service.limits.spend(self._opened.key, record.usage.prompt_tokens + record.usage.completion_tokens)
         self._service.finish(record)
+        if self._draft is not None:
+            self._service.scribe.put(self._draft, record, self.problem)
 
     def _record(self) -> TurnRecord:
         reports = self._reports
@@ -287,6 +294,7 @@ class _Turn:
             strategy=reports[0].strategy if reports else "",
             strategy_why=reports[0].strategy_why if reports else "",
             asked_again=tuple(why for report in reports for why in report.asked_again),
+            again=tuple(reason for report in reports for reason in report.reasons),
             repairs=tuple(repair.kind for report in reports for repair in report.repairs),
             fault=problem.fault if problem else "",
             error=problem.kind if problem else "",
@@ -297,7 +305,10 @@ class _Turn:
     def _recalled(self, ask: Ask) -> Ask:
         if not self._remembers:
             return ask
-        return resumed(ask, self._memory.recall(self._caller, recalls(ask)))
+        known = self._memory.recall(self._caller, recalls(ask))
+        if self._draft is not None:
+            self._draft.recalled = known
+        return resumed(ask, known)
 
     def _remember(self, turn: Collected) -> None:
         if self._remembers:

@@ -68,9 +68,12 @@ def mistakes(settings: StoreSettings) -> Iterator[Wrong]:
         yield Wrong("address", *wrong)
     for text in settings.redact:
         try:
-            re.compile(text)
-        except re.error as error:
+            empty = re.compile(text).search("")
+        except (re.error, OverflowError) as error:
             yield Wrong("redact", f"has {text!r}, which is no regular expression", f"mend it: {error}")
+        else:
+            if empty:
+                yield Wrong("redact", f"has {text!r}, which matches empty text", "name at least one character")
 
 
 def _address_mistake(address: str) -> tuple[str, str] | None:
@@ -83,7 +86,7 @@ def _address_mistake(address: str) -> tuple[str, str] | None:
         return nowhere
     if parts.scheme not in _SCHEMES:
         return f"begins with {parts.scheme!r}, which is not known", "use sqlite or postgresql"
-    if not parts.path.strip("/"):
+    if not parts.path.strip("/") or (parts.scheme == "sqlite" and parts.netloc):
         return "names no database", f"use {_EXAMPLES}"
     unknown = [name for name, _ in parse_qsl(parts.query, keep_blank_values=True) if name not in OPTIONS]
     return (f"sets {', '.join(unknown)}", f"only {', '.join(OPTIONS)} can be set there") if unknown else None
