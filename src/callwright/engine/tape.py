@@ -127,6 +127,7 @@ class Tape:
             choice=self._choice,
             backend=asking.backend.settings.name,
             kind=asking.backend.settings.kind,
+            wire=asking.backend.wire,
             flavour=asking.flavour,
             strategy=asking.way.strategy,
             why=asking.way.why,

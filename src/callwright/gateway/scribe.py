@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 from callwright.errors import CallwrightError, StoreError
 from callwright.gateway.draft import Draft
@@ -25,10 +25,7 @@ from callwright.store.entry import Entry
 from callwright.store.settings import StoreSettings
 from callwright.wire.base import Problem
 
-if TYPE_CHECKING:
-    from callwright.store.opening import Store
-
-__all__ = ["Scribe", "Shelf"]
+__all__ = ["Kept", "Rows", "Scribe", "Shelf"]
 
 log = logging.getLogger("callwright.journal")
 
@@ -45,11 +42,32 @@ _QUIET_SECONDS = 60.0
 """Between two lines of the log about rows that were dropped."""
 
 
+class Rows(Protocol):
+    """What rows are added to."""
+
+    async def append(self, entry: Entry) -> int:
+        """Write a row; `StoreError` when it was not."""
+        ...
+
+
+class Kept(Protocol):
+    """An open store, as far as it matters here: what it is made of is loaded only where one is opened."""
+
+    @property
+    def journal(self) -> Rows:
+        """Where rows go."""
+        ...
+
+    async def close(self) -> None:
+        """Give back the database."""
+        ...
+
+
 class Shelf(NamedTuple):
     """Where the journal goes: its settings, and how that store is opened."""
 
     settings: StoreSettings
-    open: Callable[[Redactor], Awaitable[Store]]
+    open: Callable[[Redactor], Awaitable[Kept]]
 
 
 class _Row(NamedTuple):
@@ -145,7 +163,7 @@ class _Desk:
         finally:
             await store.close()
 
-    async def _opened(self) -> Store:
+    async def _opened(self) -> Kept:
         while True:
             try:
                 return await self.shelf.open(self._redactor)
@@ -153,7 +171,7 @@ class _Desk:
                 log.error("the journal cannot be opened, and is tried again soon: %s", problem)  # noqa: TRY400 - no bug
             await asyncio.sleep(_AGAIN_SECONDS)
 
-    async def _write(self, store: Store, row: _Row) -> None:
+    async def _write(self, store: Kept, row: _Row) -> None:
         try:
             await store.journal.append(await asyncio.to_thread(row.entry))
         except (StoreError, RecursionError) as problem:  # the second: a schema that is nested too deeply for Python

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import sys
 import time
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
@@ -52,10 +53,10 @@ _SAMPLED = 16
 class Turns:
     """Makes the endpoints that ask models."""
 
-    def __init__(self, service: Service, refusals: Refusals) -> None:
+    def __init__(self, service: Service, refusals: Refusals, memory: Memory | None = None) -> None:
         self._service = service
         self._refusals = refusals
-        self._memory = Memory()
+        self._memory = memory or Memory()
 
     def endpoint(self, wire: Served) -> ASGIApp:
         """The endpoint of one wire."""
@@ -82,6 +83,8 @@ class Turns:
             finally:
                 if leaving is not None:
                     leaving.cancel()
+                if isinstance(bug := sys.exception(), Exception) and turn.problem is None:
+                    turn.failed(bug)  # whoever stands outside answers, and logs it
                 turn.close()
 
         return answer
@@ -235,7 +238,7 @@ class _Turn:
 
     # ── endings ──────────────────────────────────────────────────────────────────────────────────
 
-    def failed(self, error: CallwrightError) -> Problem:
+    def failed(self, error: Exception) -> Problem:
         """What the client gets to see of an error."""
         status = self._profile.backend_status
         self.problem = problems.of(error, request_id=self._opened.id, backend_status=status)

@@ -36,6 +36,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     """Of a request that wants several, the one that this is for."""
     backend: str = ""
     kind: str = ""
+    wire: str = ""
     flavour: str | None = None
     """How the backend could be told to hold an answer to a form."""
     strategy: str = ""
