@@ -153,7 +153,8 @@ class _Desk:
             while True:
                 self._wake.clear()
                 while some := list(islice(self._rows, _TOGETHER)):
-                    await asyncio.gather(*(self._write(store, row) for row in some))
+                    entries = [await asyncio.to_thread(row.entry) for row in some]
+                    await asyncio.gather(*(self._write(store, entry) for entry in entries))
                     for row in some:
                         self._size -= row.size
                         self._rows.popleft()
@@ -171,9 +172,9 @@ class _Desk:
                 log.error("the journal cannot be opened, and is tried again soon: %s", problem)  # noqa: TRY400 - no bug
             await asyncio.sleep(_AGAIN_SECONDS)
 
-    async def _write(self, store: Kept, row: _Row) -> None:
+    async def _write(self, store: Kept, entry: Entry) -> None:
         try:
-            await store.journal.append(await asyncio.to_thread(row.entry))
+            await store.journal.append(entry)
         except (StoreError, RecursionError) as problem:  # the second: a schema that is nested too deeply for Python
             self._drop(1, str(problem))
         else:

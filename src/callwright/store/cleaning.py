@@ -19,6 +19,9 @@ from callwright.wire.framing import UNREADABLE
 
 __all__ = ["Cleaner"]
 
+_OPENING = ("{", "[")
+"""What the text of an object or a list begins with."""
+
 
 class Cleaner:
     """Takes out known secrets, what looks like one, and what the settings' expressions match."""
@@ -38,7 +41,7 @@ class Cleaner:
         """A value of JSON. `secret`: it stands under a name that says so."""
         match value:
             case str():
-                return MASK if secret and value else self.text(value)
+                return MASK if secret and value else self.body(value)
             case dict():
                 return {self.text(name): self.value(each, secret=names_secret(name)) for name, each in value.items()}
             case list() | tuple():
@@ -49,7 +52,11 @@ class Cleaner:
                 return value
 
     def body(self, text: str) -> str:
-        """A body of a request: untouched but for what has to be masked, in the value and in how it is written."""
+        """A text that may be JSON, as bodies and arguments are: untouched but for what has to be masked, in the value
+        and in how it is written."""
+        text = storable(text)
+        if not text.lstrip().startswith(_OPENING):
+            return self.text(text)
         try:
             value = msgspec.json.decode(text)
             cleaned = self.value(value)
