@@ -124,7 +124,7 @@ def test_every_attempt_is_kept_with_its_reason_and_counted(tmp_path: Path, upstr
 PARSED = 'Failed to parse input at pos 7: <tool_call>{"name": "ping", "arguments": {}}</tool_call>'
 FAILURES: dict[str, tuple[Script, int, str]] = {
     "refused": (refused(400, "temperature is odd"), 400, "backend"),
-    "broken off": (answer(*text("Half an ans"), RESET), 200, "backend"),
+    "broken off": (answer(*text("Half of it"), RESET), 200, "backend"),
     "reset": ([RESET], 503, "backend"),
     "a call in an error": (refused(500, PARSED), 200, ""),
 }
