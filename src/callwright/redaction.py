@@ -47,10 +47,11 @@ class Redactor:
         self.know(secrets)
 
     def know(self, secrets: Iterable[str]) -> None:
-        """These are the secrets now; called at the start and after each reload."""
-        known = {secret for secret in secrets if len(secret) >= _SECRET_LENGTH}
+        """These are secrets too; called at the start and after each reload. None is forgotten: what was said before a
+        reload may be written after it."""
+        known = {*self._secrets, *(secret for secret in secrets if len(secret) >= _SECRET_LENGTH)}
         # As they stand in a JSON string, too. The longest first: one may be the beginning of another.
-        known |= {msgspec.json.encode(secret).decode()[1:-1] for secret in known}
+        known |= {msgspec.json.encode(secret).decode()[1:-1] for secret in known.difference(self._secrets)}
         self._secrets = tuple(sorted(known, key=len, reverse=True))
 
     def clean(self, text: str) -> str:
