@@ -90,8 +90,8 @@ class Tape:
             raise
 
     def again(self, why: str) -> None:
-        """The last answer will not do."""
-        if self._asked:
+        """The last answer will not do. What was not even asked has no place here."""
+        if self._asked and not self._asked[-1].again:
             self._asked[-1].again = why
 
     async def sent(self, turn: Answer) -> Answer:
