@@ -124,7 +124,7 @@ class _Turn:
         self._first_byte: float | None = None
         self._head = Head(secrets.token_hex(12), int(time.time()), "")
         self._reports: list[TurnReport] = []
-        self._draft = service.scribe.draft(headers)
+        self._draft = service.scribe.draft(self._headers)
         self._out: Outflow | None = None
         self._remembers = wire.name == "openai_responses"
         self._said: list[Event] = []
