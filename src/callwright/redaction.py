@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-__all__ = ["MASK", "Redactor"]
+__all__ = ["MASK", "Redactor", "names_secret"]
 
 MASK = "***"
 _NAMES = r"authorization|api[-_]?key|(?:access|refresh)[-_]?token|client[-_]?secret|password"
@@ -29,8 +29,14 @@ _PATTERNS = tuple(
         r"(?=[spghxn])(\b(?:sk|pk|gsk|hf|ghp|gho|xai|nvapi)[-_])[\w-]{8,}",
     )
 )
+_SECRET_NAME = re.compile(rf"(?:{_NAMES})$", re.IGNORECASE)
 _SECRET_LENGTH = 4
 """A shorter key cannot be told from a word; replacing it everywhere would spoil the log."""
+
+
+def names_secret(name: str) -> bool:
+    """Whether what has this name is a credential, by the name alone."""
+    return bool(_SECRET_NAME.search(name))
 
 
 class Redactor:
@@ -41,10 +47,11 @@ class Redactor:
         self.know(secrets)
 
     def know(self, secrets: Iterable[str]) -> None:
-        """These are the secrets now; called at the start and after each reload."""
-        known = {secret for secret in secrets if len(secret) >= _SECRET_LENGTH}
+        """These are secrets too; called at the start and after each reload. None is forgotten: what was said before a
+        reload may be written after it."""
+        known = {*self._secrets, *(secret for secret in secrets if len(secret) >= _SECRET_LENGTH)}
         # As they stand in a JSON string, too. The longest first: one may be the beginning of another.
-        known |= {msgspec.json.encode(secret).decode()[1:-1] for secret in known}
+        known |= {msgspec.json.encode(secret).decode()[1:-1] for secret in known.difference(self._secrets)}
         self._secrets = tuple(sorted(known, key=len, reverse=True))
 
     def clean(self, text: str) -> str:

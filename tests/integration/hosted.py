@@ -23,6 +23,7 @@ from typing import Any, TypeVar
 import uvicorn
 
 from callwright.backends import open_backend
+from callwright.cli.serve import shelf
 from callwright.config import load
 from callwright.config.templates import load_templates
 from callwright.engine import Engine
@@ -209,7 +210,8 @@ class Hosted:
         backends = {settings.name: open_backend(settings) for settings in config.backends}
         templates = load_templates(config)
         engine = Engine(config.models, backends, config.tools, config.jobs, config.prompt, templates)
-        return State(config.server, config.keys, engine)
+        secrets = frozenset(secret for settings in config.backends for secret in settings.secrets)
+        return State(config.server, config.keys, engine, secrets, shelf(config.store))
 
     def _run(self) -> None:
         with asyncio.Runner(loop_factory=uvicorn.Config("", log_config=None).get_loop_factory()) as runner:

@@ -15,7 +15,8 @@ import signal
 import sys
 from collections.abc import Iterator
 
-from callwright.store import Scope, Store
+from callwright.store.identity import Scope
+from callwright.store.opening import Store
 from tests.unit.store.opened import entry, opened
 from tests.unit.store.test_conversations import history
 

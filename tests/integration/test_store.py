@@ -25,7 +25,10 @@ from hypothesis import strategies as st
 from sqlalchemy import text
 
 from callwright.model import Message
-from callwright.store import Found, Scope, Search, Store
+from callwright.store.conversations import Found
+from callwright.store.entry import Search
+from callwright.store.identity import Scope
+from callwright.store.opening import Store
 from tests.databases import emptied
 from tests.integration.store_child import SCOPE, conversation
 from tests.unit.store.opened import entry, opened

@@ -22,6 +22,7 @@ COMMANDS = (
     "models",
     "smoke",
     "usage",
+    "journal",
     "config",
     "templates",
     "parse",
@@ -41,6 +42,7 @@ examples:
   some-model | callwright parse --chunk 4 --events     each event as it happens
   callwright parse --jsonl < cases.jsonl               a whole batch, one JSON object per line
   callwright dialects                                  every dialect, with an example
+  callwright journal replay                            would the last turns come out the same today?
   callwright config check                              are the settings right? every mistake, with its line
 """
 

@@ -66,11 +66,13 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--host", help="the address to listen on")
     group.add_argument("--port", help="the port to listen on; 0 for any")
     group.add_argument("--debug", action="store_const", const=True, help="write more into the log")
+    group.add_argument("--journal", metavar="LEVEL", help="what is kept of each turn: off, meta (as the log) or full")
 
 
 def flags(arguments: argparse.Namespace) -> dict[str, Any]:
     """The flags of `add_flags` in the form that `callwright.config` takes."""
-    return {"server": {"host": arguments.host, "port": arguments.port, "debug": arguments.debug}}
+    server = {"host": arguments.host, "port": arguments.port, "debug": arguments.debug}
+    return {"server": server, "store": {"journal": arguments.journal}}
 
 
 def run_check(arguments: argparse.Namespace) -> int:

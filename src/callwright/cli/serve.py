@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import errno
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +18,10 @@ if TYPE_CHECKING:
     import socket
 
     from callwright.cli.start import Start
+    from callwright.gateway.scribe import Shelf
     from callwright.gateway.server import Gateway
     from callwright.gateway.service import Service, State
+    from callwright.store.settings import StoreSettings
 
 __all__ = ["add", "build", "run"]
 
@@ -95,12 +98,12 @@ def build(began: Start, tasks: set[asyncio.Task[Any]], *, debug: bool = False) -
     def load() -> State:
         config = began.load()
         backends = {settings.name: open_backend(settings) for settings in config.backends}
-        secrets = frozenset(settings.key for settings in config.backends if settings.key)
+        secrets = frozenset(secret for each in config.backends for secret in (each.key, *each.secrets) if secret)
         engine = Engine(config.models, backends, config.tools, config.jobs, config.prompt, load_templates(config))
         asking = asyncio.ensure_future(engine.refresh())
         tasks.add(asking)
         asking.add_done_callback(tasks.discard)
-        return State(config.server, config.keys, engine, secrets)
+        return State(config.server, config.keys, engine, secrets.union(config.store.secrets), shelf(config.store))
 
     def assemble(service: Service) -> Any:
         return app.build(service, SERVED, Turns(service, Refusals(SERVED, service.metrics)).endpoint)
@@ -108,6 +111,19 @@ def build(began: Start, tasks: set[asyncio.Task[Any]], *, debug: bool = False) -
     redactor = Redactor()
     logs.setup(sys.stderr, redactor, debug=debug)
     return Gateway(load, assemble, watch=[began.path] if began.path else [], redactor=redactor)
+
+
+def shelf(settings: StoreSettings) -> Shelf | None:
+    """Where the journal goes. What databases need is loaded only if one is written."""
+    if settings.journal == "off":
+        return None
+    from functools import partial
+
+    from callwright.config import state_folder
+    from callwright.gateway.scribe import Shelf
+    from callwright.store.opening import open_store
+
+    return Shelf(settings, partial(open_store, settings, state_folder(os.environ)))
 
 
 def _listener(host: str, port: int) -> socket.socket:

@@ -17,10 +17,10 @@ from callwright.config.decode import decode
 from callwright.config.mistakes import Mistake, Report
 from callwright.config.secrets import masked, resolve
 from callwright.config.settings import Config
-from callwright.config.sources import Sheet, find, gather
+from callwright.config.sources import Sheet, find, gather, state_folder
 from callwright.errors import ConfigError
 
-__all__ = ["NEEDS_RESTART", "Config", "Loaded", "changes", "is_loopback", "load", "masked", "read"]
+__all__ = ["NEEDS_RESTART", "Config", "Loaded", "changes", "is_loopback", "load", "masked", "read", "state_folder"]
 
 
 class Loaded(NamedTuple):

@@ -20,6 +20,7 @@ from callwright.dialects import REGISTRY, dialect
 from callwright.engine.jobs import JobSettings
 from callwright.errors import ConfigError, MisuseError
 from callwright.prompt.templates import Templates
+from callwright.store.settings import mistakes as store_mistakes
 
 __all__ = ["check", "is_loopback"]
 
@@ -58,6 +59,9 @@ def check(config: Config, sheet: Sheet, profiles: Collection[str] | None, report
         _check_model(config, table, model, profiles, report)
     for table, job in _pairs(config, sheet, "jobs"):
         _check_job(config, table, job, report)
+    for table in sheet["store"]:
+        for key, what, remedy in store_mistakes(config.store):
+            report.value(table, key, what, remedy)
 
 
 def is_loopback(host: str) -> bool:

@@ -36,7 +36,7 @@ INNER: dict[str, type[msgspec.Struct]] = {
 }
 """Tables inside a model's, which change some keys of these settings."""
 
-_SECRET = frozenset({"key", "headers", "url"})
+_SECRET = frozenset({"key", "headers", "url", "address"})
 
 
 def decode(sheet: Sheet, report: Report) -> Config:

@@ -41,7 +41,10 @@ def resolve(config: Config, sheet: Sheet, environ: Mapping[str, str], report: Re
         )
         for table, backend in zip(sheet["backends"], config.backends, strict=True)
     ]
-    return replace(config, keys=tuple(keys), backends=tuple(backends))
+    store = config.store
+    for table in sheet["store"]:
+        store = replace(store, address=taken(table, "address", store.address))
+    return replace(config, keys=tuple(keys), backends=tuple(backends), store=store)
 
 
 def _resolved(text: str, environ: Mapping[str, str], report: Callable[[str, str], None]) -> str:
@@ -73,6 +76,7 @@ def masked(config: Config) -> Config:
             )
             for backend in config.backends
         ),
+        store=replace(config.store, address=masked_url(config.store.address)),
     )
 
 

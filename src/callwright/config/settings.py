@@ -11,6 +11,7 @@ from callwright.engine.jobs import JobSettings
 from callwright.engine.settings import ModelSettings, ToolRules
 from callwright.gateway.settings import KeySettings, ServerSettings
 from callwright.prompt.settings import PromptSettings
+from callwright.store.settings import StoreSettings
 
 __all__ = ["TABLES", "Config", "TableKind"]
 
@@ -25,6 +26,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     tools: ToolRules = ToolRules()
     prompt: PromptSettings = PromptSettings()
     jobs: tuple[JobSettings, ...] = ()
+    store: StoreSettings = StoreSettings()
 
 
 class TableKind(NamedTuple):
@@ -50,5 +52,6 @@ TABLES = {
         TableKind("tools", ToolRules, many=False),
         TableKind("prompt", PromptSettings, many=False),
         TableKind("jobs", JobSettings, many=True),
+        TableKind("store", StoreSettings, many=False),
     )
 }

@@ -13,7 +13,7 @@ from callwright.config import file as config_file
 from callwright.config.mistakes import Given, Place, Report, Table
 from callwright.config.settings import TABLES
 
-__all__ = ["FILE_NAME", "VARIABLES", "Sheet", "candidates", "find", "gather"]
+__all__ = ["FILE_NAME", "VARIABLES", "Sheet", "candidates", "find", "gather", "state_folder"]
 
 FILE_NAME = "callwright.toml"
 
@@ -37,6 +37,8 @@ VARIABLES = {
     "CALLWRIGHT_PORT": ("server", "port"),
     "CALLWRIGHT_LOG_LEVEL": ("server", "debug"),
     "CALLWRIGHT_DEBUG": ("server", "debug"),
+    "CALLWRIGHT_JOURNAL": ("store", "journal"),
+    "CALLWRIGHT_STORE": ("store", "address"),
     **{f"PROXY_{key.upper()}": ("tools", key) for key in _SEED_NAMES},
 }
 """The table and key that each environment variable sets; of two for one key, the later wins."""
@@ -47,12 +49,22 @@ _LEVELS = {"debug": "true", "info": "false"}
 def candidates(environ: Mapping[str, str]) -> Iterator[Path]:
     """Where a file is looked for when none is named."""
     yield Path(FILE_NAME)
-    shared = environ.get("XDG_CONFIG_HOME", "")
+    if shared := _base(environ, "XDG_CONFIG_HOME", ".config"):
+        yield shared / "callwright" / "config.toml"
+
+
+def state_folder(environ: Mapping[str, str]) -> Path:
+    """Where the store is when its settings name no address."""
+    return (_base(environ, "XDG_STATE_HOME", ".local/state") or Path()) / "callwright"
+
+
+def _base(environ: Mapping[str, str], variable: str, otherwise: str) -> Path | None:
+    """A folder of the XDG base directory specification, which has relative ones ignored."""
+    shared = environ.get(variable, "")
     home = environ.get("HOME") or environ.get("USERPROFILE")
-    if Path(shared).is_absolute():  # the XDG base directory specification: relative ones are to be ignored
-        yield Path(shared, "callwright", "config.toml")
-    elif home:
-        yield Path(home, ".config", "callwright", "config.toml")
+    if Path(shared).is_absolute():
+        return Path(shared)
+    return Path(home, otherwise) if home else None
 
 
 def find(path: Path | None, environ: Mapping[str, str]) -> Path | None:

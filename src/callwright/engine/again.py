@@ -6,13 +6,17 @@ known. Then other sampling: what came out twice would come out again.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from callwright.model import Message, Request, Text
 
-__all__ = ["asked_again"]
+__all__ = ["Reason", "asked_again"]
+
+Reason = Literal["unusable_call", "missing_call", "empty", "error", "other_backend"]
+"""Why a model is asked again: its call cannot be used, there is none though one must be, the answer is empty, it is in
+an error and no call either, or the backend failed and there is another."""
 
 _NUDGE = "Your last answer cannot be used: {problem}. Answer again."
 _GO_ON = "The user has read this. What came after it cannot be used: {problem}. Go on from there and repeat nothing."

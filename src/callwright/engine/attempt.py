@@ -13,6 +13,7 @@ from types import MappingProxyType
 import msgspec
 
 from callwright.dialects import REGISTRY, Dialect
+from callwright.engine.again import Reason
 from callwright.engine.listener import Listener, Plain, Reading
 from callwright.engine.routing import Route
 from callwright.engine.settings import OutputMode, ToolRules
@@ -180,15 +181,15 @@ class Attempt:
         return self.limits.done or bool(self._flaw)
 
     @property
-    def shortcoming(self) -> str:
-        """Why this answer will not do; empty when it will. Only said when nothing of a call has gone out."""
+    def shortcoming(self) -> tuple[Reason, str] | None:
+        """Why this answer will not do; None when it will. Only said when nothing of a call has gone out."""
         if self._flaw:
-            return f"its call cannot be used: {self._flaw}"
+            return "unusable_call", f"its call cannot be used: {self._flaw}"
         if self.limits.passed or self.finish is None or self.finish.reason in _ENDED:
-            return ""
+            return None
         if self._required is not None and not self._required.met:
-            return "it holds no call, and one was required"
-        return "" if self.said.strip() else "it is empty: no text and no call"
+            return "missing_call", "it holds no call, and one was required"
+        return None if self.said.strip() else ("empty", "it is empty: no text and no call")
 
     @property
     def said(self) -> str:

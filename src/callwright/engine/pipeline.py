@@ -24,7 +24,7 @@ from callwright.backends.base import Answer, Backend, ModelInfo
 from callwright.backends.faults import TOOLS_REFUSED
 from callwright.backends.overflow import is_too_long
 from callwright.dialects.answer import ANSWER
-from callwright.engine.again import asked_again
+from callwright.engine.again import Reason, asked_again
 from callwright.engine.attempt import Attempt
 from callwright.engine.mend import mended
 from callwright.engine.prompts import built_in_templates
@@ -107,14 +107,15 @@ class Pipeline:
                 events = attempt.stop() if attempt.over else []
             report.truncated = attempt.limits.truncated
             spent = total((spent, attempt.usage or await _counted(told, attempt)))
-            shortcoming = _verdict(attempt, failure)
-            if not shortcoming:
+            verdict = _verdict(attempt, failure)
+            if verdict is None:
                 last = [*events, UsageSeen(spent), attempt.finish or Finish("stop")]
                 report.see(last)
                 yield last
                 return
+            reason, shortcoming = verdict
             told, how = asked_again(request, shortcoming, times, tool=attempt.tried, said=attempt.said)
-            report.asked_again.append(f"{shortcoming} ({how})" if times <= rules.ask_again else shortcoming)
+            report.again(reason, f"{shortcoming} ({how})" if times <= rules.ask_again else shortcoming)
         raise failure or BackendError(
             f"the model gave no usable answer in {rules.ask_again + 1} tries: {shortcoming}; "
             "ask again, or try another model",
@@ -136,7 +137,7 @@ class Pipeline:
                 waiting.popleft()
                 if problem.code != TOO_LONG or not self._has_larger(waiting, name, route):
                     raise
-                report.asked_again.append(f"{name} has too small a window")
+                report.again("other_backend", f"{name} has too small a window")
                 continue
             report.mend(notes)
             attempt.read_in(way.reads)
@@ -144,7 +145,9 @@ class Pipeline:
             begun = False
             try:
                 extra = ask.extra if backend.wire == report.wire else {}
-                async with aclosing(backend.answer(whole, extra)) as answer:
+                taped = report.tape
+                asking = taped.asking(backend, way, whole, extra) if taped else backend.answer(whole, extra)
+                async with aclosing(asking) as answer:
                     async for heard in answer:
                         begun = True
                         self._remember(name, route, refused)
@@ -159,7 +162,7 @@ class Pipeline:
                 refused = frozenset()
                 if not ((problem.retryable or is_too_long(problem)) and waiting):
                     raise
-                report.asked_again.append(f"{name} failed: {problem}")
+                report.again("other_backend", f"{name} failed: {problem}")
             else:
                 return
 
@@ -216,10 +219,10 @@ def _is_refused(way: Way, problem: BackendError, route: Route) -> bool:
     return way.strategy == "constrained" and problem.status in (400, 422, 500, 501)
 
 
-def _verdict(attempt: Attempt, failure: BackendError | None) -> str:
+def _verdict(attempt: Attempt, failure: BackendError | None) -> tuple[Reason, str] | None:
     """Why an answer will not do. A failure counts as an answer only if it holds a call."""
     if failure is not None and not attempt.limits.passed:
-        return f"the backend failed on it: {failure}"
+        return "error", f"the backend failed on it: {failure}"
     return attempt.shortcoming
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from callwright.engine.again import Reason
+from callwright.engine.tape import Tape
 from callwright.events import (
     CallDelta,
     CallEnd,
@@ -36,7 +38,9 @@ class TurnReport:
     dialect: str = ""
     why: str = ""
     asked_again: list[str] = field(default_factory=list)
-    """Why the model was asked again, each time, and what it was told."""
+    """Why the model was asked again, each time, and what it was told …"""
+    reasons: list[Reason] = field(default_factory=list)
+    """… and the same in one word each, for counting."""
     calls: list[str] = field(default_factory=list)
     truncated: bool = False
     """Calls were left out because there were too many."""
@@ -44,6 +48,15 @@ class TurnReport:
     malformed: int = 0
     finish: str = ""
     usage: Usage = field(default_factory=Usage)
+    tape: Tape | None = None
+    """Records the turn, if it is to be kept."""
+
+    def again(self, reason: Reason, why: str) -> None:
+        """Take note of an answer that will not do."""
+        self.reasons.append(reason)
+        self.asked_again.append(why)
+        if self.tape is not None:
+            self.tape.again(why)
 
     def mend(self, repairs: Iterable[Repair]) -> None:
         """Take note of what was mended in the request; once, however often it is told."""

@@ -52,8 +52,10 @@ class Metrics:
         self.calls = Counter("callwright_calls", "Tool calls that reached a client.", ("dialect",), registry=registry)
         self.repairs = Counter("callwright_repairs", "What was mended.", ("kind",), registry=registry)
         self.asked_again = Counter(
-            "callwright_asked_again", "Answers that would not do.", ("strategy",), registry=registry
+            "callwright_asked_again", "Answers that would not do.", ("strategy", "reason"), registry=registry
         )
+        self.journal = Counter("callwright_journal", "Rows of the journal.", ("outcome",), registry=registry)
+        """Written, or dropped."""
         self.errors = Counter("callwright_errors", "Requests that failed.", ("fault", "kind"), registry=registry)
         self.streams = Gauge("callwright_streams", "Turns in flight.", registry=registry)
         self.tokens = Counter("callwright_tokens", "Tokens.", ("kind", "model"), registry=registry)
@@ -69,8 +71,8 @@ class Metrics:
             self.calls.labels(record.dialect or "native").inc(len(record.tool_call_names))
         for kind in record.repairs:
             self.repairs.labels(kind).inc()
-        if record.asked_again:
-            self.asked_again.labels(record.strategy).inc(len(record.asked_again))
+        for reason in record.again:
+            self.asked_again.labels(record.strategy, reason).inc()
         self.tokens.labels("prompt", model).inc(record.usage.prompt_tokens)
         self.tokens.labels("completion", model).inc(record.usage.completion_tokens)
         if record.fault:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from callwright.engine.again import Reason
 from callwright.engine.settings import OutputMode
 from callwright.model import Usage
 from callwright.wire.base import Fault
@@ -48,7 +49,9 @@ class TurnRecord(msgspec.Struct, frozen=True, kw_only=True):
     strategy_why: str = ""
     """… and the reason for it."""
     asked_again: tuple[str, ...] = ()
-    """Why the model was asked again, each time."""
+    """Why the model was asked again, each time …"""
+    again: tuple[Reason, ...] = ()
+    """… and the same in one word each."""
     repairs: tuple[str, ...] = ()
     """Their kinds, as often as they happened."""
     fault: Fault | Literal[""] = ""

@@ -1,7 +1,8 @@
 """What every request needs: the settings and the engine of the moment, and what outlives them.
 
 A `State` never changes. A reload makes a new one and swaps it in; requests that began with the old one finish with
-it, and its engine is closed after the last of them. Metrics, limits and the ledger belong to the service and survive.
+it, and its engine is closed after the last of them. Metrics, limits, the ledger and the journal belong to the service
+and survive.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from callwright.gateway.ledger import Ledger
 from callwright.gateway.limits import Limits
 from callwright.gateway.metrics import Metrics
 from callwright.gateway.record import TurnRecord
+from callwright.gateway.scribe import Scribe, Shelf
 from callwright.gateway.settings import KeySettings, ServerSettings
 from callwright.redaction import Redactor
 
@@ -38,6 +40,8 @@ class State:
     engine: Engine
     secrets: frozenset[str] = frozenset()
     """What must never be logged, besides the clients' keys: those of the backends."""
+    shelf: Shelf | None = None
+    """Where the journal is written; None for nowhere."""
 
     @cached_property
     def keyring(self) -> Keyring:
@@ -69,6 +73,7 @@ class Service:
         self.limits = limits or Limits()
         self.ledger = ledger or Ledger(state.server.ledger)
         self.redactor = redactor or Redactor()
+        self.scribe = Scribe(self.redactor, self.metrics)
         self.stopping = False
         """No new work: readiness says so. Turns in flight go on …"""
         self.ending = False
@@ -77,6 +82,7 @@ class Service:
         self._closing: set[asyncio.Task[None]] = set()
         self._held = _Held(state)
         self._learn_secrets(state)
+        self.scribe.follow(state.shelf)
 
     @property
     def state(self) -> State:
@@ -100,6 +106,7 @@ class Service:
         old, self._held = self._held, _Held(state)
         old.replaced = True
         self._learn_secrets(state)
+        self.scribe.follow(state.shelf)
         if not old.users:
             self._later(old.state.engine.close())
 
@@ -131,8 +138,9 @@ class Service:
             task.cancel()
 
     async def close(self) -> None:
-        """Close the engines and the ledger."""
+        """Close the engines, the journal and the ledger."""
         await self._held.state.engine.close()
+        await self.scribe.close()
         if self._closing:
             await asyncio.wait(self._closing)
         self.ledger.close()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import sys
 import time
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
@@ -52,10 +53,10 @@ _SAMPLED = 16
 class Turns:
     """Makes the endpoints that ask models."""
 
-    def __init__(self, service: Service, refusals: Refusals) -> None:
+    def __init__(self, service: Service, refusals: Refusals, memory: Memory | None = None) -> None:
         self._service = service
         self._refusals = refusals
-        self._memory = Memory()
+        self._memory = memory or Memory()
 
     def endpoint(self, wire: Served) -> ASGIApp:
         """The endpoint of one wire."""
@@ -82,6 +83,8 @@ class Turns:
             finally:
                 if leaving is not None:
                     leaving.cancel()
+                if isinstance(bug := sys.exception(), Exception) and turn.problem is None:
+                    turn.failed(bug)  # whoever stands outside answers, and logs it
                 turn.close()
 
         return answer
@@ -119,6 +122,7 @@ class _Turn:
         self._first_byte: float | None = None
         self._head = Head(secrets.token_hex(12), int(time.time()), "")
         self._reports: list[TurnReport] = []
+        self._draft = service.scribe.draft(self._headers)
         self._out: Outflow | None = None
         self._remembers = wire.name == "openai_responses"
         self._said: list[Event] = []
@@ -134,6 +138,8 @@ class _Turn:
     async def read(self, body: bytes) -> None:
         """Decode the request, and find out what it means here."""
         state = self._opened.state
+        if self._draft is not None:
+            self._draft.read(body)
         ask = self._wire.decode(body)
         check_ask(ask, state.server)
         if not ask.request.messages and not self._loads:
@@ -223,12 +229,14 @@ class _Turn:
         self._reports = [TurnReport(wire=self._wire.name) for _ in range(self._ask.choices)]
         if not self._ask.request.messages:
             return _loaded()
+        if self._draft is not None:
+            self._draft.follow(self._reports)
         turns = [engine.turn(self._ask, self._route, self._rules, report) for report in self._reports]
-        return side_by_side(turns)
+        return side_by_side(turns if self._draft is None else self._draft.sent(turns))
 
     # ── endings ──────────────────────────────────────────────────────────────────────────────────
 
-    def failed(self, error: CallwrightError) -> Problem:
+    def failed(self, error: Exception) -> Problem:
         """What the client gets to see of an error."""
         status = self._profile.backend_status
         self.problem = problems.of(error, request_id=self._opened.id, backend_status=status)
@@ -257,6 +265,8 @@ class _Turn:
         record = self._record()
         self._service.limits.spend(self._opened.key, record.usage.prompt_tokens + record.usage.completion_tokens)
         self._service.finish(record)
+        if self._draft is not None:
+            self._service.scribe.put(self._draft, record, self.problem)
 
     def _record(self) -> TurnRecord:
         reports = self._reports
@@ -285,6 +295,7 @@ class _Turn:
             strategy=reports[0].strategy if reports else "",
             strategy_why=reports[0].strategy_why if reports else "",
             asked_again=tuple(why for report in reports for why in report.asked_again),
+            again=tuple(reason for report in reports for reason in report.reasons),
             repairs=tuple(repair.kind for report in reports for repair in report.repairs),
             fault=problem.fault if problem else "",
             error=problem.kind if problem else "",
@@ -295,7 +306,10 @@ class _Turn:
     def _recalled(self, ask: Ask) -> Ask:
         if not self._remembers:
             return ask
-        return resumed(ask, self._memory.recall(self._caller, recalls(ask)))
+        known = self._memory.recall(self._caller, recalls(ask))
+        if self._draft is not None:
+            self._draft.recalled = known
+        return resumed(ask, known)
 
     def _remember(self, turn: Collected) -> None:
         if self._remembers:

@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from sqlalchemy import URL, Connection, event, make_url
-from sqlalchemy.exc import ArgumentError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
-from callwright.errors import ConfigError, StoreError
-from callwright.store.settings import StoreSettings
+from callwright.errors import StoreError
+from callwright.store.settings import OPTIONS, StoreSettings, check
 
 __all__ = ["Database", "connect"]
 
@@ -32,8 +31,6 @@ _WRITING = (
     "synchronous = full",
 )
 _READING = (_WAIT, "query_only = on")
-_OPTIONS = {"sslmode": "ssl", "ssl": "ssl", "host": "host", "port": "port"}
-"""What may follow `?` in an address: libpq's name, and that of asyncpg."""
 
 
 class Database(NamedTuple):
@@ -48,11 +45,13 @@ class Database(NamedTuple):
         await self.writing.dispose()
 
 
-def connect(settings: StoreSettings, folder: Path) -> Database:
+def connect(settings: StoreSettings, folder: Path, *, make: bool = True) -> Database:
     """The database of these settings; an empty address is a file in `folder`. Nothing is connected yet.
 
-    `ConfigError` for an address that cannot be one, `StoreError` when the file cannot be made.
+    `ConfigError` for an address that cannot be one; `StoreError` when the file cannot be made, or is not there and may
+    not be.
     """
+    check(settings)
     url = _url(settings, folder)
     # The parameters of a statement are what people said: they do not belong into error messages.
     options: dict[str, Any] = {"hide_parameters": True, "pool_pre_ping": True}
@@ -61,7 +60,11 @@ def connect(settings: StoreSettings, folder: Path) -> Database:
     )
     if url.get_backend_name() == "postgresql":
         return database
-    _make_file(Path(url.database or ""))
+    path = Path(url.database or "")
+    if make:
+        _make_file(path)
+    elif not path.is_file():
+        raise StoreError(f"there is no journal at {path}: switch it on with `callwright serve --journal full`")
     # `begin immediate` waits for other writers; a transaction that turns to writing later would fail instead.
     for engine, begin, pragmas in (
         (database.writing, "begin immediate", _WRITING),
@@ -96,16 +99,6 @@ def _make_file(path: Path) -> None:
 def _url(settings: StoreSettings, folder: Path) -> URL:
     if not settings.address:
         return URL.create(_DRIVERS["sqlite"], database=str(folder / "callwright.db"))
-    try:
-        url = make_url(settings.address)
-    except ArgumentError:
-        raise ConfigError([f"store.address: {settings.shown!r} is no address of a database"]) from None
-    unknown = [name for name in url.query if name not in _OPTIONS]
-    if url.drivername not in _DRIVERS:
-        raise ConfigError([f"store.address: {url.drivername!r} is not known; use sqlite or postgresql"])
-    if not url.database:
-        raise ConfigError(["store.address names no database; use sqlite:///file or postgresql://host/database"])
-    if unknown:
-        raise ConfigError([f"store.address: {', '.join(unknown)} cannot be set there; use {', '.join(_OPTIONS)}"])
-    query = {_OPTIONS[name]: value for name, value in url.query.items()}
+    url = make_url(settings.address)
+    query = {OPTIONS[name]: value for name, value in url.query.items()}
     return url.set(drivername=_DRIVERS[url.drivername], query=query)

@@ -30,8 +30,9 @@ STEPS: Sequence[Sequence[str]] = (
         create table journal (
             number {number}, at double precision not null,
             request_id text not null, wire text not null, model text not null, client text not null, key text not null,
-            client_sent text not null, model_got text not null, model_said text not null, client_got text not null,
-            repairs text not null, attempts text not null, usage text not null,
+            status integer not null, cut boolean not null, record text not null, problem text not null,
+            headers text not null, client_sent text not null, recalled text not null, asked text not null,
+            client_got text not null, repairs text not null,
             size bigint not null
         )
         """,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, Dialect, Double, Integer, MetaData, Table, Text, TypeDecorator
+from sqlalchemy import BigInteger, Boolean, Column, Dialect, Double, Integer, MetaData, Table, Text, TypeDecorator
 
 __all__ = ["BODIES", "TABLES", "conversations", "journal", "storable", "versions"]
 
-BODIES = ("client_sent", "model_got", "model_said", "client_got")
-"""The four texts of a turn, in the order in which they come about."""
+BODIES = ("client_sent", "asked", "client_got", "problem")
+"""Where the words of a turn are."""
 
 
 def storable(text: str) -> str:
@@ -52,7 +52,9 @@ journal = Table(
     TABLES,
     _number(),
     Column("at", Double, nullable=False),
-    *_texts("request_id", "wire", "model", "client", "key", *BODIES, "repairs", "attempts", "usage"),
+    *_texts("request_id", "wire", "model", "client", "key", *BODIES, "headers", "recalled", "repairs", "record"),
+    Column("status", Integer, nullable=False),
+    Column("cut", Boolean, nullable=False),
     Column("size", BigInteger, nullable=False),
 )
 

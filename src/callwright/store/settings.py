@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal
-from urllib.parse import urlsplit
+from collections.abc import Iterator
+from typing import Annotated, Literal, NamedTuple
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 import msgspec
 
 from callwright.errors import ConfigError
 
-__all__ = ["Keep", "StoreSettings", "patterns"]
+__all__ = ["OPTIONS", "Keep", "StoreSettings", "Wrong", "check", "mistakes", "patterns"]
 
 Keep = Literal["off", "meta", "full"]
 
+OPTIONS = {"sslmode": "ssl", "ssl": "ssl", "host": "host", "port": "port"}
+"""What may follow `?` in an address: libpq's name, and that of asyncpg."""
+
+_SCHEMES = ("sqlite", "postgresql", "postgres")
+_EXAMPLES = "sqlite:///file or postgresql://host/database"
 _Limit = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class StoreSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The `[store]` table: where conversations and the journal are kept, and how much of it."""
 
+    journal: Keep = "off"
+    """What is kept of each turn: nothing, what the log says of it, or everything, so that it can be replayed."""
     address: str = ""
-    """`sqlite:///file` or `postgresql://user:password@host/database`; empty for a file in the user's state folder."""
-    keep: Keep = "meta"
-    """What the journal has of each turn: nothing, all but the words, or everything."""
+    """`sqlite:///file` or `postgresql://user:password@host/database`, or `env:NAME` for what that variable says; empty
+    for `callwright/callwright.db` in the user's state folder."""
     days: _Limit = 30
     """How long rows and idle conversations are kept; 0 for ever."""
     megabytes: _Limit = 512
@@ -41,20 +48,56 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     def secrets(self) -> tuple[str, ...]:
         """What must not be shown to anybody: the password in the address."""
         password = urlsplit(self.address).password
-        return (password,) if password else ()
+        return tuple({password, unquote(password)}) if password else ()
 
     def __repr__(self) -> str:
-        return f"StoreSettings(address={self.shown!r}, keep={self.keep!r})"
+        return f"StoreSettings(address={self.shown!r}, journal={self.journal!r})"
+
+
+class Wrong(NamedTuple):
+    """Something that a type cannot say: a key, what is wrong with its value, and what to do."""
+
+    key: str
+    what: str
+    remedy: str
+
+
+def mistakes(settings: StoreSettings) -> Iterator[Wrong]:
+    """Everything that is wrong. An address is never quoted: it may hold a password."""
+    if settings.address and (wrong := _address_mistake(settings.address)):
+        yield Wrong("address", *wrong)
+    for text in settings.redact:
+        try:
+            empty = re.compile(text).search("")
+        except (re.error, OverflowError) as error:
+            yield Wrong("redact", f"has {text!r}, which is no regular expression", f"mend it: {error}")
+        else:
+            if empty:
+                yield Wrong("redact", f"has {text!r}, which matches empty text", "name at least one character")
+
+
+def _address_mistake(address: str) -> tuple[str, str] | None:
+    nowhere = "is no address of a database", f"it must look like {_EXAMPLES}"
+    try:
+        parts = urlsplit(address)
+        if not parts.scheme or parts.port == 0:
+            return nowhere
+    except ValueError:
+        return nowhere
+    if parts.scheme not in _SCHEMES:
+        return f"begins with {parts.scheme!r}, which is not known", "use sqlite or postgresql"
+    if not parts.path.strip("/") or (parts.scheme == "sqlite" and parts.netloc):
+        return "names no database", f"use {_EXAMPLES}"
+    unknown = [name for name, _ in parse_qsl(parts.query, keep_blank_values=True) if name not in OPTIONS]
+    return (f"sets {', '.join(unknown)}", f"only {', '.join(OPTIONS)} can be set there") if unknown else None
+
+
+def check(settings: StoreSettings) -> None:
+    """Raise `ConfigError` with every mistake."""
+    if wrong := [f"store.{each.key} {each.what}; {each.remedy}" for each in mistakes(settings)]:
+        raise ConfigError(wrong)
 
 
 def patterns(settings: StoreSettings) -> tuple[re.Pattern[str], ...]:
-    """The expressions of `redact`, ready for use. `ConfigError` names each one that is wrong."""
-    found, mistakes = [], []
-    for text in settings.redact:
-        try:
-            found.append(re.compile(text))
-        except re.error as error:
-            mistakes.append(f"store.redact: {text!r} is no regular expression: {error}")
-    if mistakes:
-        raise ConfigError(mistakes)
-    return tuple(found)
+    """The expressions of `redact`, ready for use."""
+    return tuple(map(re.compile, settings.redact))

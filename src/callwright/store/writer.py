@@ -78,15 +78,17 @@ class Writer:
 
     async def _commit(self, jobs: Sequence[_Job]) -> None:
         """All of them or, when one fails, each by itself."""
-        committing = False
+        begun = committing = False
         try:
             async with self._engine.connect() as connection:
                 await connection.begin()
+                begun = True
                 results = [await job.change(connection) for job in jobs]
                 committing = True
                 await _finish(connection)
         except FAULTS as error:
-            if committing or len(jobs) == 1:
+            # What could not begin was no change's fault: a lock would be waited for by each of them.
+            if not begun or committing or len(jobs) == 1:
                 for job in jobs:
                     job.fail(StoreError(f"the store did not take it: {reason(error)}"))
                 return

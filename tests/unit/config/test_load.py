@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from callwright.backends.settings import BackendSettings
-from callwright.config import Config, is_loopback, load, read
+from callwright.config import Config, is_loopback, load, masked, read, state_folder
 from callwright.config.decode import expectation
 from callwright.config.settings import TABLES
 from callwright.engine.settings import ModelSettings
@@ -122,6 +122,8 @@ def test_a_file_that_is_named_must_exist(named: bool) -> None:
         ("CALLWRIGHT_DEBUG", "on", "server", "debug", True),
         ("CALLWRIGHT_DEBUG", "False", "server", "debug", False),
         ("CALLWRIGHT_LOG_LEVEL", "DEBUG", "server", "debug", True),
+        ("CALLWRIGHT_JOURNAL", "full", "store", "journal", "full"),
+        ("CALLWRIGHT_STORE", "sqlite:///x.db", "store", "address", "sqlite:///x.db"),
         ("PROXY_STOP_AFTER_TOOLS", "1", "tools", "stop_after_tools", True),
         ("PROXY_STOP_AFTER_TOOLS_MODE", "first", "tools", "stop_after_tools_mode", "first"),
         ("PROXY_SUPPRESS_TAIL_AFTER_TOOLS", "YES", "tools", "suppress_tail_after_tools", True),
@@ -145,6 +147,7 @@ def test_a_variable_sets_its_key(variable: str, value: str, table: str, key: str
         ("CALLWRIGHT_PORT", "65536", "it must be a whole number from 0 to 65535"),
         ("CALLWRIGHT_DEBUG", "maybe", "it must be true or false"),
         ("CALLWRIGHT_LOG_LEVEL", "warning", 'it must be "debug" or "info"'),
+        ("CALLWRIGHT_JOURNAL", "ful", 'it must be "off", "meta" or "full"; did you mean "full"?'),
         ("PROXY_TOOL_BLOCK_MAX", "-1", "it must be a whole number of at least 0"),
         ("PROXY_STOP_AFTER_TOOLS_MODE", "brust", 'it must be "first" or "burst"; did you mean "burst"?'),
     ],
@@ -158,6 +161,27 @@ def test_a_bad_variable_is_named(variable: str, value: str, remedy: str) -> None
 def test_the_debug_switch_comes_before_the_log_level() -> None:
     environ = {"CALLWRIGHT_LOG_LEVEL": "debug", "CALLWRIGHT_DEBUG": "0"}
     assert not load(None, environ).server.debug
+
+
+def test_an_address_of_the_store_may_be_in_a_variable_and_is_not_shown() -> None:
+    Path("callwright.toml").write_text("[store]\naddress = 'env:DATABASE'\n")
+    loaded = read(None, {"DATABASE": "postgresql://me:s3cret@h/d"})
+    assert loaded.config.store.secrets == ("s3cret",)
+    assert masked(loaded.written).store.address == "env:DATABASE"
+    assert masked(loaded.config).store.address == "postgresql://***@h/d"
+
+
+@pytest.mark.parametrize(
+    ("environ", "expected"),
+    [
+        ({"XDG_STATE_HOME": "/s", "HOME": "/h"}, "/s/callwright"),
+        ({"XDG_STATE_HOME": "s", "HOME": "/h"}, "/h/.local/state/callwright"),
+        ({"USERPROFILE": "/u"}, "/u/.local/state/callwright"),
+        ({}, "callwright"),
+    ],
+)
+def test_state_is_kept_where_the_machine_wants_it(environ: dict[str, str], expected: str) -> None:
+    assert state_folder(environ) == Path(expected)
 
 
 def test_the_key_of_the_environment_is_one_more() -> None:
@@ -174,9 +198,10 @@ def test_a_backend_of_the_command_line_is_the_first_or_changes_the_one_of_its_na
 
 
 def test_a_mistake_of_the_command_line_names_the_flag() -> None:
-    flags = {"server": {"port": "x"}, "backends": [{"name": "b", "url": "b"}]}
+    flags = {"server": {"port": "x"}, "store": {"journal": "all"}, "backends": [{"name": "b", "url": "b"}]}
     assert mistakes("", flags=flags) == [
         '--port is "x"; it must be a whole number from 0 to 65535',
+        '--journal is "all"; it must be "off", "meta" or "full"',
         "the url of --backend is no address of a server; it must look like http://127.0.0.1:8000/v1",
     ]
 
@@ -310,6 +335,17 @@ def test_what_a_type_forbids_is_a_sentence(text: str, mistake: str) -> None:
         (f"{BACKEND}[[models]]\nname='m'\ndialect='zzz'", "is no dialect; callwright dialects lists them"),
         (f"{BACKEND}[[models]]\nname='m'\nprofile='copilt'", 'is no client profile; did you mean "copilot"?'),
         ("[server]\nhost='0.0.0.0'", "2: [server] host can be reached by others, and there is no key; add a [[keys]]"),
+        (
+            "[store]\njournal='full'\naddress='s3cret'",
+            "3: [store] address is no address of a database; it must look like",
+        ),
+        ("[store]\naddress='mysql://h/d'", "2: [store] address begins with 'mysql', which is not known; use sqlite or"),
+        ("[store]\naddress='sqlite://a/b'", "2: [store] address names no database; use sqlite:///file or"),
+        ("[store]\naddress='postgresql://h:x/b'", "2: [store] address is no address of a database; it must"),
+        ("[store]\naddress='env:NONE'", "2: [store] address is taken from the variable NONE, which is not set; set it"),
+        ("[store]\naddress='postgres://h/d?fast=1'", "2: [store] address sets fast; only sslmode, ssl, host, port can"),
+        ("[store]\nredact=['(']", "2: [store] redact has '(', which is no regular expression; mend it: missing )"),
+        ("[store]\nredact=['a*']", "2: [store] redact has 'a*', which matches empty text; name at least one"),
         (f"{BACKEND}script='x.toml'", '4: [[backends]] "a" script is set, but its kind is "openai"; write kind ='),
     ],
 )

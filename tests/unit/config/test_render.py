@@ -20,6 +20,7 @@ from callwright.config.render import effective, example, starting, toml
 from callwright.config.settings import TABLES
 from callwright.engine.settings import ModelSettings, ToolRules
 from callwright.gateway.settings import KeySettings, ServerSettings
+from callwright.store.settings import StoreSettings
 
 ROOT = Path(__file__).resolve().parents[3]
 SECRETS = {"TEAM_KEY": "t", "UPSTREAM_KEY": "u"}
@@ -66,6 +67,13 @@ CONFIGS = st.builds(
         max_size=3,
         unique_by=lambda each: each.name,
     ).map(tuple),
+    store=st.builds(
+        StoreSettings,
+        address=st.sampled_from(["", "postgresql://me:s3cret@h/db", "env:SET"]),
+        journal=st.sampled_from(["off", "full"]),
+        days=st.integers(0, 9),
+        redact=st.sampled_from([(), (r"\d{4}", "a+")]),
+    ),
     tools=st.builds(ToolRules, tool_block_delimiter=WORDS, output_mode=st.sampled_from(["openai-json", "kilo-xml"])),
 )
 
@@ -109,12 +117,12 @@ def test_law_any_file_is_loaded_or_refused_in_sentences(tree: dict[str, Any], tm
 @given(config=CONFIGS)
 def test_law_what_is_shown_is_what_holds_without_secrets(config: Config, tmp_path_factory: Any) -> None:
     folder = tmp_path_factory.getbasetemp()
-    loaded = read(written_file(folder / "a.toml", as_file(config)), {"SET": "s3cret"})
+    loaded = read(written_file(folder / "a.toml", as_file(config)), {"SET": "sqlite:///s3cret"})
     assert not loaded.mistakes
     assert loaded.written == config
     shown = effective(loaded.written, loaded.sheet)
     assert "s3cret" not in shown
-    assert read(written_file(folder / "b.toml", shown), {"SET": "x"}).written == masked(config)
+    assert read(written_file(folder / "b.toml", shown), {"SET": "sqlite:///x"}).written == masked(config)
 
 
 @given(CONFIGS, CONFIGS)

@@ -57,11 +57,12 @@ def test_an_old_state_that_nobody_uses_is_closed_at_once() -> None:
     asyncio.run(main())
 
 
-def test_a_reload_teaches_new_secrets() -> None:
+def test_a_reload_teaches_new_secrets_and_forgets_none() -> None:
     async def main() -> None:
-        service = Service(state())
-        service.replace(state(GUEST))
-        assert GUEST.key not in service.redactor.clean(f"a {GUEST.key} b")
+        service = Service(state(TEAM))
+        for _ in range(3):
+            service.replace(state(GUEST))
+        assert service.redactor.clean(f"a {GUEST.key} b {TEAM.key} c") == "a *** b *** c"
         await service.close()
 
     asyncio.run(main())

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from callwright.redaction import Redactor
-from callwright.store import Entry, Store, StoreSettings, open_store
+from callwright.store.entry import Entry
+from callwright.store.opening import Store, open_store
+from callwright.store.settings import StoreSettings
 
 NOWHERE = Path("/nowhere")
 
@@ -18,7 +20,7 @@ async def opened(
     address: str, *, redactor: Redactor | None = None, clock: Callable[[], float] | None = None, **settings: Any
 ) -> AsyncIterator[Store]:
     """Everything is kept, for ever, unless the settings say otherwise."""
-    given = StoreSettings(**{"address": address, "keep": "full", "days": 0, **settings})
+    given = StoreSettings(**{"address": address, "journal": "full", "days": 0, **settings})
     clocks = {"clock": clock} if clock else {}
     store = await open_store(given, NOWHERE, redactor or Redactor(), **clocks)
     try:

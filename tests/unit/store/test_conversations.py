@@ -9,7 +9,8 @@ import pytest
 
 from callwright.errors import MisuseError
 from callwright.model import Message, Text
-from callwright.store import Conversations, Found, Scope
+from callwright.store.conversations import Conversations, Found
+from callwright.store.identity import Scope
 from tests.unit.store.opened import opened
 
 SCOPE = Scope("team", "big", "platform")

@@ -9,8 +9,11 @@ from typing import Any
 import pytest
 
 from callwright.model import Message, Text
-from callwright.store import Found, Scope, Search, Store
 from callwright.store import retention as module
+from callwright.store.conversations import Found
+from callwright.store.entry import Search
+from callwright.store.identity import Scope
+from callwright.store.opening import Store
 from tests.unit.store.opened import entry, opened
 
 DAY = 86_400

@@ -10,9 +10,9 @@ import pytest
 
 from callwright.errors import ConfigError, StoreError
 from callwright.redaction import Redactor
-from callwright.store import StoreSettings, open_store
 from callwright.store.database import connect
-from callwright.store.settings import patterns
+from callwright.store.opening import open_store
+from callwright.store.settings import StoreSettings, check
 
 POSTGRES = "postgresql+asyncpg://user:***@host/name"
 
@@ -36,10 +36,10 @@ def test_an_address_names_a_database(address: str, url: str, tmp_path: Path) -> 
     ("address", "complaint"),
     [
         ("my.db", "is no address"),
-        ("mysql://host/name", "'mysql' is not known"),
+        ("mysql://host/name", "'mysql', which is not known"),
         ("sqlite://", "names no database"),
         ("postgresql://host", "names no database"),
-        ("postgresql://host/name?fast=yes", "fast cannot be set"),
+        ("postgresql://host/name?fast=yes", "sets fast"),
     ],
 )
 def test_an_address_that_cannot_be_one_is_a_mistake_in_the_settings(
@@ -51,7 +51,7 @@ def test_an_address_that_cannot_be_one_is_a_mistake_in_the_settings(
 
 def test_every_wrong_expression_is_named() -> None:
     with pytest.raises(ConfigError, match=r"(?s)'\('.*'\['"):
-        patterns(StoreSettings(redact=("(", r"\d+", "[")))
+        check(StoreSettings(redact=("(", r"\d+", "[")))
 
 
 def test_the_password_is_not_shown() -> None:

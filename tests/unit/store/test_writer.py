@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import traceback
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 from sqlalchemy import event, text
@@ -14,6 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.util import await_only
 
 from callwright.errors import StoreError
+from callwright.store import database as databases
 from callwright.store.database import Database, connect
 from callwright.store.settings import StoreSettings
 from callwright.store.writer import Change, Writer
@@ -152,5 +155,25 @@ def test_a_caller_that_leaves_does_not_hold_up_the_others(address: str) -> None:
                 task.cancel()
             assert await asyncio.gather(*staying) == list(range(50, 100))
             assert set(range(50, 100)) <= await _seen(database)
+
+    asyncio.run(main())
+
+
+def test_a_lock_is_waited_for_once_and_not_by_each_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(databases, "_WRITING", ("busy_timeout = 100", *databases._WRITING[1:]))
+    path = tmp_path / "store.db"
+
+    async def main() -> None:
+        async with _writing(f"sqlite:///{path}") as (writer, _):
+            await writer.write(_put(0))
+            other = sqlite3.connect(path, isolation_level=None)
+            other.execute("begin immediate")
+            async with asyncio.timeout(3):  # forty waits, one after the other, would take longer
+                waiting = (writer.write(_put(number)) for number in range(1, 41))
+                results = await asyncio.gather(*waiting, return_exceptions=True)
+            assert {type(result) for result in results} == {StoreError}
+            other.execute("rollback")
+            other.close()
+            assert await writer.write(_put(41)) == 41
 
     asyncio.run(main())

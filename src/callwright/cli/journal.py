@@ -1,0 +1,190 @@
+"""`callwright journal`: the turns that were kept: list them, look into one, run them again, hand them on."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from rich.console import Console
+from rich.text import Text
+
+from callwright.cli import rows
+from callwright.errors import CallwrightError, MisuseError, StoreError
+from callwright.store.entry import Entry, Search
+
+if TYPE_CHECKING:
+    from callwright.config import Config
+
+__all__ = ["add"]
+
+_EXAMPLES = """\
+examples:
+  callwright serve --journal full            keep every turn, with all that was said
+  callwright journal list --failed           the turns that went wrong
+  callwright journal show 42                 what the client sent, the model got and said, the client got
+  callwright journal replay 42               the same turn with today's code and settings: what is different?
+  callwright journal replay --model coder    the last turns of a model; exit code 1 if one is different
+  callwright journal export 42 > turn.jsonl  for a report; callwright journal replay --file turn.jsonl reads it
+
+An ID is the number of a row, or the request id that every answer carries.
+"""
+_VERBS = {
+    "list": "one line for each turn, the newest first",
+    "show": "all that was kept of a turn",
+    "replay": "run turns again over the answers that were recorded, and show what is different",
+    "export": "whole rows as JSON, one on each line",
+}
+
+
+def add(commands: Any) -> None:
+    """Add the command to the command line."""
+    parser = commands.add_parser(
+        "journal",
+        help="the turns that a gateway kept: list, show, replay, export",
+        description="The journal: what became of each turn, and why.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(run=lambda _: parser.print_help() or 0)
+    verbs = parser.add_subparsers(title="commands", metavar="COMMAND")
+    for name, run in (("list", _list), ("show", _show), ("replay", _replay), ("export", _export)):
+        verb = verbs.add_parser(name, help=_VERBS[name], description=_VERBS[name])
+        verb.add_argument("ids", nargs="*", metavar="ID", help="a number or a request id; without one, the newest")
+        verb.add_argument("--model", default="", metavar="NAME", help="only turns of this model")
+        verb.add_argument("--text", default="", metavar="WORDS", help="only turns in which this was said")
+        verb.add_argument("--failed", action="store_true", help="only turns that failed")
+        verb.add_argument(
+            "--since", type=_moment, metavar="TIME", help="from then on, e.g. 2026-11-01 or 2026-11-01T08:30"
+        )
+        default = 1 if name == "show" else 20
+        verb.add_argument(
+            "-n", dest="limit", type=int, default=default, metavar="N", help=f"at most so many ({default})"
+        )
+        verb.add_argument("--config", type=Path, metavar="FILE", help="the configuration, instead of the usual file")
+        verb.add_argument("--file", type=Path, metavar="FILE", help="rows that were exported, instead of the journal")
+        if name != "export":
+            verb.add_argument("--json", action="store_true", help="as JSON, for programs")
+        verb.set_defaults(run=run)
+
+
+def _moment(text: str) -> float:
+    try:
+        return datetime.fromisoformat(text).astimezone().timestamp()
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no day or time such as 2026-11-01T08:30") from None
+
+
+def _list(arguments: argparse.Namespace) -> int:
+    found = _found(arguments)
+    if arguments.json:
+        _print_json([rows.brief(entry) for entry in found])
+    elif found:
+        Console(highlight=False).print(rows.table(found))
+    else:
+        print("No turn is like that.")
+    return 0
+
+
+def _show(arguments: argparse.Namespace) -> int:
+    found = _found(arguments)
+    if arguments.json:
+        _print_json(found)
+        return 0
+    console = Console(highlight=False)
+    for entry in found:
+        rows.show(entry, console)
+    return 0
+
+
+def _export(arguments: argparse.Namespace) -> int:
+    for entry in reversed(_found(arguments)):
+        sys.stdout.write(msgspec.json.encode(entry).decode() + "\n")
+    return 0
+
+
+def _replay(arguments: argparse.Namespace) -> int:
+    config = _config(arguments)
+    console = Console(highlight=False)
+    results: list[dict[str, Any]] = []
+    for entry in reversed(_found(arguments, config)):
+        try:
+            now = asyncio.run(_run_again(entry, config))
+        except CallwrightError as problem:
+            results.append({"number": entry.number, "same": None, "problem": str(problem)})
+            changes = [str(problem)]
+        else:
+            changes = rows.differences(entry, now)
+            results.append({"number": entry.number, "same": not changes, "changes": changes})
+        if not arguments.json:
+            name = Text.assemble((f"{entry.number or '–'}  ", "bold"), f"{entry.request_id}  ")
+            console.print(name.append("different", "yellow") if changes else name.append("the same", "green"))
+            for line in changes:
+                console.print(Text(f"  {line}", style={"+": "green", "-": "red"}.get(line[:1], "")))
+    if arguments.json:
+        _print_json(results)
+    return 0 if all(result["same"] for result in results) else 1
+
+
+async def _run_again(entry: Entry, config: Config) -> Entry:
+    from callwright.config.templates import load_templates
+    from callwright.engine import Engine
+    from callwright.gateway.replay import replay, replayed
+
+    backends = replayed(entry, (backend.name for backend in config.backends))
+    engine = Engine(config.models, backends, config.tools, config.jobs, config.prompt, load_templates(config))
+    return await replay(entry, engine)
+
+
+def _config(arguments: argparse.Namespace) -> Config:
+    from callwright.config import load
+    from callwright.gateway.profiles import PROFILES
+
+    return load(arguments.config, os.environ, profiles=PROFILES)
+
+
+def _found(arguments: argparse.Namespace, config: Config | None = None) -> list[Entry]:
+    """The rows that are meant, newest first. Raises a sentence for an id that there is not."""
+    if arguments.limit < 1:
+        raise MisuseError("-n must be 1 or more")
+    if arguments.file:
+        entries = _read(arguments.file)
+        wanted = [entry for entry in entries if {str(entry.number), entry.request_id} & {*arguments.ids}]
+        return wanted if arguments.ids else entries
+    return asyncio.run(_searched(arguments, config or _config(arguments)))
+
+
+async def _searched(arguments: argparse.Namespace, config: Config) -> list[Entry]:
+    from callwright.config import state_folder
+    from callwright.store.opening import reading
+
+    async with reading(config.store, state_folder(os.environ)) as find:
+        if not arguments.ids:
+            names = ("model", "text", "failed", "since", "limit")
+            return await find(Search(**{name: getattr(arguments, name) for name in names}))
+        found: list[Entry] = []
+        for name in arguments.ids:
+            which = Search(number=int(name), limit=1) if name.isdecimal() else Search(request_id=name, limit=1)
+            if not (row := await find(which)):
+                raise StoreError(f"the journal has no row {name}; callwright journal list shows the newest")
+            found += row
+        return found
+
+
+def _read(path: Path) -> list[Entry]:
+    """Exported rows, newest first."""
+    try:
+        lines = path.read_bytes().splitlines()
+        return [msgspec.json.decode(line, type=Entry) for line in reversed(lines) if line.strip()]
+    except msgspec.DecodeError as problem:
+        raise StoreError(f"{path} holds no rows of a journal: {problem}") from None
+
+
+def _print_json(value: Sequence[Any]) -> None:
+    print(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())

@@ -1,0 +1,173 @@
+"""Rows of the journal on a person's screen: as a list, one by one, and two of the same turn compared."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from rich.padding import Padding
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+from callwright.cli import screen
+from callwright.events import Event, ReasoningDelta, TextDelta
+from callwright.model import Request, ToolSpec
+from callwright.store.entry import Asked, Entry
+from callwright.turn import collect
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["brief", "differences", "show", "table"]
+
+
+def brief(entry: Entry) -> dict[str, Any]:
+    """A row without the words."""
+    return {
+        "number": entry.number,
+        "at": datetime.fromtimestamp(entry.at).astimezone().isoformat(timespec="seconds"),
+        "request_id": entry.request_id,
+        "client": entry.client,
+        "model": entry.model,
+        "wire": entry.wire,
+        "status": entry.status,
+        "calls": entry.record.get("tool_call_names", []),
+        "asked": len(entry.asked),
+        "repairs": [repair.kind for repair in entry.repairs],
+        "fault": entry.record.get("fault", ""),
+        "error": entry.record.get("error", ""),
+    }
+
+
+def table(entries: Sequence[Entry]) -> Table:
+    """One line each."""
+    shown = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="dim")
+    for column in ("row", "time", "client", "model", "wire", "status", "what became of it"):
+        shown.add_column(column, justify="right" if column == "row" else "left", overflow="fold")
+    for entry in entries:
+        about = brief(entry)
+        status = Text(str(entry.status), style="green" if entry.status < 400 else "red")
+        when = about["at"][5:19].replace("T", " ")
+        shown.add_row(str(entry.number), when, entry.client, Text(entry.model), entry.wire, status, _outcome(about))
+    return shown
+
+
+def _outcome(about: dict[str, Any]) -> Text:
+    parts = [", ".join(about["calls"])]
+    if about["fault"]:
+        parts = [f"{about['fault']}: {about['error']}"]
+    if about["asked"] > 1:
+        parts.append(f"asked {about['asked']} times")
+    if about["repairs"]:
+        parts.append(f"{len(about['repairs'])} repaired")
+    return Text("; ".join(filter(None, parts)) or "text")
+
+
+def show(entry: Entry, console: Console) -> None:
+    """All of a row, from what the client sent to what it got."""
+    about = brief(entry)
+    console.print(Rule(Text(f"{entry.number}  {about['at']}  {entry.request_id}", style="bold"), align="left"))
+    line = f"{entry.client} asked for {entry.model} on {entry.wire}: {entry.status}"
+    console.print(Text(f"{line}, {entry.problem}" if entry.problem else line))
+    console.print(Text(json.dumps(entry.record, ensure_ascii=False), style="dim"))
+    if entry.client_sent:
+        console.print(Rule("the client sent", align="left", style="dim"))
+        console.print(Text(_pretty(entry.client_sent)))
+    for number, asked in enumerate(entry.asked, 1):
+        console.print(Rule(_asked(number, asked), align="left", style="dim"))
+        if asked.got:
+            console.print(Padding(Text("\n".join(_told(asked.got))), (0, 0, 0, 2)))
+        if asked.said:
+            console.print(Rule("it said", align="left", style="dim"))
+            console.print(*map(_heard, asked.said), sep="\n")
+        if asked.failure:
+            console.print(Text(f"it failed: {asked.failure.message or asked.failure.kind}", style="red"))
+        if asked.again:
+            console.print(Text(f"asked again: {asked.again}", style="yellow"))
+    for events in entry.client_got:
+        console.print(Rule("the client got", align="left", style="dim"))
+        screen.show(collect(events), console)
+    if entry.cut:
+        console.print(Text("Something was too long, or was masked, so this row is not the whole turn.", style="yellow"))
+
+
+def _heard(event: Event) -> Text:
+    """As the backend sent it: calls may be interleaved, and anything but the words is shown as it is."""
+    match event:
+        case TextDelta():
+            return Text(event.text)
+        case ReasoningDelta():
+            return Text(event.text, style="dim italic")
+        case _:
+            return Text(_json(msgspec.to_builtins(event)), style="dim")
+
+
+def _asked(number: int, asked: Asked) -> str:
+    why = f"tools {asked.strategy}, because {asked.why}" if asked.why else asked.strategy
+    return f"{number}. {asked.backend} got ({why})"
+
+
+def differences(then: Entry, now: Entry) -> list[str]:
+    """What is different: what the client got, then what the model was told. Ids that are made up do not count."""
+    got = _changed(_outcome_lines(then), _outcome_lines(now))
+    told = _changed(
+        [line for asked in then.asked if asked.got for line in _told(asked.got)],
+        [line for asked in now.asked if asked.got for line in _told(asked.got)],
+    )
+    return [*got, *(["the model is told:", *told] if told else [])]
+
+
+def _changed(then: Sequence[str], now: Sequence[str]) -> list[str]:
+    return [line for line in difflib.unified_diff(then, now, lineterm="", n=1) if not line.startswith(("---", "+++"))]
+
+
+def _outcome_lines(entry: Entry) -> list[str]:
+    lines = [f"status {entry.status}", *([entry.problem] if entry.problem else [])]
+    for events in entry.client_got:
+        lines += _turn(events)
+    return [*lines, *(f"repaired {repair.kind}" for repair in entry.repairs)]
+
+
+def _turn(events: Sequence[Event]) -> Iterator[str]:
+    turn = collect(events)
+    yield from (f"reasoning: {line}" for line in turn.reasoning.splitlines())
+    yield from (f"text: {line}" for line in turn.text.splitlines())
+    for call in turn.tool_calls:
+        yield f"call {call.name} {call.arguments}{'' if call.complete else ' (cut)'}"
+    yield f"finish {turn.finish_reason}"
+
+
+def _told(request: Request) -> Iterator[str]:
+    """A request in lines: who says what, what is offered, and how the answer is to be written."""
+    for message in request.messages:
+        for part in message.parts:
+            fields: dict[str, Any] = msgspec.to_builtins(part)
+            kind = fields.pop("type")
+            words = fields.pop("text", None)
+            first, *rest = str(words).splitlines() or [""] if words is not None else [_json(fields)]
+            yield f"{message.role} {kind}: {first}"
+            yield from (f"  {line}" for line in rest)
+    yield from map(_tool, request.tools)
+    yield f"tool_choice {request.tool_choice}, options {_json(request.options)}"
+    if request.constraint:
+        yield f"held to {_json(msgspec.to_builtins(request.constraint))}"
+
+
+def _tool(tool: ToolSpec) -> str:
+    return f"tool {tool.name} {_json(tool.parameters)}"
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _pretty(text: str) -> str:
+    try:
+        return msgspec.json.format(text, indent=2)
+    except msgspec.DecodeError:
+        return text

@@ -1,0 +1,157 @@
+"""Replay: a turn of the journal run again, over the answers that were recorded.
+
+Everything but the model is today's: the wire reads the same bytes, the profile is chosen anew, the prompt is made, the
+answer is read, guarded and judged. So the row that comes out shows what a change of the code or of the settings does to
+a turn that happened. Nothing is sent anywhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Iterable
+from typing import Any, cast
+
+from starlette.types import Message, Scope
+
+from callwright.backends.base import Answer, Forwarded, ModelInfo
+from callwright.backends.settings import BackendKind, BackendSettings
+from callwright.engine import Engine
+from callwright.errors import BackendError, RequestError
+from callwright.gateway.exchange import Exchanges
+from callwright.gateway.memory import Memory
+from callwright.gateway.refusals import Refusals
+from callwright.gateway.scribe import Shelf
+from callwright.gateway.service import Service, State
+from callwright.gateway.settings import ServerSettings
+from callwright.gateway.turns import Turns
+from callwright.model import Request
+from callwright.redaction import Redactor
+from callwright.store.entry import Asked, Entry, Failure
+from callwright.store.settings import StoreSettings
+from callwright.wire import SERVED
+from callwright.wire.constraint import Flavour
+
+__all__ = ["Replayed", "replay", "replayed"]
+
+
+class Replayed:
+    """A backend that says what was recorded. `answers` may be shared: they are given in the order of the record."""
+
+    available = True
+
+    def __init__(self, name: str, about: Asked, answers: deque[Asked]) -> None:
+        self.settings = BackendSettings(name=name, kind=cast("BackendKind", about.kind or "openai"))
+        self.wire = about.wire
+        self.flavour = cast("Flavour | None", about.flavour)
+        self._about = about
+        self._answers = answers
+
+    async def answer(self, request: Request, extra: dict[str, Any]) -> Answer:
+        """What was said, however the request looks today."""
+        if not self._answers:
+            raise BackendError("no further answer was recorded: today the model is asked more often", kind="refused")
+        asked = self._answers.popleft()
+        await asyncio.sleep(0)
+        if asked.said:
+            yield list(asked.said)
+        if asked.failure:
+            raise _error(asked.failure)
+
+    async def models(self) -> tuple[ModelInfo, ...]:
+        """The model of the record; that it takes tools is concluded from how it got them."""
+        native = {"native": True, "taught": False, "constrained": False}.get(self._about.strategy)
+        return (ModelInfo(name=self._about.got.model, tools=native),) if self._about.got else ()
+
+    async def forward(self, path: str, body: bytes) -> Forwarded:
+        """Only turns are recorded."""
+        raise BackendError(f"{path} was not recorded", kind="refused", status=501)
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+
+def replayed(entry: Entry, names: Iterable[str]) -> dict[str, Replayed]:
+    """The backends of a row, and others of these names that play them: the settings may have changed since."""
+    answers = deque(entry.asked)
+    first = entry.asked[0] if entry.asked else Asked()
+    recorded = {asked.backend: asked for asked in reversed(entry.asked)}
+    return {name: Replayed(name, recorded.get(name, first), answers) for name in dict.fromkeys([*recorded, *names])}
+
+
+async def replay(entry: Entry, engine: Engine) -> Entry:
+    """The row that this turn makes today, on an engine whose backends are `replayed`; the engine is closed.
+
+    `RequestError` when the row does not hold the whole turn.
+    """
+    if entry.cut or not entry.client_sent:
+        raise RequestError('it was not kept whole: set journal = "full", and redact nothing that a request needs')
+    caught = _Caught()
+    shelf = Shelf(StoreSettings(journal="full"), caught.open)
+    service = Service(State(ServerSettings(), (), engine, shelf=shelf))
+    memory = Memory()
+    for name, messages in entry.recalled.items():
+        memory.keep("", name, messages)
+    turns = Turns(service, Refusals(SERVED, service.metrics), memory)
+    try:
+        await engine.refresh()
+        await _post(Exchanges(turns.endpoint(SERVED[entry.wire]), service), entry)
+    finally:
+        await service.close()
+    return caught.entries[0]
+
+
+async def _post(app: Exchanges, entry: Entry) -> None:
+    """Send the request, and take the answer without looking: what it was is in the new row."""
+    headers = {"x-request-id": entry.request_id, **entry.headers}
+    scope: Scope = {
+        "type": "http",
+        "method": "POST",
+        "path": "/",
+        "headers": [(name.encode("latin-1"), value.encode("latin-1", "replace")) for name, value in headers.items()],
+    }
+    body = iter((entry.client_sent.encode(),))
+
+    async def receive() -> Message:
+        for data in body:
+            return {"type": "http.request", "body": data}
+        await asyncio.Event().wait()  # the client stays until it has its answer
+        return {"type": "http.disconnect"}
+
+    async def send(_message: Message) -> None:
+        await asyncio.sleep(0)
+
+    await app(scope, receive, send)
+
+
+class _Caught:
+    """A store that only remembers."""
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+
+    @property
+    def journal(self) -> _Caught:
+        return self
+
+    async def open(self, _redactor: Redactor) -> _Caught:
+        return self
+
+    async def append(self, entry: Entry) -> int:
+        self.entries.append(entry)
+        return len(self.entries)
+
+    async def close(self) -> None:
+        pass
+
+
+def _error(failure: Failure) -> BackendError:
+    return BackendError(
+        failure.message,
+        kind=failure.kind,
+        retryable=failure.retryable,
+        status=failure.status,
+        retry_after=failure.retry_after,
+        salvage=failure.salvage,
+        code=failure.code,
+    )

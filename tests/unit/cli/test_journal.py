@@ -1,0 +1,137 @@
+"""`callwright journal`, on a journal that a gateway wrote."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from callwright import cli
+from tests.integration.hosted import Hosted, backend, model
+from tests.integration.turns import said, spoken
+from tests.integration.wires import CHAT
+from tests.upstream import Upstream, refused
+
+CALL = '<tool_call>{"name": "get_weather", "arguments": {"city": "Paris", "days": "3"}}</tool_call>'
+
+
+@pytest.fixture
+def config(tmp_path: Path, upstream: Upstream, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The configuration of a gateway that served three turns: a call, one that was asked again, and a failure."""
+    monkeypatch.setenv("COLUMNS", "200")
+    upstream.play(spoken(CALL), said(), spoken("Hello."), refused(400, "no such temperature"))
+    address = f'[store]\njournal = "full"\naddress = "sqlite:///{tmp_path / "store.db"}"\n'
+    tables = backend("main", upstream.url) + model("m", "main", dialect="hermes")
+    with Hosted(tmp_path, address + tables) as gateway:
+        for number in range(3):
+            gateway.post(CHAT.path, CHAT.body("m", stream=True), x_request_id=f"req-{number}")
+    return gateway.file
+
+
+def run(capsys: pytest.CaptureFixture[str], config: Path, *words: str) -> tuple[int, str]:
+    code = cli.main(["journal", words[0], "--config", str(config), *words[1:]])
+    out, err = capsys.readouterr()
+    return code, out + err
+
+
+def test_the_list_says_what_became_of_each(capsys: pytest.CaptureFixture[str], config: Path) -> None:
+    code, out = run(capsys, config, "list")
+    lines = out.splitlines()
+    assert code == 0
+    assert [line.split()[0] for line in lines] == ["row", "3", "2", "1"]
+    assert "backend: invalid_request_error" in lines[1]
+    assert "asked 2 times" in lines[2]
+    assert "get_weather; 1 repaired" in lines[3]
+
+
+@pytest.mark.parametrize(
+    ("options", "numbers"),
+    [
+        (["--failed"], [3]),
+        (["--model", "other"], []),
+        (["--text", "hello."], [2]),
+        (["-n", "2"], [3, 2]),
+        (["1", "req-1"], [1, 2]),
+        (["--since", "2020-01-01"], [3, 2, 1]),
+        (["--since", "2099-01-01T08:30"], []),
+    ],
+)
+def test_rows_are_chosen(
+    capsys: pytest.CaptureFixture[str], config: Path, options: list[str], numbers: list[int]
+) -> None:
+    code, out = run(capsys, config, "list", "--json", *options)
+    assert (code, [row["number"] for row in json.loads(out)]) == (0, numbers)
+
+
+def test_a_row_is_shown_from_the_request_to_the_answer(capsys: pytest.CaptureFixture[str], config: Path) -> None:
+    code, out = run(capsys, config, "show", "2")
+    assert code == 0
+    signs = ["the client sent", '"content": "How is the weather', "1. main got", "asked again: it is empty"]
+    signs += ["2. main got", "it said", "Hello.", "the client got", "Hello."]
+    places = [out.index(sign) for sign in signs]
+    assert places[:4] == sorted(places[:4])
+    code, out = run(capsys, config, "show", "3")
+    assert "no such temperature" in out
+
+
+def test_turns_come_out_the_same_and_a_change_is_shown(capsys: pytest.CaptureFixture[str], config: Path) -> None:
+    code, out = run(capsys, config, "replay")
+    assert (code, out.count("the same")) == (0, 3), out
+    config.write_text(config.read_text(encoding="utf-8").replace('"hermes"', '"kimi_k2"'), encoding="utf-8")
+    code, out = run(capsys, config, "replay")
+    assert (code, out.count("the same"), out.count("different")) == (1, 2, 1)
+    assert '-call get_weather {"city": "Paris", "days": 3}' in out
+    assert "+finish stop" in out
+    code, out = run(capsys, config, "replay", "--json", "1")
+    assert json.loads(out)[0]["same"] is False
+
+
+def test_exported_rows_are_read_where_there_is_no_journal(
+    capsys: pytest.CaptureFixture[str], config: Path, tmp_path: Path
+) -> None:
+    code, out = run(capsys, config, "export")
+    lines = [json.loads(line) for line in out.splitlines()]
+    assert (code, [line["number"] for line in lines]) == (0, [1, 2, 3])
+    file = tmp_path / "rows.jsonl"
+    file.write_text(out, encoding="utf-8")
+    (tmp_path / "store.db").unlink()
+    assert run(capsys, config, "replay", "--file", str(file))[0] == 0
+    code, out = run(capsys, config, "list", "--json", "--file", str(file), "req-2")
+    assert [row["number"] for row in json.loads(out)] == [3]
+    file.write_text("{}", encoding="utf-8")
+    code, out = run(capsys, config, "list", "--file", str(file))
+    assert (code, "holds no rows of a journal" in out) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["show", "99"], "the journal has no row 99; callwright journal list shows the newest"),
+        (["show", "nobody"], "the journal has no row nobody"),
+        (["list", "-n", "0"], "-n must be 1 or more"),
+    ],
+)
+def test_what_cannot_be_is_a_sentence(
+    capsys: pytest.CaptureFixture[str], config: Path, words: list[str], sentence: str
+) -> None:
+    code, out = run(capsys, config, *words)
+    assert code == 2
+    assert sentence in out
+
+
+def test_no_journal_says_how_to_switch_it_on_and_makes_none(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    file = tmp_path / "c.toml"
+    file.touch()
+    code, out = run(capsys, file, "list")
+    assert code == 2
+    assert "callwright serve --journal full" in out
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_without_a_verb_it_teaches(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["journal"]) == 0
+    assert "callwright journal replay 42" in capsys.readouterr().out
