@@ -113,7 +113,7 @@ MALFORMED_XML = {
 
 @pytest.mark.parametrize(("written", "expected"), MALFORMED_XML.values(), ids=MALFORMED_XML)
 def test_5_8_2_malformed_xml(gateway: Hosted, server: Upstream, written: str, expected: tuple[object, str]) -> None:
-    """“Outlier returns malformed XML”: the call that is meant; one without an end may be half a call, and is not run."""
+    """“Outlier returns malformed XML”: the call that is meant; one without an end may be half, and is not run."""
     answer = heard(gateway, server, written)
     assert (answer.text, answer.calls, answer.finish) == ("", *expected)
 

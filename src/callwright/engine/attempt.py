@@ -24,6 +24,7 @@ from callwright.events import (
     Finish,
     Malformed,
     ReasoningDelta,
+    ReasoningSealed,
     TextDelta,
     UsageSeen,
 )
@@ -33,10 +34,10 @@ from callwright.guard.fit import FittingCalls
 from callwright.guard.names import Unaliased
 from callwright.guard.required import Required
 from callwright.guard.rules import CallLimits, CallRules
-from callwright.model import Request, ToolCall, Usage
+from callwright.model import Reasoning, Request, ToolCall, Usage
 from callwright.parser import Parser
 from callwright.prompt.final import way_to_close
-from callwright.turn import IdSource
+from callwright.turn import IdSource, Thoughts
 
 __all__ = ["Attempt", "limits_of"]
 
@@ -74,6 +75,9 @@ class Attempt:
         """… and the characters that came after as much as is kept."""
         self._kept = 0
         self.has_text = False
+        self.thoughts: dict[str, tuple[Reasoning, ...]] = {}
+        """What was thought before each call, by its id."""
+        self._thoughts = Thoughts()
         self._flaw = ""
         """Why a call could not be read or does not fit, the last one."""
         self._shows_malformed = rules.malformed == "show"
@@ -138,10 +142,16 @@ class Attempt:
             case TextDelta():
                 self.has_text = self.has_text or not event.text.isspace()
                 self._write(event.text)
-            case ReasoningDelta() | CallDelta():
+            case CallDelta():
                 self._write(event.text)
+            case ReasoningDelta():
+                self._write(event.text)
+                self._thoughts.see(event)
+            case ReasoningSealed():
+                self._thoughts.see(event)
             case CallStart():
                 self._write(event.name)
+                self.thoughts[event.id] = self._thoughts.taken()
             case Malformed():
                 self._flaw = event.reason
             case UsageSeen():

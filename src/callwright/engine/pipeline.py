@@ -25,6 +25,7 @@ from callwright.engine.again import asked_again
 from callwright.engine.attempt import Attempt
 from callwright.engine.mend import mended
 from callwright.engine.prompts import built_in_templates
+from callwright.engine.reasoning import ThoughtMemory
 from callwright.engine.report import TurnReport, total
 from callwright.engine.routing import Route, check_request
 from callwright.engine.settings import ToolRules
@@ -50,7 +51,8 @@ Window = Callable[[str, Route], int]
 
 
 class Pipeline:
-    """Runs turns. Remembers what models' servers refused: tools, or to hold an answer to a form."""
+    """Runs turns. Remembers what models' servers refused, tools or to hold an answer to a form, and what models thought
+    before their calls."""
 
     def __init__(
         self,
@@ -66,6 +68,7 @@ class Pipeline:
         self._window = window
         self._templates = templates
         self._ids = ids
+        self._thoughts = ThoughtMemory()
         self._refused: dict[tuple[str, str], frozenset[Strategy]] = {}
 
     async def turn(self, ask: Ask, route: Route, rules: ToolRules, report: TurnReport) -> Answer:
@@ -73,8 +76,9 @@ class Pipeline:
 
         Raises `RequestError` when the model cannot do what is asked, and `BackendError` when no answer will do.
         """
-        request, names, repairs = mended(ask.request, route)
-        report.mend(repairs)
+        thought, restored = self._thoughts.restored(report.caller, route, ask.request)
+        request, names, repairs = mended(thought, route)
+        report.mend((*restored, *repairs))
         check_request(request, route, (self._backends[name].wire for name in route.backends))
         report.model = route.name
         spent = Usage()
@@ -107,6 +111,7 @@ class Pipeline:
             if not shortcoming:
                 last = [*events, UsageSeen(spent), attempt.finish or Finish("stop")]
                 report.see(last)
+                self._thoughts.keep(report.caller, route, ask.request, attempt.thoughts)
                 yield last
                 return
             told, how = asked_again(request, shortcoming, times, tool=attempt.tried)

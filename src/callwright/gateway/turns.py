@@ -222,7 +222,7 @@ class _Turn:
 
     def _batches(self) -> AsyncGenerator[tuple[int, list[Event]], None]:
         engine = self._opened.state.engine
-        self._reports = [TurnReport(wire=self._wire.name) for _ in range(self._ask.choices)]
+        self._reports = [TurnReport(wire=self._wire.name, caller=self._caller) for _ in range(self._ask.choices)]
         if not self._ask.request.messages:
             return _loaded()
         turns = [engine.turn(self._ask, self._route, self._rules, report) for report in self._reports]
