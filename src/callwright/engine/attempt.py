@@ -93,6 +93,11 @@ class Attempt:
         xml = _XML.get(rules.output_mode)
         self._echo = Echo(REGISTRY[xml].render_call, rules.tool_block_delimiter) if xml else None
 
+    @property
+    def called(self) -> bool:
+        """Whether anything of a call has gone out."""
+        return bool(self.thoughts)
+
     def read_in(self, dialect: Dialect) -> None:
         """The answer will be in this dialect. Nothing of it has come yet."""
         if dialect is not self.dialect:

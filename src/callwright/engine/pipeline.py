@@ -95,14 +95,16 @@ class Pipeline:
                         if attempt.limits.done:
                             break
             except BackendError as problem:
-                if not problem.salvage or attempt.written:
+                if not problem.salvage or attempt.called:
                     raise
                 # Half a call in an error is no answer, and the model can be asked again for a whole one.
                 whole = msgspec.structs.replace(rules, truncated="drop")
                 salvaged, failure = Attempt(request, route, whole, self._ids, names), problem
                 salvaged.read_in(attempt.dialect)
+                events = salvaged.take([TextDelta(problem.salvage), Finish("stop", (_salvaged(problem),))])
+                if attempt.written and not salvaged.limits.passed:
+                    raise  # the client has heard a part of it, and would hear another answer after it
                 attempt = salvaged
-                events = attempt.take([TextDelta(problem.salvage), Finish("stop", (_salvaged(problem),))])
             else:
                 events = attempt.stop() if attempt.limits.done else []
             report.truncated = attempt.limits.truncated
