@@ -18,6 +18,7 @@ from callwright.events import (
     Finish,
     Malformed,
     ReasoningDelta,
+    ReasoningSealed,
     TextDelta,
     UsageSeen,
     merged,
@@ -53,6 +54,15 @@ usages = st.builds(
     reasoning_tokens=st.integers(0, 100),
     cached_tokens=st.integers(0, 100),
 )
+
+
+SEALS: tuple[dict[str, Any], ...] = (
+    {"signature": 'EqoB"☃"=='},
+    {"redacted": "Emw="},
+    {"encrypted_content": "gAAA", "id": "rs_1"},
+    {"extra_content": {"google": {"thought_signature": "AY89"}}},
+)
+"""What servers want to see again, one for each of the wires that have such a thing and for Gemini."""
 
 
 class Said(msgspec.Struct, frozen=True):
@@ -107,6 +117,8 @@ def turns(draw: st.DrawFn, *, truncated: bool = True, usage: bool = True, reason
         else:
             delta = TextDelta if kind == "text" else ReasoningDelta
             events += [delta(text) for text in draw(st.lists(words, min_size=1, max_size=5))]
+            if kind == "reasoning" and draw(st.booleans()):
+                events.append(ReasoningSealed(draw(st.sampled_from(SEALS))))
     if truncated and draw(st.integers(0, 3)) == 0:
         cut = True
         events += draw(calls(count, complete=False))

@@ -8,9 +8,10 @@
         assert server.requests[0].wait_left(0.1)                # the client went away before the answer was over
 
 A script is a list of steps: bytes are sent as they are, a number pauses for so many seconds, and the words `RESET`,
-`HANG` and `CLOSE` do what they say. The functions below build the usual ones. Scripts are played one per request, in
-order; the last is repeated. It runs in a thread with a loop of its own, so tests may be synchronous or not, and may
-run the client in another process. Times are those of `time.monotonic`.
+`HANG` and `CLOSE` do what they say. The functions below build the usual ones. A function may stand for a script: it is
+given the request and says what to play. Scripts are played one per request, in order; the last is repeated. It runs in
+a thread with a loop of its own, so tests may be synchronous or not, and may run the client in another process. Times
+are those of `time.monotonic`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -51,6 +52,7 @@ CLOSE: Final = "close"
 
 Step = bytes | float | str
 Script = Sequence[Step]
+Played = Script | Callable[["Seen"], Script]
 
 DONE: Final = b"data: [DONE]\n\n"
 
@@ -149,16 +151,16 @@ class Seen:
 class Upstream:
     """The server. Use it as a context manager; `url` is its address without a path."""
 
-    def __init__(self, *scripts: Script) -> None:
+    def __init__(self, *scripts: Played) -> None:
         self.requests: list[Seen] = []
-        self._scripts: list[Script] = list(scripts)
+        self._scripts: list[Played] = list(scripts)
         self._loop = asyncio.new_event_loop()
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._stop = asyncio.Event()
         self.url = ""
 
-    def play(self, *scripts: Script) -> None:
+    def play(self, *scripts: Played) -> None:
         """Play these for the requests that come next; the last is repeated."""
         self._scripts = list(scripts)
 
@@ -200,8 +202,9 @@ class Upstream:
             task.cancel()
         await asyncio.gather(*connections, return_exceptions=True)
 
-    def next_script(self) -> Script:
-        return self._scripts.pop(0) if len(self._scripts) > 1 else self._scripts[0]
+    def next_script(self, seen: Seen) -> Script:
+        script = self._scripts.pop(0) if len(self._scripts) > 1 else self._scripts[0]
+        return script(seen) if callable(script) else script
 
 
 async def _converse(server: Upstream, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -212,7 +215,7 @@ async def _converse(server: Upstream, reader: asyncio.StreamReader, writer: asyn
         server.requests.append(seen)
         watcher = asyncio.create_task(reader.read(1))
         try:
-            over = await _play(server.next_script(), seen, writer, watcher)
+            over = await _play(server.next_script(seen), seen, writer, watcher)
         except ConnectionError:
             seen.note_left()
             raise

@@ -2,7 +2,7 @@
 
     turn      := ( text | reasoning | call | malformed | usage )* Finish
     text      := TextDelta+                      never empty
-    reasoning := ReasoningDelta+                 never empty
+    reasoning := ReasoningDelta* ReasoningSealed?    never nothing at all, deltas never empty
     call      := CallStart CallDelta* CallEnd    one call open at a time, indices 0, 1, 2 …
     malformed := Malformed                       between calls only
     usage     := UsageSeen
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -31,6 +31,7 @@ __all__ = [
     "FinishReason",
     "Malformed",
     "ReasoningDelta",
+    "ReasoningSealed",
     "TextDelta",
     "UsageSeen",
     "check",
@@ -50,6 +51,13 @@ class ReasoningDelta(msgspec.Struct, frozen=True, tag="reasoning", gc=False):
     """More of the thinking."""
 
     text: str
+
+
+class ReasoningSealed(msgspec.Struct, frozen=True, tag="reasoning_sealed"):
+    """A stretch of thinking is over, and this is what its server wants to see with it again: a signature, the whole of
+    it encrypted. Nobody but the wires looks into it."""
+
+    opaque: dict[str, Any]
 
 
 class CallStart(msgspec.Struct, frozen=True, tag="call_start", gc=False):
@@ -98,7 +106,7 @@ class Finish(msgspec.Struct, frozen=True, tag="finish"):
     why: str = ""
 
 
-Event = TextDelta | ReasoningDelta | CallStart | CallDelta | CallEnd | Malformed | UsageSeen | Finish
+Event = TextDelta | ReasoningDelta | ReasoningSealed | CallStart | CallDelta | CallEnd | Malformed | UsageSeen | Finish
 
 
 def merged(events: Iterable[Event]) -> list[Event]:
@@ -162,6 +170,8 @@ class _Checker:
                 return "a call is still open"
             case TextDelta() | ReasoningDelta():
                 return "" if event.text else "the delta is empty"
+            case ReasoningSealed():
+                return "" if event.opaque else "it seals with nothing"
             case CallStart():
                 return self._start(event)
             case Malformed():

@@ -9,7 +9,7 @@ other text goes out as it came, in order.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -23,14 +23,15 @@ from callwright.events import (
     FinishReason,
     Malformed,
     ReasoningDelta,
+    ReasoningSealed,
     TextDelta,
     UsageSeen,
 )
-from callwright.model import Repair, ToolCall, Usage
+from callwright.model import Reasoning, Repair, ToolCall, Usage
 from callwright.schema import ANYTHING, Schema, Toolbox
 from callwright.text.repair import repair_json
 
-__all__ = ["Call", "Collected", "IdSource", "Truncated", "Turn", "UnknownTool", "collect"]
+__all__ = ["Call", "Collected", "IdSource", "Thoughts", "Truncated", "Turn", "UnknownTool", "collect"]
 
 IdSource = Callable[[], str]
 Truncated = Literal["partial", "drop", "repair"]
@@ -153,6 +154,12 @@ class Turn:
             self._gap = []
             self._silent = False
         self.put(_REASONING, text)
+
+    def seal(self, opaque: dict[str, Any]) -> None:
+        """The thinking so far is over; its server wants to see this with it again."""
+        self._gap = []
+        self._silent = False
+        self._say(ReasoningSealed(opaque))
 
     def accepts(self, name: str) -> bool:
         """Whether a call of that name counts as one: offered, or nobody said what is offered."""
@@ -315,10 +322,13 @@ class Collected(msgspec.Struct, frozen=True):
     usage: Usage | None = None
     dialect: str = ""
     why: str = ""
+    thoughts: tuple[Reasoning, ...] = ()
+    """The reasoning in its stretches, each with its seal if it has one."""
 
 
 def collect(events: Iterable[Event]) -> Collected:
     """All of a turn's events as one value. Without a `Finish` the reason is None."""
+    thoughts = Thoughts()
     text: list[str] = []
     reasoning: list[str] = []
     starts: list[CallStart] = []
@@ -329,11 +339,14 @@ def collect(events: Iterable[Event]) -> Collected:
     usage: Usage | None = None
     finish: Finish | None = None
     for event in events:
+        thoughts.see(event)
         match event:
             case TextDelta():
                 text.append(event.text)
             case ReasoningDelta():
                 reasoning.append(event.text)
+            case ReasoningSealed():
+                pass
             case CallStart():
                 starts.append(event)
                 fragments[event.index] = []
@@ -364,4 +377,33 @@ def collect(events: Iterable[Event]) -> Collected:
         usage,
         finish.dialect if finish else "",
         finish.why if finish else "",
+        thoughts.taken(),
     )
+
+
+class Thoughts:
+    """Reasoning while it is told, in stretches: one ends with its seal, or where something else is said."""
+
+    def __init__(self) -> None:
+        self._whole: list[Reasoning] = []
+        self._pieces: list[str] = []
+
+    def see(self, event: Event) -> None:
+        """Take note of an event of the turn."""
+        if isinstance(event, ReasoningDelta):
+            self._pieces.append(event.text)
+        elif isinstance(event, ReasoningSealed):
+            self._end(event.opaque)
+        elif self._pieces and isinstance(event, TextDelta | CallStart):
+            self._end()
+
+    def taken(self) -> tuple[Reasoning, ...]:
+        """What was thought since the last time."""
+        if self._pieces:
+            self._end()
+        whole, self._whole = tuple(self._whole), []
+        return whole
+
+    def _end(self, opaque: dict[str, Any] | None = None) -> None:
+        self._whole.append(Reasoning("".join(self._pieces), opaque))
+        self._pieces = []

@@ -1,6 +1,7 @@
 """The edge cases of seed S0 §5.8 over the gateway, streamed and not, and its whole example of §6.7.2.
 
 The model's server knows no tools and ignores system messages; the model writes `<invoke>` text, as the seed's does.
+Each test quotes the seed's own line; those of §4.4 and §6.8, about what the model gets, are in `test_seed_prompts.py`.
 """
 
 from __future__ import annotations
@@ -69,28 +70,57 @@ def heard(gateway: Hosted, server: Upstream, words: str) -> Heard:
     return streamed
 
 
-def test_5_8_1_a_call_without_text_before_it(gateway: Hosted, server: Upstream) -> None:
+def test_5_8_1_tool_call_without_preceding_text(gateway: Hosted, server: Upstream) -> None:
+    """“response starts directly with `<invoke>` tag”: no text, and the deltas in the seed's order."""
     answer = heard(gateway, server, READ)
     assert answer.said == ("", "", (Call("read_file", {"path": "README.md"}),), "tool_calls")
     server.play(spoken(READ))
-    first, second, *_ = [json.loads(line[6:]) for line in ask(gateway, ASKED).body.split(b"\n") if b'"delta"' in line]
-    assert first["choices"][0]["delta"]["role"] == "assistant"
-    started = second["choices"][0]["delta"]["tool_calls"][0]
-    assert (started["index"], started["function"]) == (0, {"name": "read_file", "arguments": ""})
+    *lines, done = [line[6:] for line in ask(gateway, ASKED, name="whole").body.split(b"\n") if b"data:" in line]
+    assert done == b"[DONE]"
+    choices = [choice for line in lines for choice in json.loads(line)["choices"]]
+    role, start, arguments, end = [choice["delta"] for choice in choices]
+    assert role == {"role": "assistant", "content": ""}
+    (begun,) = start["tool_calls"]
+    assert begun | {"id": ""} == {
+        "index": 0,
+        "id": "",
+        "type": "function",
+        "function": {"name": "read_file", "arguments": ""},
+    }
+    (rest,) = arguments["tool_calls"]
+    assert rest == {"index": 0, "function": {"arguments": '{"path": "README.md"}'}}
+    assert (end, choices[-1]["finish_reason"]) == ({}, "tool_calls")
 
 
 @pytest.mark.parametrize(
     "value", ['"quotes" \\ and \\u00zz', "{not: json", "a & b < c\n\t</param>", "\x07 bell", "{}", "null", "12"]
 )
-def test_5_8_2_values_that_are_no_json_arrive_as_the_strings_they_are(
-    gateway: Hosted, server: Upstream, value: str
-) -> None:
+def test_5_8_2_invalid_json_in_tool_arguments(gateway: Hosted, server: Upstream, value: str) -> None:
+    """“parameters contain values that can't be JSON-serialized”: whatever they are, they arrive as strings."""
     written = f'<invoke name="read_file"><parameter name="path">{value}</parameter></invoke>'
     assert heard(gateway, server, written).calls == (Call("read_file", {"path": value}),)
 
 
+CALLED = ((Call("read_file", {"path": "README.md"}),), "tool_calls")
+CUT = ((), "length")
+MALFORMED_XML = {
+    "names are not quoted": ("<invoke name=read_file><parameter name=path>README.md</parameter></invoke>", CALLED),
+    "single quotes": ("<invoke name='read_file'><parameter name='path'>README.md</parameter></invoke>", CALLED),
+    "a parameter is not closed": ('<invoke name="read_file"><parameter name="path">README.md</invoke>', CUT),
+    "the call is not closed": ('<invoke name="read_file"><parameter name="path">README.md</parameter>', CUT),
+}
+
+
+@pytest.mark.parametrize(("written", "expected"), MALFORMED_XML.values(), ids=MALFORMED_XML)
+def test_5_8_2_malformed_xml(gateway: Hosted, server: Upstream, written: str, expected: tuple[object, str]) -> None:
+    """“Outlier returns malformed XML”: the call that is meant; one without an end may be half, and is not run."""
+    answer = heard(gateway, server, written)
+    assert (answer.text, answer.calls, answer.finish) == ("", *expected)
+
+
 @pytest.mark.parametrize(("name", "most"), [("m", None), ("whole", 1)])
-def test_5_8_3_very_long_arguments_arrive_whole(gateway: Hosted, server: Upstream, name: str, most: int | None) -> None:
+def test_5_8_3_very_long_tool_arguments(gateway: Hosted, server: Upstream, name: str, most: int | None) -> None:
+    """“Tool arguments are 10KB+”: option A, all in one delta, by setting; else as they come, never each character."""
     content = "".join(f'line {number} "x"\n' for number in range(2000))
     parameters = f'<parameter name="path">a</parameter><parameter name="content">{content}</parameter>'
     server.play(spoken(f'<invoke name="create_file">{parameters}</invoke>'))
@@ -100,8 +130,11 @@ def test_5_8_3_very_long_arguments_arrive_whole(gateway: Hosted, server: Upstrea
     assert pieces == most if most else 1 < pieces < len(content)
 
 
-def test_5_8_4_a_call_and_a_final_answer_together(gateway: Hosted, server: Upstream) -> None:
-    # The seed ends such a turn on `stop`; the calls are there and must be run, so it ends on them (W-7).
+def test_5_8_4_final_answer_after_tool_calls(gateway: Hosted, server: Upstream) -> None:
+    """“both tool calls AND final answer in same response”: the call is run, the answer is text.
+
+    The seed ends such a turn on `stop`; the calls are there and must be run, so it ends on them (W-7).
+    """
     answer = heard(gateway, server, f"Let me see.\n{READ}\n{FINAL}")
     assert answer.calls == (Call("read_file", {"path": "README.md"}),)
     assert answer.text == "Let me see.\nThe file\nis short."
@@ -114,9 +147,12 @@ def test_5_8_4_a_final_answer_alone_is_text(gateway: Hosted, server: Upstream) -
 
 
 @pytest.mark.parametrize("words", ["", " ", "\n\n\t "])
-def test_5_8_5_an_empty_response_ends_well_formed(gateway: Hosted, server: Upstream, words: str) -> None:
-    # The seed ends it on `stop`. Agents take an empty answer for the end of the work, so it is an error that says so:
-    # with a status of its own where nothing was sent yet, else in the stream, which ends as every stream does.
+def test_5_8_5_empty_response(gateway: Hosted, server: Upstream, words: str) -> None:
+    """“empty string or whitespace-only”: well-formed, and an error.
+
+    The seed ends it on `stop`. Agents take an empty answer for the end of the work, so it is an error that says so:
+    with a status of its own where nothing was sent yet, else in the stream, which ends as every stream does.
+    """
     server.play(spoken(words))
     reply = ask(gateway, ASKED)
     if reply.status == 200:

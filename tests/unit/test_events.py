@@ -14,11 +14,12 @@ from callwright.events import (
     Finish,
     Malformed,
     ReasoningDelta,
+    ReasoningSealed,
     TextDelta,
     UsageSeen,
     merged,
 )
-from callwright.model import Repair, ToolCall, Usage
+from callwright.model import Reasoning, Repair, ToolCall, Usage
 
 CALL: list[Event] = [CallStart(0, "a", "f"), CallDelta(0, "{"), CallDelta(0, "}"), CallEnd(0)]
 END = Finish("stop")
@@ -29,6 +30,7 @@ END = Finish("stop")
     [
         [END],
         [TextDelta("x"), ReasoningDelta("y"), UsageSeen(Usage(1, 2)), Malformed("<", "why"), END],
+        [ReasoningSealed({"redacted": "x"}), ReasoningDelta("y"), ReasoningSealed({"signature": "z"}), END],
         [*CALL, Finish("tool_calls")],
         [*CALL, CallStart(1, "b", "f"), UsageSeen(Usage()), CallEnd(1, complete=False), Finish("length")],
         [*CALL, Finish("content_filter")],
@@ -45,6 +47,8 @@ def test_legal_streams_pass(events: list[Event]) -> None:
         ([END, TextDelta("x")], "event 1 .TextDelta.: nothing may follow Finish"),
         ([TextDelta("")], "empty"),
         ([ReasoningDelta("")], "empty"),
+        ([ReasoningSealed({})], "seals with nothing"),
+        ([CallStart(0, "a", "f"), ReasoningSealed({"signature": "x"})], "still open"),
         ([CallStart(0, "a", "f"), CallDelta(0, "")], "empty"),
         ([CallStart(1, "a", "f")], "index 1 where 0 is next"),
         ([CallStart(0, "", "f")], "an id of its own"),
@@ -107,6 +111,27 @@ def test_collect_gives_the_whole_turn() -> None:
     assert turn.repairs == (repair, other)
     assert turn.malformed == (Malformed("raw", "why"),)
     assert (turn.usage, turn.dialect, turn.why) == (Usage(3, 4), "hermes", "because")
+
+
+def test_collect_gives_reasoning_in_stretches_with_their_seals() -> None:
+    sealed, hidden = {"signature": "s"}, {"redacted": "r"}
+    turn = collect(
+        [
+            ReasoningDelta("a"),
+            ReasoningDelta("b"),
+            ReasoningSealed(sealed),
+            ReasoningSealed(hidden),
+            ReasoningDelta("c"),
+            TextDelta("t"),
+            ReasoningDelta("d"),
+            *CALL,
+            ReasoningDelta("e"),
+            Finish("tool_calls"),
+        ]
+    )
+    assert turn.reasoning == "abcde"
+    thoughts = (Reasoning("ab", sealed), Reasoning("", hidden), Reasoning("c"), Reasoning("d"), Reasoning("e"))
+    assert turn.thoughts == thoughts
 
 
 def test_collect_takes_a_stream_that_is_not_over() -> None:

@@ -28,7 +28,7 @@ from rich.text import Text
 from callwright.cli.running import add_key, address, listing
 from callwright.errors import BackendError, RequestError
 from callwright.events import CallDelta, CallEnd, CallStart, Event, Malformed, ReasoningDelta, TextDelta
-from callwright.model import Message, Reasoning, Request, ToolCall, ToolResult, ToolSpec
+from callwright.model import Message, Request, ToolCall, ToolResult, ToolSpec
 from callwright.model import Text as TextPart
 from callwright.turn import Collected, collect
 
@@ -232,9 +232,8 @@ class _Talk:
 
 
 def _said(turn: Collected) -> Message:
-    parts: list[Any] = [Reasoning(turn.reasoning)] if turn.reasoning else []
-    parts += [TextPart(turn.text)] if turn.text else []
-    return Message("assistant", (*parts, *turn.tool_calls))
+    words = (TextPart(turn.text),) if turn.text else ()
+    return Message("assistant", (*turn.thoughts, *words, *turn.tool_calls))
 
 
 def run_tool(call: ToolCall) -> ToolResult:

@@ -34,6 +34,7 @@ __all__ = ["DIALECTS", "FunctionTags"]
 
 _BEGIN = "<function="
 _NAME = re.compile(r"[^<>\n]*")
+_TOOL = re.compile(r"[^<>\n{]*")
 _LONGEST_NAME = 256
 
 
@@ -88,8 +89,9 @@ class FunctionTags(Dialect):
         return (yield from self._section.read(source, turn, lambda: self._read_call(source, turn), opened=opened))
 
     def _read_call(self, source: Source, turn: Turn) -> Reading[str]:
-        name = (yield from source.take_while(_NAME, _LONGEST_NAME)).strip()
-        if not (yield from source.accept(marks(">"))):
+        name = (yield from source.take_while(_TOOL, _LONGEST_NAME)).strip()
+        closed = yield from source.accept(marks(">"))
+        if not closed and (yield from source.peek()) != "{":
             return "the tag of the function does not close"
         if not turn.accepts(name):
             return f"unknown tool {name!r}"
@@ -98,7 +100,10 @@ class FunctionTags(Dialect):
             return "no parameter follows"
         arguments = open_call(source, turn, name)
         if (yield from source.skip_space()) == "{":
-            # Functionary's form of the same tags, and what models mix it up with.
+            # Functionary's form of the same tags, and what models mix it up with; Llama on Groq forgets the bracket
+            # (freellmapi PR #291).
+            if not closed:
+                arguments.call.note("missing_close", "> was missing after the name of a function")
             yield from read_arguments(source, turn, arguments)
             yield from close(source, turn, "</function>")
             return ""

@@ -25,6 +25,7 @@ from callwright.events import (
     Finish,
     Malformed,
     ReasoningDelta,
+    ReasoningSealed,
     TextDelta,
     UsageSeen,
 )
@@ -35,10 +36,10 @@ from callwright.guard.flaws import FirstFlaw
 from callwright.guard.names import Unaliased
 from callwright.guard.required import Required
 from callwright.guard.rules import CallLimits, CallRules
-from callwright.model import Request, ToolCall, Usage
+from callwright.model import Reasoning, Request, ToolCall, Usage
 from callwright.parser import Parser
 from callwright.prompt.final import way_to_close
-from callwright.turn import IdSource
+from callwright.turn import IdSource, Thoughts
 
 __all__ = ["Attempt", "limits_of"]
 
@@ -83,6 +84,9 @@ class Attempt:
         """Nothing of the conversation was answered yet."""
         self._words: list[str] = []
         """The text that went to the client."""
+        self.thoughts: dict[str, tuple[Reasoning, ...]] = {}
+        """What was thought before each call, by its id."""
+        self._thoughts = Thoughts()
         self._shows_malformed = rules.malformed == "show"
         self._asks_malformed = rules.malformed == "ask"
         self._fitting = FittingCalls(request.tools) if self._asks_malformed else None
@@ -96,6 +100,11 @@ class Attempt:
         self._unaliased = Unaliased(names) if names else None
         xml = _XML.get(rules.output_mode)
         self._echo = Echo(REGISTRY[xml].render_call, rules.tool_block_delimiter) if xml else None
+
+    @property
+    def called(self) -> bool:
+        """Whether anything of a call has gone out."""
+        return bool(self.thoughts)
 
     def read_in(self, dialect: Dialect) -> None:
         """The answer will be in this dialect. Nothing of it has come yet."""
@@ -154,10 +163,16 @@ class Attempt:
                 self._write(event.text)
                 if not self.unkept:
                     self._words.append(event.text)
-            case ReasoningDelta() | CallDelta():
+            case CallDelta():
                 self._write(event.text)
+            case ReasoningDelta():
+                self._write(event.text)
+                self._thoughts.see(event)
+            case ReasoningSealed():
+                self._thoughts.see(event)
             case CallStart():
                 self._write(event.name)
+                self.thoughts[event.id] = self._thoughts.taken()
             case UsageSeen():
                 self.usage = event.usage
                 return False

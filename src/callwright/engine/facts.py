@@ -23,6 +23,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     reads: str = "auto"
     teach: str = ""
     vision: bool | None = None
+    reasons_on: bool = False
+    """It refuses a round of calls whose reasoning does not come back."""
 
 
 class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

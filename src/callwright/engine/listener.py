@@ -23,6 +23,7 @@ from callwright.events import (
     Event,
     Finish,
     ReasoningDelta,
+    ReasoningSealed,
     TextDelta,
     UsageSeen,
     merged,
@@ -34,6 +35,8 @@ from callwright.text.source import DEFAULT_LIMIT
 from callwright.turn import Turn, collect
 
 __all__ = ["Listener", "Plain", "Reading"]
+
+Words = TextDelta | ReasoningDelta | ReasoningSealed
 
 REASONING_KEPT = 262_144
 """Characters of reasoning that are searched for a call; a call further in is not recovered."""
@@ -67,7 +70,7 @@ class Listener:
         self._reasoning_calls = reasoning_calls
         self._reasoning: list[str] = []
         self._reasoned = 0
-        self._waiting: list[TextDelta | ReasoningDelta] = []
+        self._waiting: list[Words] = []
         self._held: dict[int, list[CallStart | CallDelta]] = {}
         """Native calls that may repeat one read from the text: they wait until they are whole."""
         self._read: list[Event] = []
@@ -79,7 +82,7 @@ class Listener:
         # What came in one read is read in one go: that costs a tenth of chunk by chunk.
         for event in merged(heard):
             match event:
-                case TextDelta() | ReasoningDelta():
+                case TextDelta() | ReasoningDelta() | ReasoningSealed():
                     out += self._say(event)
                 case CallStart() | CallDelta() | CallEnd():
                     out += self._call(event)
@@ -91,7 +94,7 @@ class Listener:
                     self._turn.malformed(event.raw, event.reason, shown=event.shown)
         return out
 
-    def _say(self, event: TextDelta | ReasoningDelta) -> list[Event]:
+    def _say(self, event: Words) -> list[Event]:
         if self._native.is_open:
             self._wait(event)
             return []
@@ -101,16 +104,19 @@ class Listener:
                 self._read += [each for each in events if isinstance(each, CallStart | CallDelta | CallEnd)]
             return events
         self._parser.settle()
+        if isinstance(event, ReasoningSealed):
+            self._turn.seal(event.opaque)
+            return self._turn.drain()
         if self._reasoned < REASONING_KEPT:
             self._reasoned += len(event.text)
             self._reasoning.append(event.text)
         self._turn.reasoning(event.text)
         return self._turn.drain()
 
-    def _wait(self, event: TextDelta | ReasoningDelta) -> None:
+    def _wait(self, event: Words) -> None:
         """Words in the middle of a native call: the event grammar has no place for them before its end."""
         self._waiting.append(event)
-        if sum(len(each.text) for each in self._waiting) > DEFAULT_LIMIT:
+        if sum(len(each.text) for each in self._waiting if not isinstance(each, ReasoningSealed)) > DEFAULT_LIMIT:
             raise BackendError(f"the backend sent more than {DEFAULT_LIMIT} characters of text inside a tool call")
 
     # ── native calls ─────────────────────────────────────────────────────────────────────────────

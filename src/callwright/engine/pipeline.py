@@ -28,6 +28,7 @@ from callwright.engine.again import Reason, asked_again
 from callwright.engine.attempt import Attempt
 from callwright.engine.mend import mended
 from callwright.engine.prompts import built_in_templates
+from callwright.engine.reasoning import ThoughtMemory
 from callwright.engine.report import TurnReport, total
 from callwright.engine.routing import Route, check_request
 from callwright.engine.settings import ToolRules
@@ -54,7 +55,8 @@ Window = Callable[[str, Route], int]
 
 
 class Pipeline:
-    """Runs turns. Remembers what models' servers refused: tools, or to hold an answer to a form."""
+    """Runs turns. Remembers what models' servers refused, tools or to hold an answer to a form, and what models thought
+    before their calls."""
 
     def __init__(
         self,
@@ -70,6 +72,7 @@ class Pipeline:
         self._window = window
         self._templates = templates
         self._ids = ids
+        self._thoughts = ThoughtMemory()
         self._refused: dict[tuple[str, str], frozenset[Strategy]] = {}
 
     async def turn(self, ask: Ask, route: Route, rules: ToolRules, report: TurnReport) -> Answer:
@@ -77,8 +80,9 @@ class Pipeline:
 
         Raises `RequestError` when the model cannot do what is asked, and `BackendError` when no answer will do.
         """
-        request, names, repairs = mended(ask.request, route)
-        report.mend(repairs)
+        thought, restored = self._thoughts.restored(report.caller, route, ask.request)
+        request, names, repairs = mended(thought, route)
+        report.mend((*restored, *repairs))
         check_request(request, route, (self._backends[name].wire for name in route.backends))
         report.model = route.name
         spent = Usage()
@@ -95,14 +99,16 @@ class Pipeline:
                         if attempt.over:
                             break
             except BackendError as problem:
-                if not problem.salvage or attempt.written:
+                if not problem.salvage or attempt.called:
                     raise
                 # Half a call in an error is no answer, and the model can be asked again for a whole one.
                 whole = msgspec.structs.replace(rules, truncated="drop")
                 salvaged, failure = Attempt(request, route, whole, self._ids, names, number=times), problem
                 salvaged.read_in(attempt.dialect)
+                events = salvaged.take([TextDelta(problem.salvage), Finish("stop", (_salvaged(problem),))])
+                if attempt.written and not salvaged.limits.passed:
+                    raise  # the client has heard a part of it, and would hear another answer after it
                 attempt = salvaged
-                events = attempt.take([TextDelta(problem.salvage), Finish("stop", (_salvaged(problem),))])
             else:
                 events = attempt.stop() if attempt.over else []
             report.truncated = attempt.limits.truncated
@@ -111,6 +117,7 @@ class Pipeline:
             if verdict is None:
                 last = [*events, UsageSeen(spent), attempt.finish or Finish("stop")]
                 report.see(last)
+                self._thoughts.keep(report.caller, route, ask.request, attempt.thoughts)
                 yield last
                 return
             reason, shortcoming = verdict

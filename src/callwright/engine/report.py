@@ -15,6 +15,7 @@ from callwright.events import (
     Finish,
     Malformed,
     ReasoningDelta,
+    ReasoningSealed,
     TextDelta,
     UsageSeen,
 )
@@ -29,6 +30,8 @@ class TurnReport:
 
     wire: str = ""
     """The client's."""
+    caller: str = ""
+    """Whose turn it is: nobody is shown what was kept for another."""
     model: str = ""
     backend: str = ""
     strategy: str = ""
@@ -66,7 +69,7 @@ class TurnReport:
         """Take note of events on their way to the client."""
         for event in events:
             match event:
-                case TextDelta() | CallDelta() | ReasoningDelta():
+                case TextDelta() | CallDelta() | ReasoningDelta() | ReasoningSealed():
                     pass
                 case CallStart():
                     self.calls.append(event.name)

@@ -226,7 +226,7 @@ class _Turn:
 
     def _batches(self) -> AsyncGenerator[tuple[int, list[Event]], None]:
         engine = self._opened.state.engine
-        self._reports = [TurnReport(wire=self._wire.name) for _ in range(self._ask.choices)]
+        self._reports = [TurnReport(wire=self._wire.name, caller=self._caller) for _ in range(self._ask.choices)]
         if not self._ask.request.messages:
             return _loaded()
         if self._draft is not None:

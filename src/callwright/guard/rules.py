@@ -19,6 +19,7 @@ from callwright.events import (
     FinishReason,
     Malformed,
     ReasoningDelta,
+    ReasoningSealed,
     TextDelta,
     UsageSeen,
 )
@@ -70,6 +71,8 @@ class CallRules:
                     out += self._take(event)
                 case TextDelta() | ReasoningDelta() if self.passed:
                     out += self._tail(event)
+                case ReasoningSealed() if self.done:
+                    pass  # so was what it seals
                 case _:
                     out.append(event)
         return out

@@ -9,6 +9,8 @@ are said one after the other, as the event grammar wants.
 from __future__ import annotations
 
 from callwright.arguments import Arguments, read_object
+from callwright.text.json_stream import copy_value
+from callwright.text.repair import is_json, parse_json, repair_json
 from callwright.text.source import Reading, Source
 from callwright.turn import Turn
 
@@ -37,15 +39,31 @@ class _Native:
     def _read(self) -> Reading[None]:
         arguments = Arguments(self._turn.call(self._name, self._id))
         first = yield from self.source.skip_space()
-        if not first and self.was_cut:
+        if first == '"':
+            yield from self._read_quoted(arguments)
+        elif not first and self.was_cut:
             arguments.call.cut()
         elif not first:
             arguments.close()
         elif first != "{" or not (yield from read_object(self.source, arguments)):
-            broken = self.source.text[self.source.position :]
-            arguments.call.cut()
-            if broken:
-                self._turn.malformed(broken, "the backend's arguments are no JSON object")
+            self._break_off(arguments, self.source.text[self.source.position :])
+
+    def _read_quoted(self, arguments: Arguments) -> Reading[None]:
+        """An object that was written as JSON twice: Qwen2.5 (sglang PR #7863) and Granite 4 (vLLM PR #54964) do it."""
+        read: list[str] = []
+        whole = yield from copy_value(self.source, read.append, arguments.call.note)
+        raw = "".join(read)
+        mended = repair_json(str(parse_json(raw))) if whole and is_json(raw) else None
+        if mended is None or not isinstance(parse_json(mended.text), dict):
+            self._break_off(arguments, raw)
+            return
+        arguments.call.note("unwrapped_arguments", "they were JSON inside a string")
+        yield from read_object(Source.of(mended.text), arguments)
+
+    def _break_off(self, arguments: Arguments, broken: str) -> None:
+        arguments.call.cut()
+        if broken:
+            self._turn.malformed(broken, "the backend's arguments are no JSON object")
 
 
 class NativeCalls:

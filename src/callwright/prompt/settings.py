@@ -55,8 +55,10 @@ class HistorySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """Turn calls of offered tools that stand in the text of earlier answers into calls: they teach a model to leak."""
     roles: Literal["as-sent", "strict"] = "as-sent"
     """`strict`: instructions first, in one message, and neighbours of one role joined, as many templates demand."""
-    reasoning: Literal["keep", "drop"] = "keep"
-    """Whether a server gets to see what was thought in earlier turns; some demand it and some refuse it."""
+    reasoning: Literal["keep", "restore", "drop"] = "keep"
+    """Whether a server gets to see what was thought in earlier turns; some demand it and some refuse it. `keep` sends
+    what the client sends, and puts back what it left out if that is signed or the model is known to demand it;
+    `restore` puts everything back."""
     result_images: Literal["auto", "keep", "move"] = "auto"
     """Pictures in tool results stay there or move to a user's message; `auto` moves them where the API has no place."""
 

@@ -20,11 +20,12 @@ from callwright.events import (
     Finish,
     Malformed,
     ReasoningDelta,
+    ReasoningSealed,
     TextDelta,
     UsageSeen,
 )
 from callwright.ids import counted_ids
-from callwright.model import ToolSpec, Usage
+from callwright.model import Reasoning, ToolSpec, Usage
 from callwright.turn import Collected
 
 TOOLS = (
@@ -91,6 +92,14 @@ def test_text_in_the_middle_of_a_native_call_comes_after_it() -> None:
     )
     assert turn.text == "meanwhile"
     assert json.loads(turn.tool_calls[0].arguments) == {"path": "a"}
+
+
+def test_a_seal_stands_where_the_server_put_it_and_after_a_call_that_is_open() -> None:
+    seals = [ReasoningSealed({"signature": str(number)}) for number in range(2)]
+    heard = [TextDelta("<tool"), ReasoningDelta("hm"), seals[0], *native(0, "ping", "{}", end=False), seals[1]]
+    turn = listen(*heard)
+    assert turn.text == "<tool"
+    assert turn.thoughts == (Reasoning("hm", {"signature": "0"}), Reasoning("", {"signature": "1"}))
 
 
 def test_endless_text_in_the_middle_of_a_native_call_is_an_error() -> None:

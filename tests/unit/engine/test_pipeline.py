@@ -14,8 +14,18 @@ from callwright.backends.base import Answer
 from callwright.engine import Engine, TurnReport
 from callwright.engine.settings import ModelSettings, ToolRules
 from callwright.errors import BackendError, RequestError
-from callwright.events import CallDelta, CallEnd, CallStart, Event, Finish, ReasoningDelta, TextDelta, UsageSeen
-from callwright.model import Image, Message, Request, Text, ToolCall, ToolSpec, Usage
+from callwright.events import (
+    CallDelta,
+    CallEnd,
+    CallStart,
+    Event,
+    Finish,
+    ReasoningDelta,
+    ReasoningSealed,
+    TextDelta,
+    UsageSeen,
+)
+from callwright.model import Image, Message, Reasoning, Request, Text, ToolCall, ToolResult, ToolSpec, Usage
 from callwright.prompt.settings import PromptSettings
 from callwright.turn import Collected
 from callwright.wire.base import Ask
@@ -239,6 +249,71 @@ def test_an_error_that_quotes_half_a_call_is_asked_again_then_told(half: str) ->
     assert names(turn) == ["ping"]
     with pytest.raises(BackendError, match="Failed to parse input"):
         run(Fake(problem))
+
+
+class Breaking(Fake):
+    """A backend that says something and then fails."""
+
+    async def answer(self, request: Request, extra: dict[str, Any]) -> Answer:
+        self.asked.append(request)
+        *events, problem = self._answers
+        yield [event for event in events if not isinstance(event, BackendError)]
+        raise problem
+
+
+QUOTING = BackendError("Failed to parse input at pos 9", retryable=True, salvage=CALL)
+
+
+@pytest.mark.parametrize("before", [TextDelta("I will."), ReasoningDelta("Hm.")])
+def test_a_call_in_an_error_is_recovered_after_words_that_the_client_has_heard(before: Event) -> None:
+    """llama.cpp quotes from the place where it could not go on: github.com/ggml-org/llama.cpp/issues/24644."""
+    turn, report = run(Breaking(before, QUOTING))
+    assert (turn.text or turn.reasoning, names(turn), turn.finish_reason) == (before.text, ["ping"], "tool_calls")
+    assert "salvaged_from_error" in [repair.kind for repair in report.repairs]
+
+
+def test_an_error_after_words_that_quotes_no_call_is_told_and_nothing_is_asked_again() -> None:
+    backend = Breaking(TextDelta("I will."), BackendError("Failed to parse input", salvage="and more words"))
+    with pytest.raises(BackendError, match="Failed to parse input"):
+        run(backend)
+    assert len(backend.asked) == 1
+
+
+def test_an_error_after_a_call_has_begun_is_told() -> None:
+    backend = Breaking(CallStart(0, "a", "ping"), CallDelta(0, "{"), QUOTING)
+    with pytest.raises(BackendError, match="Failed to parse input"):
+        run(backend)
+    assert len(backend.asked) == 1
+
+
+# ── what was thought ─────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(("caller", "back"), [("me", True), ("another", False)])
+def test_what_was_thought_before_a_call_is_told_with_it_again(caller: str, back: bool) -> None:
+    sealed = [ReasoningDelta("Hm."), ReasoningSealed({"signature": "s"})]
+    backend = Fake(
+        [*sealed, CallStart(0, "a", "ping"), CallDelta(0, "{}"), CallEnd(0), Finish("tool_calls")], said("x")
+    )
+    engine = Engine([ModelSettings(name="m")], {"one": backend}, ToolRules())
+    first = request(PING)
+    answered = (Message("assistant", (ToolCall("a", "ping", "{}"),)), Message("tool", (ToolResult("a", "pong"),)))
+    second = Request("m", (*first.messages, *answered), (PING,))
+
+    async def turn(asked: Request, report: TurnReport) -> None:
+        async with aclosing(engine.turn(Ask(request=asked), engine.route("m"), ToolRules(), report)) as answer:
+            assert [batch async for batch in answer]
+
+    async def turns() -> TurnReport:
+        await turn(first, TurnReport(caller="me"))
+        report = TurnReport(caller=caller)
+        await turn(second, report)
+        return report
+
+    report = asyncio.run(turns())
+    thought = (Reasoning("Hm.", {"signature": "s"}),) if back else ()
+    assert backend.asked[1].messages[1].parts == (*thought, ToolCall("a", "ping", "{}"))
+    assert ("restored_reasoning" in [repair.kind for repair in report.repairs]) is back
 
 
 # ── tools taught ─────────────────────────────────────────────────────────────────────────────────

@@ -10,7 +10,17 @@ from hypothesis import strategies as st
 
 from callwright import check, collect
 from callwright.errors import BackendError
-from callwright.events import CallDelta, CallEnd, CallStart, Event, Finish, ReasoningDelta, TextDelta, UsageSeen
+from callwright.events import (
+    CallDelta,
+    CallEnd,
+    CallStart,
+    Event,
+    Finish,
+    ReasoningDelta,
+    ReasoningSealed,
+    TextDelta,
+    UsageSeen,
+)
 from callwright.guard import required
 from callwright.guard.echo import Echo
 from callwright.guard.required import Required
@@ -107,6 +117,12 @@ def test_a_tail_that_is_not_shown_is_told_of() -> None:
 def test_reasoning_after_a_call_ends_no_burst() -> None:
     _, out = run(CallLimits(stop="burst"), [*call(0), ReasoningDelta("now"), *call(1), Finish("stop")])
     assert told(out) == ["ping", "ping"]
+
+
+def test_a_turn_that_a_rule_has_ended_keeps_no_seal_of_what_it_dropped() -> None:
+    rules = CallRules(CallLimits(most=1))
+    out = rules.feed([*call(0), ReasoningDelta("hm"), ReasoningSealed({"signature": "s"}), Finish("tool_calls")])
+    assert collect(out).thoughts == ()
 
 
 def test_a_cut_call_stays_incomplete() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from harness import TOOLS
 
 from callwright import check, collect
@@ -82,6 +83,31 @@ def test_a_cut_call_is_marked() -> None:
     result = said(turn)
     assert (result.finish_reason, result.tool_calls[0].complete) == ("length", False)
     assert not result.malformed
+
+
+@pytest.mark.parametrize("inside", ['{"city": "Oslo \\"x\\"", "days": 2}', "{'city': 'Oslo \"x\"', 'days': '2'}"])
+@pytest.mark.parametrize("size", [1, 5, 100])
+def test_arguments_that_were_written_as_json_twice_are_unwrapped(inside: str, size: int) -> None:
+    turn, calls = guarded()
+    calls.start(0, "get_weather", "a")
+    twice = json.dumps(inside)
+    for at in range(0, len(twice), size):
+        calls.feed(0, twice[at : at + size])
+    calls.end()
+    result = said(turn)
+    assert told(result) == [("a", "get_weather", {"city": 'Oslo "x"', "days": 2})]
+    assert "unwrapped_arguments" in [repair.kind for repair in result.repairs]
+
+
+@pytest.mark.parametrize("sent", ['"Oslo"', '"[1]"', '""', '"{\\"city\\": \\"Os'])
+def test_a_string_that_holds_no_object_is_set_aside(sent: str) -> None:
+    turn, calls = guarded()
+    calls.start(0, "get_weather")
+    calls.feed(0, sent)
+    calls.end()
+    result = said(turn)
+    assert (result.finish_reason, result.tool_calls[0].complete) == ("length", False)
+    assert [bad.raw for bad in result.malformed] == [sent]
 
 
 def test_what_is_no_object_is_set_aside() -> None:

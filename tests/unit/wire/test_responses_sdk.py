@@ -42,7 +42,7 @@ EVENTS: list[Event] = [
 ANSWER = Message(
     "assistant",
     (
-        Reasoning("why", {"id": "rs_abc_0"}),
+        Reasoning("why"),
         Text("let me see"),
         ToolCall("c1", "ping", "{}"),
         ToolCall("c2", "apply_patch", json.dumps({"input": PATCH})),

@@ -1,7 +1,7 @@
 """Anthropic Messages, what a server answers: its stream, or its message in one piece, as events.
 
 Each frame is decoded once, into the few fields that matter. Blocks about tools that the server runs itself are passed
-over, as are signatures: our events have no place for them, so thinking is given back unsigned, which is to say not.
+over. What the server signed, or thought and does not show, is sealed with what it wants to see again.
 """
 
 from __future__ import annotations
@@ -19,10 +19,12 @@ from callwright.events import (
     Finish,
     FinishReason,
     ReasoningDelta,
+    ReasoningSealed,
     TextDelta,
     UsageSeen,
 )
 from callwright.model import Usage
+from callwright.wire.anthropic.decode import OUR_SIGNATURE
 from callwright.wire.framing import LIMIT, UNREADABLE, SseReader
 from callwright.wire.openai_errors import refusal
 from callwright.wire.reading import EventReader
@@ -57,12 +59,15 @@ class _Block(msgspec.Struct):
     name: str = ""
     text: str | None = ""
     thinking: str | None = ""
+    signature: str | None = ""
+    data: str | None = ""
     input: msgspec.Raw = msgspec.Raw(b"{}")
 
 
 class _Delta(msgspec.Struct):
     text: str | None = ""
     thinking: str | None = ""
+    signature: str | None = ""
     partial_json: str | None = ""
     stop_reason: str | None = None
 
@@ -121,6 +126,8 @@ class AnthropicReader(EventReader):
         self._calls: dict[int, _Call] = {}
         self._bare: _Call | None = None
         """A call that ended without arguments: it takes none, or the limit was there. What follows tells."""
+        self._signature = ""
+        """Of the open block."""
         self._count = 0
         self._usage = _Usage()
         self._reason: str | None = None
@@ -180,7 +187,10 @@ class AnthropicReader(EventReader):
 
     def _start(self, at: int, block: _Block) -> list[Event]:
         events = self._settle(complete=True)
+        if block.type == "redacted_thinking" and block.data:
+            return [*events, ReasoningSealed({"redacted": block.data})]
         if block.type != "tool_use":
+            self._signature = block.signature or ""
             return events + _said(block.text, block.thinking)
         call = self._calls[at] = _Call(self._count, bytes(block.input).decode("utf-8", "replace"))
         self._count += 1
@@ -188,6 +198,7 @@ class AnthropicReader(EventReader):
 
     def _delta(self, at: int, delta: _Delta) -> list[Event]:
         if not delta.partial_json:
+            self._signature += delta.signature or ""
             return _said(delta.text, delta.thinking)
         call = self._calls.get(at)
         if call is None:
@@ -197,6 +208,9 @@ class AnthropicReader(EventReader):
 
     def _stop(self, at: int) -> list[Event]:
         """A block is over. That its call is whole only its arguments can say: one cut by a limit is stopped as well."""
+        signature, self._signature = self._signature, ""
+        if signature not in ("", OUR_SIGNATURE):
+            return [ReasoningSealed({"signature": signature})]
         call = self._calls.pop(at, None)
         if call is None:
             return []

@@ -13,7 +13,7 @@ reports `stop`). An open call stays open: at its `content_block_stop` that SDK w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -26,10 +26,11 @@ from callwright.events import (
     Finish,
     FinishReason,
     ReasoningDelta,
+    ReasoningSealed,
     TextDelta,
     UsageSeen,
 )
-from callwright.model import Usage
+from callwright.model import Reasoning, Usage
 from callwright.turn import Collected
 from callwright.wire.anthropic.decode import OUR_SIGNATURE, decode
 from callwright.wire.base import Ask, Encoder, Head, Problem, Style
@@ -84,6 +85,8 @@ class AnthropicEncoder:
         self._open: _Block | None = None
         self._prefix = b""
         """Of a delta of the open block, up to its text."""
+        self._signature = OUR_SIGNATURE
+        """Of the open block, if that is thinking."""
         self._usage = Usage()
         self._finish: Finish | None = None
         self._over = False
@@ -106,6 +109,8 @@ class AnthropicEncoder:
                 return self._written(self._cuts.feed(text))
             case ReasoningDelta(text):
                 return self._say("thinking", text) if self._style.reasoning_fields else b""
+            case ReasoningSealed(opaque):
+                return self._seal(opaque) if self._style.reasoning_fields else b""
             case CallStart():
                 return self._start("tool_use", id=_raw(event.id), name=_raw(event.name), input={})
             case CallEnd():
@@ -123,6 +128,20 @@ class AnthropicEncoder:
         start = b"" if self._open == kind else self._start(kind, **_EMPTY[kind])
         piece = self._pieces.feed(text)
         return start + self._delta(piece) if piece else start
+
+    def _seal(self, opaque: dict[str, Any]) -> bytes:
+        """The end of thinking as a server of this API told it. Other seals mean nothing to who speaks it."""
+        if "redacted" in opaque:
+            out = self._stop()
+            self._index += 1
+            block = {"type": "redacted_thinking", "data": _raw(opaque["redacted"])}
+            start = _event("content_block_start", index=self._index, content_block=block)
+            return out + start + _event("content_block_stop", index=self._index)
+        if "signature" not in opaque:
+            return b""
+        start = b"" if self._open == "thinking" else self._start("thinking", **_EMPTY["thinking"])
+        self._signature = opaque["signature"]
+        return start + self._stop()
 
     def _written(self, pieces: Iterable[str]) -> bytes:
         return b"".join([self._delta(piece) for piece in pieces])
@@ -148,8 +167,9 @@ class AnthropicEncoder:
             return b""
         out = self._written(self._pieces.drain())
         if self._open == "thinking":
-            signature = {"type": "signature_delta", "signature": OUR_SIGNATURE}
+            signature = {"type": "signature_delta", "signature": _raw(self._signature)}
             out += _event("content_block_delta", index=self._index, delta=signature)
+            self._signature = OUR_SIGNATURE
         self._open = None
         return out + _event("content_block_stop", index=self._index)
 
@@ -194,9 +214,7 @@ class ServedAnthropic:
     def whole(self, ask: Ask, head: Head, style: Style, turns: Sequence[Collected]) -> bytes:
         """The message. A call that was cut is left out: nobody may run half a call."""
         turn = turns[0]
-        content: list[dict[str, Any]] = []
-        if turn.reasoning and style.reasoning_fields:
-            content.append({"type": "thinking", "thinking": _raw(turn.reasoning), "signature": OUR_SIGNATURE})
+        content = [block for each in turn.thoughts for block in _thinking(each)] if style.reasoning_fields else []
         if turn.text:
             content.append({"type": "text", "text": _raw(turn.text)})
         content += [
@@ -208,6 +226,16 @@ class ServedAnthropic:
 
     def problem(self, problem: Problem) -> bytes:
         return _encode({"type": "error", "error": _error(problem)})
+
+
+def _thinking(thought: Reasoning) -> Iterator[dict[str, Any]]:
+    """A stretch of reasoning as blocks; none for the seal alone of another API."""
+    opaque = thought.opaque or {}
+    if thought.text or "signature" in opaque:
+        signature = _raw(opaque.get("signature", OUR_SIGNATURE))
+        yield {"type": "thinking", "thinking": _raw(thought.text), "signature": signature}
+    if "redacted" in opaque:
+        yield {"type": "redacted_thinking", "data": _raw(opaque["redacted"])}
 
 
 def _raw(text: str) -> msgspec.Raw:

@@ -65,13 +65,13 @@ def _messages(message: Message) -> Iterator[dict[str, Any]]:
 
 def _message(message: Message) -> dict[str, Any]:
     written: dict[str, Any] = {"role": _ROLES.get(message.role, message.role), "content": _content(message)}
-    calls = [_call(part) for part in message.parts if isinstance(part, ToolCall)]
+    calls = list(_calls(message))
     if calls:
         written["tool_calls"] = calls
     thoughts = [part for part in message.parts if isinstance(part, Reasoning)]
     # DeepSeek answers 400 when a turn with calls comes back without its reasoning (oai-compatible-copilot #215).
-    if thoughts and (calls or any(part.opaque for part in thoughts)):
-        written["reasoning_content"] = "".join(part.text for part in thoughts)
+    if (text := "".join(part.text for part in thoughts)) and (calls or any(part.opaque for part in thoughts)):
+        written["reasoning_content"] = text
     return written
 
 
@@ -95,5 +95,13 @@ def _part(part: Text | Image) -> dict[str, Any]:
     return {"type": "image_url", "image_url": {"url": part.url}}
 
 
-def _call(call: ToolCall) -> dict[str, Any]:
-    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+def _calls(message: Message) -> Iterator[dict[str, Any]]:
+    """Its calls, each with the signature on it that stood before it: see `read`."""
+    signed: dict[str, Any] = {}
+    for part in message.parts:
+        if isinstance(part, Reasoning) and part.opaque and "extra_content" in part.opaque:
+            signed = part.opaque
+        elif isinstance(part, ToolCall):
+            function = {"name": part.name, "arguments": part.arguments}
+            yield {"id": part.id, "type": "function", "function": function, **signed}
+            signed = {}

@@ -22,6 +22,7 @@ from callwright.events import (
     Finish,
     FinishReason,
     ReasoningDelta,
+    ReasoningSealed,
     TextDelta,
     UsageSeen,
 )
@@ -152,6 +153,7 @@ class ChatReader(EventReader):
         if content:
             _say(content, out)
         if delta.tool_calls or delta.function_call:
+            _seal(delta.tool_calls, out)
             entries = {"tool_calls": delta.tool_calls, "function_call": delta.function_call}
             _call(self._calls.ingest_delta(entries), out)
 
@@ -190,6 +192,14 @@ def _say(content: object, out: list[Event]) -> None:
         for thought in part["thinking"] if isinstance(part.get("thinking"), list) else ():
             if isinstance(thought, dict) and isinstance(thought.get("text"), str) and thought["text"]:
                 out.append(ReasoningDelta(thought["text"]))
+
+
+def _seal(entries: object, out: list[Event]) -> None:
+    """Gemini signs its thoughts on the call after them, in `extra_content`, which Google and Vertex name inside in two
+    ways, and refuses the call without it (litellm#16893, pi#6733)."""
+    for entry in entries if isinstance(entries, list) else ():
+        if isinstance(entry, dict) and isinstance(extra := entry.get("extra_content"), dict) and extra:
+            out.append(ReasoningSealed({"extra_content": extra}))
 
 
 def _call(deltas: list[ToolCallDelta], out: list[Event]) -> None:

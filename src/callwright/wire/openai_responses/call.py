@@ -53,6 +53,9 @@ class CalledResponses:
             body["tool_choice"] = choice if choice in _WORDS else {"type": "function", "name": choice}
             body["parallel_tool_calls"] = request.parallel_tool_calls
         body |= _options(request.options, extra)
+        if "reasoning" in body:
+            # Not of every model: those that do not reason refuse to encrypt it.
+            body["include"] = ["reasoning.encrypted_content"]
         body |= {key: value for key, value in extra.items() if key not in _OURS}
         return msgspec.json.encode(body)
 

@@ -27,9 +27,7 @@ def remembered(ask: Ask, turn: Collected) -> tuple[Message, ...]:
 
     A call that was cut off is not kept: nobody will answer it.
     """
-    parts: list[Part] = []
-    if turn.reasoning:
-        parts.append(Reasoning(turn.reasoning))
+    parts: list[Part] = list(turn.thoughts)
     if turn.text:
         parts.append(Text(turn.text))
     parts += [call for call in turn.tool_calls if call.complete]

@@ -9,7 +9,7 @@ from 0. A delta is written from a prepared prefix.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -21,6 +21,7 @@ from callwright.events import (
     Finish,
     FinishReason,
     ReasoningDelta,
+    ReasoningSealed,
     TextDelta,
     UsageSeen,
 )
@@ -44,6 +45,8 @@ _WHOLE = ("stop", "tool_calls")
 _BROKEN_OFF = {"status": "failed", "code": "server_error", "message": "the answer broke off before its end"}
 
 _encode = msgspec.json.Encoder().encode
+
+Spoken = TypeVar("Spoken", bound=Words | Thinking)
 
 
 class ResponsesEncoder:
@@ -123,6 +126,9 @@ class ResponsesEncoder:
                 self._speak(Words, event.text)
             case ReasoningDelta():
                 self._speak(Thinking, event.text)
+            case ReasoningSealed(opaque) if "encrypted_content" in opaque:
+                self._begun(Thinking).encrypted = opaque["encrypted_content"]
+                self._close("completed")
             case CallStart():
                 self._close("completed")
                 origin = self._origins.get(event.name, Origin(event.name))
@@ -143,12 +149,19 @@ class ResponsesEncoder:
                 pass
 
     def _speak(self, kind: type[Words] | type[Thinking], text: str) -> None:
-        item = self._open
-        if type(item) is not kind:
-            self._close("completed")
-            item = self._start(kind(self._new_id(kind.prefix, kind.prefix), self._added))
+        item: Item = self._begun(kind)
         if piece := self._pieces[kind.prefix].feed(text):
             self._tell_delta(item, piece)
+
+    def _begun(self, kind: type[Spoken]) -> Spoken:
+        """The open item if it is of that kind, else a new one."""
+        item = self._open
+        if type(item) is kind:
+            return item
+        self._close("completed")
+        item = kind(self._new_id(kind.prefix, kind.prefix), self._added)
+        self._start(item)
+        return item
 
     def _tell_arguments(self, call: Call, text: str) -> None:
         """Send text of a call, if there is any, cut as the client wants it."""

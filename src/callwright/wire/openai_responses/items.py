@@ -82,8 +82,9 @@ class History:
 
     def _reasoning(self, item: Fields) -> None:
         texts = [part.text("text") for part in item.objects("content" if item.values.get("content") else "summary")]
-        opaque = {key: found for key in ("id", "encrypted_content") if (found := item.text(key))}
-        self._answer.append(Reasoning("\n\n".join(texts), opaque or None))
+        # Without its id, which is ours: a server that encrypted it for another refuses it (litellm PR #15782).
+        encrypted = item.text("encrypted_content")
+        self._answer.append(Reasoning("\n\n".join(texts), {"encrypted_content": encrypted} if encrypted else None))
 
     def _call(self, item: Fields) -> None:
         name = self._tools.seen_as(item.need("name"), item.text("namespace"))

@@ -91,6 +91,8 @@ class Thinking(Item):
     prefix = "rs"
     delta = "response.reasoning_summary_text.delta"
     place: ClassVar[dict[str, Any]] = {"summary_index": 0}
+    encrypted = ""
+    """What the server behind us wants to see again."""
 
     def opening(self) -> Iterator[Told]:
         yield "response.reasoning_summary_part.added", {**self.place, "part": self._part()}
@@ -101,7 +103,8 @@ class Thinking(Item):
 
     def body(self) -> dict[str, Any]:
         summary = [] if self.status == "in_progress" else [self._part()]
-        return {"type": "reasoning", "id": self.id, "status": self.status, "summary": summary}
+        body = {"type": "reasoning", "id": self.id, "status": self.status, "summary": summary}
+        return body | ({"encrypted_content": msgspec.Raw(quoted(self.encrypted))} if self.encrypted else {})
 
     def _part(self) -> dict[str, Any]:
         return {"type": "summary_text", "text": self.text}

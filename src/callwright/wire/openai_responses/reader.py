@@ -21,6 +21,7 @@ from callwright.events import (
     Event,
     Finish,
     ReasoningDelta,
+    ReasoningSealed,
     TextDelta,
     UsageSeen,
 )
@@ -68,6 +69,7 @@ class ResponsesReader(EventReader):
         self._open: dict[int, str] = {}
         """The ids of the calls that are not over."""
         self._heard: dict[type[Event], str] = {}
+        self._sealed: set[str] = set()
         self._finished = False
 
     def _fed(self, data: bytes, out: list[Event]) -> None:
@@ -126,6 +128,7 @@ class ResponsesReader(EventReader):
         item = event.get("item")
         if kind in _DONE and isinstance(item, dict):
             yield from self._text_of(item, kind)
+            yield from self._seal_of(item)
             name = item.get("call_id") or item.get("id")
             for index in [index for index, call_id in self._open.items() if call_id == name]:
                 del self._open[index]
@@ -139,6 +142,14 @@ class ResponsesReader(EventReader):
         texts = [part.get("text") or part.get("refusal") for part in parts if isinstance(part, dict)]
         gap = "\n\n" if kind is ReasoningDelta else ""
         yield from self._say(kind, gap.join(text for text in texts if isinstance(text, str)), way)
+
+    def _seal_of(self, item: dict[str, Any]) -> Iterator[Event]:
+        """The encrypted form of reasoning, with the id that it was encrypted for; once."""
+        encrypted = item.get("encrypted_content")
+        if item.get("type") == "reasoning" and isinstance(encrypted, str) and encrypted not in self._sealed:
+            self._sealed.add(encrypted)
+            named = {"id": item["id"]} if isinstance(item.get("id"), str) else {}
+            yield ReasoningSealed({**named, "encrypted_content": encrypted})
 
     def _told(self, deltas: list[ToolCallDelta]) -> Iterator[Event]:
         for delta in deltas:

@@ -6,7 +6,17 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from callwright.events import CallDelta, CallEnd, CallStart, Event, Finish, ReasoningDelta, TextDelta, UsageSeen
+from callwright.events import (
+    CallDelta,
+    CallEnd,
+    CallStart,
+    Event,
+    Finish,
+    ReasoningDelta,
+    ReasoningSealed,
+    TextDelta,
+    UsageSeen,
+)
 from callwright.turn import Collected
 from callwright.wire.base import Ask, Encoder, Head, Problem, Style
 from callwright.wire.openai_errors import error_body
@@ -44,8 +54,11 @@ class ServedResponses:
 
 def _events(turn: Collected) -> Iterator[Event]:
     """A turn told again, each thing in one piece."""
-    if turn.reasoning:
-        yield ReasoningDelta(turn.reasoning)
+    for thought in turn.thoughts:
+        if thought.text:
+            yield ReasoningDelta(thought.text)
+        if thought.opaque:
+            yield ReasoningSealed(thought.opaque)
     if turn.text:
         yield TextDelta(turn.text)
     for index, call in enumerate(turn.tool_calls):

@@ -1,0 +1,117 @@
+"""Reasoning: what a model thought before its calls, kept for clients that do not send it back.
+
+Some servers refuse a round of calls without it: Anthropic and Google want their signatures, DeepSeek and Kimi the
+words; and OpenAI's models think on from what they encrypted. Few clients keep any of it. Here it is kept by call, the
+newest within bounds, and put back where a call returns without it. What the client sends itself stays as it is, unless
+its seal is missing.
+
+A call is known by its id, the words of the user that it answers, the model and the caller: ids such as Kimi's
+`functions.read:0` come again in every conversation, and nobody may get to see what was thought in another's.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+
+from callwright.engine.routing import Route
+from callwright.model import Message, Part, Reasoning, Repair, Request, ToolCall
+from callwright.prompt.words import text_of
+
+__all__ = ["Thought", "ThoughtMemory"]
+
+Thought = tuple[Reasoning, ...]
+"""What stood before one call."""
+_Key = tuple[str, str, int, str]
+
+
+class ThoughtMemory:
+    """What was thought before calls, of all callers."""
+
+    def __init__(self, *, most: int = 16_384, characters: int = 64_000_000) -> None:
+        self._most = most
+        self._characters = characters
+        self._size = 0
+        self._kept: OrderedDict[_Key, Thought] = OrderedDict()
+
+    def keep(self, caller: str, route: Route, request: Request, thoughts: Mapping[str, Thought]) -> None:
+        """Remember what stood before the calls of an answer, by their ids; what nobody will ask for is not kept."""
+        if not any(thoughts.values()) or not _wanted(route, thoughts):
+            return
+        *_, question = _questions(request.messages)
+        for call_id, thought in thoughts.items():
+            if thought:
+                self._put((caller, route.upstream, question, call_id), thought)
+
+    def restored(self, caller: str, route: Route, request: Request) -> tuple[Request, tuple[Repair, ...]]:
+        """The request with the thoughts that its client left out."""
+        if not self._kept or route.history.reasoning == "drop":
+            return request, ()
+        messages: list[Message] = []
+        notes: list[Repair] = []
+        for message, question in zip(request.messages, _questions(request.messages), strict=False):
+            thoughts = self._found(message, (caller, route.upstream, question))
+            whole = _with(message, thoughts) if thoughts else message
+            if whole is not message:
+                notes.append(Repair("restored_reasoning", f"of {', '.join(thoughts)}"))
+            messages.append(whole)
+        return (msgspec.structs.replace(request, messages=tuple(messages)), tuple(notes)) if notes else (request, ())
+
+    def _found(self, message: Message, scope: tuple[str, str, int]) -> dict[str, Thought]:
+        if message.role != "assistant":
+            return {}
+        keys = [(*scope, part.id) for part in message.parts if isinstance(part, ToolCall)]
+        found = [key for key in keys if key in self._kept]
+        for key in found:
+            self._kept.move_to_end(key)
+        return {key[-1]: self._kept[key] for key in found}
+
+    def _put(self, key: _Key, thought: Thought) -> None:
+        self._size += _size(thought) - _size(self._kept.pop(key, ()))
+        self._kept[key] = thought
+        while len(self._kept) > self._most or (self._size > self._characters and len(self._kept) > 1):
+            _, gone = self._kept.popitem(last=False)
+            self._size -= _size(gone)
+
+
+def _wanted(route: Route, thoughts: Mapping[str, Thought]) -> bool:
+    """Seals always; words only where the model is known to want them, for there are servers that refuse the field."""
+    policy = route.history.reasoning
+    sealed = any(part.opaque for thought in thoughts.values() for part in thought)
+    return policy == "restore" or (policy == "keep" and (sealed or route.facts.reasons_on))
+
+
+def _questions(messages: Sequence[Message]) -> Iterator[int]:
+    """For every message, and for the answer to come, what the user said last before it."""
+    question = 0
+    for message in messages:
+        yield question
+        if message.role == "user":
+            question = hash(text_of(message))
+    yield question
+
+
+def _with(message: Message, thoughts: Mapping[str, Thought]) -> Message:
+    """An answer with these thoughts before its calls; those before the first call come before its words too, where
+    Anthropic's API looks for them."""
+    own = [part for part in message.parts if isinstance(part, Reasoning) and (part.text or part.opaque)]
+    sealed = any(part.opaque for thought in thoughts.values() for part in thought)
+    if any(part.opaque for part in own) or (own and not sealed):
+        return message
+    parts: list[Part] = []
+    called = False
+    for part in message.parts:
+        if isinstance(part, Reasoning):
+            continue
+        if isinstance(part, ToolCall):
+            at = len(parts) if called else 0
+            parts[at:at] = thoughts.get(part.id, ())
+            called = True
+        parts.append(part)
+    return Message(message.role, tuple(parts))
+
+
+def _size(thought: Thought) -> int:
+    return sum(len(part.text) + len(msgspec.json.encode(part.opaque)) for part in thought)
