@@ -5,16 +5,18 @@ One value for all four, so that they cannot disagree.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import msgspec
 
 from callwright.engine.again import Reason
+from callwright.engine.report import TurnReport, total
 from callwright.engine.settings import OutputMode
 from callwright.model import Usage
 from callwright.wire.base import Fault
 
-__all__ = ["TurnRecord"]
+__all__ = ["TurnRecord", "learnt"]
 
 
 class TurnRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,3 +85,21 @@ class TurnRecord(msgspec.Struct, frozen=True, kw_only=True):
             "x-codex-tool-call-truncated": str(self.tool_call_truncated).lower(),
             "x-codex-stop-after-tools-mode": self.stop_after_tools_mode,
         }
+
+
+def learnt(reports: Sequence[TurnReport]) -> dict[str, Any]:
+    """What the record says of the answers, one for each choice; of what they have in common, the first."""
+    if not reports:
+        return {}
+    return {
+        "finish": reports[0].finish,
+        "dialect": reports[0].dialect,
+        "strategy": reports[0].strategy,
+        "strategy_why": reports[0].strategy_why,
+        "usage": total(report.usage for report in reports),
+        "tool_call_names": tuple(name for report in reports for name in report.calls),
+        "tool_call_truncated": any(report.truncated for report in reports),
+        "asked_again": tuple(why for report in reports for why in report.asked_again),
+        "again": tuple(reason for report in reports for reason in report.reasons),
+        "repairs": tuple(repair.kind for report in reports for repair in report.repairs),
+    }

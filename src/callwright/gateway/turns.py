@@ -12,33 +12,27 @@ import asyncio
 import secrets
 import sys
 import time
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Any
 
-import msgspec
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from callwright.engine import Route, TurnReport, merged_rules
-from callwright.engine.report import total
-from callwright.engine.settings import ToolRules
-from callwright.errors import BackendError, CallwrightError, RequestError
+from callwright.engine import TurnReport
+from callwright.errors import BackendError, CallwrightError
 from callwright.events import CallDelta, Event, Finish, ReasoningDelta, TextDelta
-from callwright.gateway import problems, profiles
+from callwright.gateway import problems
 from callwright.gateway.choices import side_by_side
 from callwright.gateway.exchange import Exchange, exchange
-from callwright.gateway.keys import check_use
-from callwright.gateway.limits import check_ask
 from callwright.gateway.memory import Memory
 from callwright.gateway.outflow import Outflow
-from callwright.gateway.profiles import Profile
-from callwright.gateway.record import TurnRecord
+from callwright.gateway.plan import Plan, planned
+from callwright.gateway.record import TurnRecord, learnt
 from callwright.gateway.refusals import Refusals
 from callwright.gateway.service import Service
 from callwright.turn import Collected, collect
-from callwright.wire.base import Ask, Head, Problem, Served, Style
+from callwright.wire.base import Ask, Head, Problem, Served
 from callwright.wire.openai_responses import recalls, remembered, resumed
 
 __all__ = ["Turns"]
@@ -66,9 +60,9 @@ class Turns:
             turn = _Turn(self._service, wire, opened, self._memory)
             leaving: asyncio.Task[None] | None = None
             try:
-                await turn.read(await _body(receive))
+                plan = await turn.read(await _body(receive))
                 leaving = asyncio.create_task(_cancel_when_gone(turn, receive, asyncio.current_task()))
-                await turn.answer(scope, receive, send)
+                await turn.answer(plan, scope, receive, send)
             except ClientDisconnect:
                 turn.problem = _LEFT
             except asyncio.CancelledError:
@@ -116,79 +110,66 @@ class _Turn:
         self._service = service
         self._wire = wire
         self._opened = opened
-        self._headers = opened.headers
         self._memory = memory
         self._began = time.perf_counter()
         self._first_byte: float | None = None
         self._head = Head(secrets.token_hex(12), int(time.time()), "")
         self._reports: list[TurnReport] = []
-        self._draft = service.scribe.draft(self._headers)
+        self._draft = service.scribe.draft(opened.headers)
         self._out: Outflow | None = None
         self._remembers = wire.name == "openai_responses"
         self._said: list[Event] = []
         """All events so far, where the answer is to be remembered."""
         self._kept = 0
-        self._loads = wire.name.startswith("ollama")
-        self._why = ""
-        self._profile: Profile = profiles.PROFILES["openai"]
+        self._plan: Plan | None = None
         self.problem: Problem | None = None
         self.over = False
         """The answer is on its way as a whole: a client that closes its connection now has not left."""
 
-    async def read(self, body: bytes) -> None:
+    async def read(self, body: bytes) -> Plan:
         """Decode the request, and find out what it means here."""
-        state = self._opened.state
         if self._draft is not None:
             self._draft.read(body)
         ask = self._wire.decode(body)
-        check_ask(ask, state.server)
-        if not ask.request.messages and not self._loads:
-            raise RequestError("messages must hold at least one message", param="messages")
-        name, suffix = profiles.split(ask.request.model)
         self._head = Head(self._head.id, self._head.created, ask.request.model)
-        self._route: Route = await state.engine.find(name)
-        check_use(self._opened.key, self._route.settings.name)
-        evidence = profiles.evidence(ask, self._headers)
-        self._profile, self._why = profiles.choose(evidence, suffix=suffix, setting=self._route.settings.profile)
-        self._style = _restyled(self._profile.style, self._route.settings.style)
-        self._route = self._route.told(self._profile.prompt)
-        self._rules: ToolRules = merged_rules(self._route.rules, profiles.rules(self._profile, self._headers))
-        self._ask: Ask = self._recalled(ask)
+        plan = await planned(ask, self._opened, may_be_empty=self._wire.name.startswith("ollama"))
+        self._plan = plan._replace(ask=self._recalled(ask))
+        return self._plan
 
-    async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def answer(self, plan: Plan, scope: Scope, receive: Receive, send: Send) -> None:
         """Ask the model, and send what it says."""
-        if self._ask.stream:
-            await self._stream(send)
+        if plan.ask.stream:
+            await self._stream(plan, send)
             return
-        turns = await self._whole()
+        turns = await self._whole(plan)
         self.over = True
         headers = self._record().headers() if self._opened.state.server.telemetry else None
-        body = self._wire.whole(self._ask, self._head, self._style, turns)
+        body = self._wire.whole(plan.ask, self._head, plan.style, turns)
         await Response(body, headers=headers, media_type="application/json")(scope, receive, send)
 
     # ── the two ways ─────────────────────────────────────────────────────────────────────────────
 
-    async def _whole(self) -> list[Collected]:
-        events: list[list[Event]] = [[] for _ in range(self._ask.choices)]
-        async with aclosing(self._batches()) as batches:
+    async def _whole(self, plan: Plan) -> list[Collected]:
+        events: list[list[Event]] = [[] for _ in range(plan.ask.choices)]
+        async with aclosing(self._batches(plan)) as batches:
             async for choice, batch in batches:
                 self._keep(batch)
                 events[choice] += batch
         turns = [collect(each) for each in events]
-        self._remember(turns[0])
+        self._remember(plan, turns[0])
         return turns
 
-    async def _stream(self, send: Send) -> None:
+    async def _stream(self, plan: Plan, send: Send) -> None:
         server = self._opened.state.server
         out = self._out = Outflow(
             send,
-            self._wire.encoder(self._ask, self._head, self._style),
+            self._wire.encoder(plan.ask, self._head, plan.style),
             self._wire.content_type,
             heartbeat_seconds=server.heartbeat_seconds,
-            open_seconds=self._profile.first_byte_wait,
+            open_seconds=plan.profile.first_byte_wait,
         )
         try:
-            await self._pump(out)
+            await self._pump(plan, out)
         except CallwrightError as error:
             if not out.opened:
                 raise
@@ -198,10 +179,10 @@ class _Turn:
             self.over = True
             await out.end(self._record().comment() if server.telemetry else "")
 
-    async def _pump(self, out: Outflow) -> None:
+    async def _pump(self, plan: Plan, out: Outflow) -> None:
         """Every batch to the client, as it comes."""
         sent = 0
-        async with aclosing(self._batches()) as batches:
+        async with aclosing(self._batches(plan)) as batches:
             async for choice, events in batches:
                 began = time.perf_counter() if sent % _SAMPLED == 0 else 0.0
                 await out.write(events, choice)
@@ -214,7 +195,7 @@ class _Turn:
                     self._said += events
                 sent += 1
         if self._said:
-            self._remember(collect(self._said))
+            self._remember(plan, collect(self._said))
 
     def _keep(self, events: list[Event]) -> None:
         """Events are kept: within bounds, for a model that does not stop must not fill the memory."""
@@ -224,21 +205,21 @@ class _Turn:
         if self._kept > _MOST_KEPT:
             raise BackendError(f"the model wrote more than {_MOST_KEPT} characters and did not stop")
 
-    def _batches(self) -> AsyncGenerator[tuple[int, list[Event]], None]:
+    def _batches(self, plan: Plan) -> AsyncGenerator[tuple[int, list[Event]], None]:
         engine = self._opened.state.engine
-        self._reports = [TurnReport(wire=self._wire.name, caller=self._caller) for _ in range(self._ask.choices)]
-        if not self._ask.request.messages:
+        self._reports = [TurnReport(wire=self._wire.name, caller=self._caller) for _ in range(plan.ask.choices)]
+        if not plan.ask.request.messages:
             return _loaded()
         if self._draft is not None:
             self._draft.follow(self._reports)
-        turns = [engine.turn(self._ask, self._route, self._rules, report) for report in self._reports]
+        turns = [engine.turn(plan.ask, plan.route, plan.rules, report) for report in self._reports]
         return side_by_side(turns if self._draft is None else self._draft.sent(turns))
 
     # ── endings ──────────────────────────────────────────────────────────────────────────────────
 
     def failed(self, error: Exception) -> Problem:
         """What the client gets to see of an error."""
-        status = self._profile.backend_status
+        status = self._plan.profile.backend_status if self._plan else 0
         self.problem = problems.of(error, request_id=self._opened.id, backend_status=status)
         return self.problem
 
@@ -269,36 +250,20 @@ class _Turn:
             self._service.scribe.put(self._draft, record, self.problem)
 
     def _record(self) -> TurnRecord:
-        reports = self._reports
-        rules = getattr(self, "_rules", ToolRules())
-        route = getattr(self, "_route", None)
-        problem = self.problem
+        opened, plan, problem = self._opened, self._plan, self.problem
         return TurnRecord(
-            request_id=self._opened.id,
-            trace_id=self._opened.trace[3:35],
+            request_id=opened.id,
+            trace_id=opened.trace[3:35],
             wire=self._wire.name,
-            model=route.settings.name if route else "",
-            key=self._opened.key.name if self._opened.key else "",
-            client=self._profile.name,
-            why=self._why,
+            key=self._caller,
             stream=self._out is not None,
             status=problem.status if problem else 200,
-            finish=reports[0].finish if reports else "",
             seconds=round(time.perf_counter() - self._began, 4),
             first_byte_seconds=self._first_byte,
-            usage=total(report.usage for report in reports),
-            tool_call_names=tuple(name for report in reports for name in report.calls),
-            tool_call_truncated=any(report.truncated for report in reports),
-            stop_after_tools_mode=rules.stop_after_tools_mode,
-            output_mode=rules.output_mode,
-            dialect=reports[0].dialect if reports else "",
-            strategy=reports[0].strategy if reports else "",
-            strategy_why=reports[0].strategy_why if reports else "",
-            asked_again=tuple(why for report in reports for why in report.asked_again),
-            again=tuple(reason for report in reports for reason in report.reasons),
-            repairs=tuple(repair.kind for report in reports for repair in report.repairs),
             fault=problem.fault if problem else "",
             error=problem.kind if problem else "",
+            **(plan.known if plan else {"model": ""}),
+            **learnt(self._reports),
         )
 
     # ── conversations that the client only names ─────────────────────────────────────────────────
@@ -311,9 +276,9 @@ class _Turn:
             self._draft.recalled = known
         return resumed(ask, known)
 
-    def _remember(self, turn: Collected) -> None:
+    def _remember(self, plan: Plan, turn: Collected) -> None:
         if self._remembers:
-            self._memory.keep(self._caller, self._head.id, remembered(self._ask, turn))
+            self._memory.keep(self._caller, self._head.id, remembered(plan.ask, turn))
 
     @property
     def _caller(self) -> str:
@@ -323,8 +288,3 @@ class _Turn:
 async def _loaded() -> AsyncGenerator[tuple[int, list[Event]], None]:
     """A request without messages, which clients of Ollama send to have a model loaded: there is nothing to ask it."""
     yield 0, [Finish("stop")]
-
-
-def _restyled(style: Style, changes: Mapping[str, Any]) -> Style:
-    """A profile's style with what a model's settings change of it."""
-    return msgspec.convert({**msgspec.structs.asdict(style), **changes}, Style) if changes else style
