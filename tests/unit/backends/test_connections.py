@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import gzip
 import socket
+import ssl
+import subprocess
 import zlib
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -324,3 +327,48 @@ def test_a_server_that_never_takes_the_connection_is_waited_for_only_so_long() -
         port = deaf.getsockname()[1]
         with socket.create_connection(("127.0.0.1", port)), pytest.raises(ConnectTimeoutError):  # its queue is full
             run(lambda all_: fetched(all_, f"http://127.0.0.1:{port}"), seconds=0.2)
+
+
+# ── TLS ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """One that signs itself for localhost, and its key."""
+    folder = tmp_path_factory.mktemp("tls")
+    key, signed = folder / "key.pem", folder / "cert.pem"
+    kind = ("-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2")
+    named = ("-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost")
+    command = ["openssl", "req", *kind, *named, "-keyout", str(key), "-out", str(signed)]
+    subprocess.run(command, check=True, capture_output=True)
+    return signed, key
+
+
+async def _over_tls(certificate: tuple[Path, Path], connections: Connections) -> tuple[int, bytes]:
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(*certificate)
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(HEAD + b"content-length: 8\r\n\r\nGood day")
+        await reader.read()
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context) as server:
+        port = server.sockets[0].getsockname()[1]
+        answer = await fetched(connections, f"https://localhost:{port}/")
+        await connections.close()
+        return answer
+
+
+def test_a_server_with_a_certificate_that_is_trusted_is_asked_over_tls(
+    certificate: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trusted = ssl.create_default_context(cafile=certificate[0])
+    monkeypatch.setattr("callwright.backends.connections._trusted", lambda: trusted)
+    assert run(lambda all_: _over_tls(certificate, all_)) == (200, b"Good day")
+
+
+def test_a_certificate_that_nobody_vouches_for_is_refused(certificate: tuple[Path, Path]) -> None:
+    with pytest.raises(ssl.SSLCertVerificationError):
+        run(lambda all_: _over_tls(certificate, all_))
