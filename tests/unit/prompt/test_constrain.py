@@ -180,6 +180,20 @@ def test_words_in_an_object_stream() -> None:
     assert merged(parser.feed('\\ude00"}')) == [TextDelta("😀")]
 
 
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ('{"answer": "hi \\ud83d"}', "hi \ufffd"),
+        ('{"answer": "\\ud83d', "\ufffd"),
+        ('{"answer": "\\ude00x"}', "\ufffdx"),
+    ],
+)
+@pytest.mark.parametrize("size", [1, 3, 100])
+def test_half_of_a_character_is_shown_as_one_that_is_missing(written: str, said: str, size: int) -> None:
+    _, whole = read(ANSWER, written, range(size, len(written), size))
+    assert whole.text == said
+
+
 @given(st.lists(st.integers(0, 200), max_size=8))
 def test_a_call_in_an_object_is_a_call(cuts: list[int]) -> None:
     _, turn = read(ANSWER, '{"name": "get_weather", "arguments": {"city": "Oslo"}}', cuts)
