@@ -83,7 +83,7 @@ def test_it_streams_an_answer_and_says_its_usage(gateway: Hosted) -> None:
 
 def test_it_is_listed_with_its_window_and_without_tools(gateway: Hosted, own: EmbeddedBackend) -> None:
     (info,) = gateway.wait(own.models())
-    assert (info.name, info.context, info.tools) == (MODEL, 2048, False)
+    assert (info.name, info.context, info.tools) == (MODEL, 2048, None)
     assert gateway.get("/readyz").status == 200
 
 

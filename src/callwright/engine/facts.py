@@ -23,6 +23,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     reads: str = "auto"
     teach: str = ""
     vision: bool | None = None
+    tools: bool | None = None
+    terse: bool = False
 
 
 class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
