@@ -191,3 +191,19 @@ def test_a_family_that_finds_no_end_is_held_to_one_unless_the_settings_say_other
     assert grammar.accepts(CALL)
     assert [grammar.accepts(long), grammar.accepts(f"{CALL}\n{CALL}")] == [strings is None] * 2
     assert (f'"maxLength": {strings}' in backend.asked[0].messages[0].parts[0].text) == bool(strings)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("server", "given", "upstream"),
+    [("llamacpp", {}, "Qwen2.5-7B"), ("llamacpp", {"model": "other"}, "other"), ("vllm", {}, "m"), (None, {}, "m")],
+)
+def test_a_model_goes_by_the_name_that_llama_cpp_has_for_it(server: Any, given: dict[str, str], upstream: str) -> None:
+    """It has one model and answers with it whatever the name; what is known of a family is found by its own name."""
+
+    class One(Fake):
+        async def models(self) -> tuple[ModelInfo, ...]:
+            return (ModelInfo(name="Qwen2.5-7B", server=server),)
+
+    engine = Engine([ModelSettings(name="m", **given)], {"one": One()}, ToolRules())
+    asyncio.run(engine.refresh())
+    assert engine.route("m").upstream == upstream
