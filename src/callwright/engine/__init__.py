@@ -111,7 +111,7 @@ class Engine:
     def _named(self, settings: ModelSettings) -> ModelSettings:
         """A model that the settings give no other name, as llama.cpp calls it: that has one, and answers with it
         whatever the name, and what is known of models goes by their own."""
-        backend = settings.backend or next(iter(self.backends))
+        backend = settings.backend or next(iter(self.backends), "")
         there = [info for (name, _), info in self._found.items() if name == backend]
         if settings.model or len(there) != 1 or there[0].server != "llamacpp":
             return settings

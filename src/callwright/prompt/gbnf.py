@@ -217,9 +217,9 @@ def _integer(body: Mapping[str, Any]) -> str:
 def _limit(body: Mapping[str, Any], word: str) -> list[float]:
     """The limit, if there is one. In an old draft the exclusive ones are true or false."""
     value = body.get(word)
-    if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
-        return []
-    return [value]
+    if isinstance(value, float):
+        return [value] if math.isfinite(value) else []
+    return [value] if isinstance(value, int) and not isinstance(value, bool) else []
 
 
 def _count(body: Mapping[str, Any], word: str) -> int | None:

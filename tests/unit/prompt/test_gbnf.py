@@ -183,6 +183,7 @@ TREE = {"$ref": "#/$defs/node", "$defs": {"node": NODE}}
         ({"type": "integer", "minimum": 9, "maximum": 3}, ["6"], ['"6"']),
         ({"type": "integer", "minimum": 3, "exclusiveMinimum": True}, ["3"], ["2"]),
         ({"type": "integer", "maximum": float("inf")}, ["3"], ["3.5"]),
+        ({"type": "integer", "minimum": -(10**400), "maximum": 10**400}, ["-3", "0", "3"], ["3.5"]),
         (
             {"type": "object", "properties": {"a": {}}, "additionalProperties": {}, "maxProperties": 2},
             ["{}", '{"a": 1}', '{"b": 1}', '{"a": 1, "b": 1}'],
