@@ -72,7 +72,7 @@ templates: .venv/.stamp ## read back what the chat templates of real models rend
 bfcl: .venv/.stamp ## the calls of a public benchmark through every dialect (downloads test data)
 	$(BIN)/python scripts/bfcl.py
 
-embedded: .venv/.stamp ## a hundred prompts to the embedded model, by each strategy; writes docs/how-it-decides.md (half an hour)
+embedded: .venv/.stamp ## a hundred prompts to the embedded model, by each strategy; writes docs/how-it-decides.md (an hour)
 	$(BIN)/python scripts/embedded.py
 
 bench: bench-core bench-gateway ## all benchmarks

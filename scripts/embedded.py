@@ -5,7 +5,7 @@
 
 Starts a gateway with the embedded model, SmolLM2-135M, and asks it over chat completions for calls of four tools. Each
 answer must be calls of these tools whose arguments fit, and nothing else. Fails unless all that are held to a grammar
-do. Takes half an hour on one processor, most of it for the answers that are no calls.
+do. Takes up to an hour on one processor, most of it for the answers that are no calls.
 """
 
 from __future__ import annotations
