@@ -9,7 +9,7 @@ JOBS ?= 2
 COVERED := */callwright/text/*,*/callwright/dialects/*,*/callwright/guard/*,*/callwright/schema*,*/callwright/arguments*,*/callwright/turn*,*/callwright/events*
 
 .DEFAULT_GOAL := help
-.PHONY: help setup serve demo test laws check format cover clients clients-quick templates bfcl bench bench-core bench-gateway fuzz mutate readme lock clean
+.PHONY: help setup serve demo test laws check format cover clients clients-quick templates bfcl embedded bench bench-core bench-gateway fuzz mutate readme lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1|\2/' | while IFS='|' read -r name text; do printf '  make %-13s %s\n' "$$name" "$$text"; done
@@ -72,6 +72,9 @@ templates: .venv/.stamp ## read back what the chat templates of real models rend
 
 bfcl: .venv/.stamp ## the calls of a public benchmark through every dialect (downloads test data)
 	$(BIN)/python scripts/bfcl.py
+
+embedded: .venv/.stamp ## a hundred prompts to the embedded model, by each strategy; writes docs/how-it-decides.md (an hour)
+	$(BIN)/python scripts/embedded.py
 
 bench: bench-core bench-gateway ## all benchmarks
 

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import select
 import signal
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from callwright.backends.embedded import EmbeddedBackend, installed
+from callwright.backends.embedded import EmbeddedBackend, installed, model_file
 from callwright.events import TextDelta
 from callwright.model import Constraint, Message, Request, Text
 from tests.integration.hosted import Hosted
@@ -30,6 +33,7 @@ pytestmark = [
 MODEL = "SmolLM2-135M-Instruct.Q4_1"
 CHAT = "/v1/chat/completions"
 TABLES = '[[backends]]\nname = "own"\nkind = "embedded"\ncontext = 2048\nthreads = 1\n[[models]]\nname = "m"\n'
+ENDLESS = {"type": "object", "properties": {"of": {"type": "array", "minItems": 400}}, "required": ["of"]}
 YES_OR_NO = 'root ::= "yes" | "no"'
 SCHEMA = {
     "type": "object",
@@ -41,7 +45,11 @@ SCHEMA = {
 
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosted]:
-    with Hosted(tmp_path_factory.mktemp("gateway"), TABLES + f'model = "{MODEL}"\n') as gateway:
+    models = f'model = "{MODEL}"\naliases = ["refuse"]\n[[models]]\nname = "send"\nmodel = "{MODEL}"\n'
+    models += 'diet = {overflow = "send"}\n'
+    with Hosted(tmp_path_factory.mktemp("gateway"), TABLES + models) as gateway:
+        # As `callwright serve` does when it starts.
+        assert gateway.wait(gateway.service.state.engine.refresh()) == {}
         yield gateway
 
 
@@ -83,7 +91,7 @@ def test_it_streams_an_answer_and_says_its_usage(gateway: Hosted) -> None:
 
 def test_it_is_listed_with_its_window_and_without_tools(gateway: Hosted, own: EmbeddedBackend) -> None:
     (info,) = gateway.wait(own.models())
-    assert (info.name, info.context, info.tools) == (MODEL, 2048, False)
+    assert (info.name, info.context, info.tools) == (MODEL, 2048, None)
     assert gateway.get("/readyz").status == 200
 
 
@@ -94,6 +102,35 @@ def test_leaving_a_stream_frees_the_slot(gateway: Hosted) -> None:
     left = time.monotonic()
     assert gateway.post(CHAT, body("Hi", 1)).status == 200
     assert time.monotonic() - left < 5.0, "a slot that is not free would be so after a minute"
+
+
+def test_leaving_a_call_that_does_not_stream_frees_the_slot(gateway: Hosted) -> None:
+    tool = {"type": "function", "function": {"name": "list", "parameters": ENDLESS}}
+    long = body("Count to a thousand.", 1500, tools=[tool], tool_choice="required")
+    connection = gateway.send(CHAT, long)
+    while not gateway.streams:
+        time.sleep(0.05)
+    assert select.select([connection], [], [], 2.0)[0] == [], "it is being written"
+    connection.close()
+    left = time.monotonic()
+    assert gateway.post(CHAT, body("Hi", 1)).status == 200
+    assert time.monotonic() - left < 5.0
+
+
+def test_turns_at_once_are_all_answered(gateway: Hosted) -> None:
+    with ThreadPoolExecutor() as threads:
+        asked = [threads.submit(gateway.post, CHAT, body(f"Say {word}.", 8)) for word in ("yes", "no", "maybe")]
+        assert [each.result().json["usage"]["completion_tokens"] for each in asked] == [8, 8, 8]
+
+
+@pytest.mark.parametrize("overflow", ["refuse", "send"])
+def test_a_prompt_beyond_the_window_is_refused_with_the_numbers(gateway: Hosted, overflow: str) -> None:
+    """By us, and by llama.cpp where it is left to that."""
+    reply = gateway.post(CHAT, body("sea " * 3000, 16) | {"model": overflow})
+    assert reply.status == 400
+    problem = reply.json["error"]
+    assert problem["code"] == "context_length_exceeded"
+    assert re.search(r"\b30\d\d\b.*\b2048\b", problem["message"]), problem["message"]
 
 
 def test_while_a_long_turn_is_written_the_gateway_answers(gateway: Hosted) -> None:
@@ -171,6 +208,17 @@ def test_the_child_ends_with_the_gateway(tmp_path: Path) -> None:
         os.kill(pid, 0)
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
+
+
+def test_any_other_file_is_a_model_by_its_path(tmp_path: Path) -> None:
+    packaged = model_file("")
+    assert packaged is not None
+    (tmp_path / "another.gguf").symlink_to(packaged)
+    with Hosted(tmp_path, TABLES.replace("context", f'path = "{tmp_path / "another.gguf"}"\ncontext')) as gateway:
+        gateway.wait(gateway.service.state.engine.refresh())
+        backend = gateway.service.state.engine.backends["own"]
+        assert [info.name for info in gateway.wait(backend.models())] == ["another"]
+        assert gateway.post(CHAT, body("Hi", 1)).status == 200
 
 
 def test_a_file_that_is_no_model_is_told(tmp_path: Path) -> None:

@@ -75,10 +75,9 @@ class EmbeddedBackend(HttpBackend):
         return await super().send(request, extra)
 
     async def models(self) -> tuple[ModelInfo, ...]:
-        """The one model that there is. The packaged one never learnt tools, which llama.cpp does not say."""
+        """The one model that there is."""
         await self._find()
-        found = await super().models()
-        return found if self.settings.path else tuple(msgspec.structs.replace(each, tools=False) for each in found)
+        return await super().models()
 
     async def forward(self, path: str, body: bytes) -> Forwarded:
         """Pass on a request that is not about a turn."""

@@ -107,10 +107,19 @@ class Engine:
         # What a backend said before counts while it does not answer.
         kept = {key: info for key, info in self._found.items() if key[0] in silent}
         self._found = kept | {(name, info.name): info for name, infos, _ in answers for info in infos}
-        if not self._settings:
-            found = [ModelSettings(name=model, backend=name) for name, model in self._found]
-            self._routes = Routes(found, tuple(self.backends), self.rules, self._prompt)
+        found = [ModelSettings(name=model, backend=name) for name, model in self._found]
+        models = [self._named(model) for model in self._settings] or found
+        self._routes = Routes(models, tuple(self.backends), self.rules, self._prompt)
         return {name: problem for name, _, problem in answers if problem}
+
+    def _named(self, settings: ModelSettings) -> ModelSettings:
+        """A model that the settings give no other name, as llama.cpp calls it: that has one, and answers with it
+        whatever the name, and what is known of models goes by their own."""
+        backend = settings.backend or next(iter(self.backends), "")
+        there = [info for (name, _), info in self._found.items() if name == backend]
+        if settings.model or len(there) != 1 or there[0].server != "llamacpp":
+            return settings
+        return msgspec.structs.replace(settings, model=there[0].name)
 
     async def _models_of(self, backend: Backend) -> tuple[str, tuple[ModelInfo, ...], str]:
         name = backend.settings.name

@@ -25,6 +25,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     vision: bool | None = None
     reasons_on: bool = False
     """It refuses a round of calls whose reasoning does not come back."""
+    tools: bool | None = None
+    terse: bool = False
 
 
 class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -193,9 +193,10 @@ class Pipeline:
         self, backend: Backend, request: Request, route: Route, attempt: Attempt, refused: frozenset[Strategy]
     ) -> Way:
         name = backend.settings.name
+        says = self._known(name, route).tools
         able = Abilities(
             kind=backend.settings.kind,
-            tools=self._known(name, route).tools,
+            tools=route.facts.tools if says is None else says,
             flavour=backend.flavour,
             refused=self._refused.get((name, route.upstream), frozenset()) | refused,
         )
@@ -203,7 +204,8 @@ class Pipeline:
         reads, teaches, held = route.reads, route.teaches, None
         if strategy == "constrained":
             teaches = constrained_in(teaches)
-            held = constraint(request.tools, teaches, request.tool_choice, parallel=attempt.parallel)
+            several = attempt.parallel and not route.diet.terse
+            held = constraint(request.tools, teaches, request.tool_choice, parallel=several)
             reads = teaches = teaches if backend.flavour in GRAMMARS else ANSWER
         return Way(
             wire=backend.wire,

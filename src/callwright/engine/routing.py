@@ -86,16 +86,17 @@ class Routes:
             raise RequestError(self._unknown(name), param="model", status=404, code="model_not_found")
         named = settings.backend or self._backends[:1]
         upstream = settings.model or (name if _is_pattern(settings.name) else settings.name)
+        facts = facts_of(upstream)
         return Route(
             name=name,
             settings=settings,
             backends=(named,) if isinstance(named, str) else tuple(named),
             upstream=upstream,
-            facts=facts_of(upstream),
+            facts=facts,
             rules=merged_rules(self._rules, settings.rules),
             prompt=merged_prompt(self._prompt, settings.prompt),
             history=msgspec.convert(settings.history, HistorySettings),
-            diet=msgspec.convert(settings.diet, DietSettings),
+            diet=msgspec.convert({"terse": facts.terse, **settings.diet}, DietSettings),
         )
 
     @property

@@ -25,7 +25,7 @@ class Abilities(msgspec.Struct, frozen=True, kw_only=True):
 
     kind: BackendKind = "openai"
     tools: bool | None = None
-    """What the backend says of the model."""
+    """What the backend says of the model, or else what is known of its family."""
     flavour: Flavour | None = None
     """How the backend is told to hold an answer to a form."""
     refused: frozenset[Strategy] = frozenset()
@@ -45,7 +45,7 @@ def decide(wanted: Wanted, request: Request, able: Abilities, *, failed: bool = 
     if not lacking and failed and not free and request.tool_choice != "auto":
         lacking = "the backend's own tools gave no usable call"
     if not lacking:
-        says = "the backend says that the model takes tools" if able.tools else "nothing says that it takes no tools"
+        says = "the model is known to take tools" if able.tools else "nothing says that it takes no tools"
         return "native", says
     return ("taught", f"{lacking}, and {free}") if free else ("constrained", lacking)
 
@@ -56,7 +56,7 @@ def _not_native(able: Abilities) -> str:
         return "the backend only continues text"
     if "native" in able.refused:
         return "the backend refused tools for this model"
-    return "the backend says that the model takes no tools" if able.tools is False else ""
+    return "the model is known to take no tools" if able.tools is False else ""
 
 
 def _not_held(request: Request, able: Abilities) -> str:

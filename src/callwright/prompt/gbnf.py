@@ -3,18 +3,20 @@
 Objects have their members in the order in which the schema declares them, each optional one there or not. A schema
 that contains itself does so `SELF_DEPTH` times, and values of no declared type nest `ANY_DEPTH` deep: a small model
 that may nest does nothing else until its tokens are spent (seen with SmolLM2-135M on llama.cpp). Some keywords have no
-counterpart (`multipleOf`, `uniqueItems`, `not`, wide ranges of numbers): the grammar then allows more than the schema,
-and the guard checks what is written.
+counterpart (`multipleOf`, `uniqueItems`, `not`, ranges of fractions): the grammar then allows more than the schema, and
+the guard checks what is written.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from callwright.prompt.merge import flattened, merged
 from callwright.prompt.pattern import ANY_CHARACTER, pattern_rule
+from callwright.prompt.ranges import integers
 from callwright.prompt.rules import Rules, char_class, either, literal, repeated
 from callwright.schema import Schema
 
@@ -23,8 +25,6 @@ __all__ = ["ANY_DEPTH", "SELF_DEPTH", "SchemaRules"]
 ANY_DEPTH = 6
 SELF_DEPTH = 3
 _DEPTH = 32
-_LISTED = 100
-"""A range of this many integers is written out."""
 
 _SHARED = {
     "ws": '" "?',
@@ -115,10 +115,8 @@ class SchemaRules:
         if not all(values[name] for name in required):
             return ""
         members = {name: f"{_key(name)} ws {value}" for name, value in values.items() if value}
-        extras = either(kinds) if (kinds := list(self._extras(body, declared, hint, path))) else ""
         # From the last member to the first: what may follow a member, and what may stand there if none came before.
-        after = f'("," ws {extras})*' if extras else ""
-        first = f"({extras} {after})?" if extras else ""
+        first, after = self._others(body, declared, hint, path)
         for at, (name, member) in reversed(list(enumerate(members.items()))):
             if name in required:
                 first = f"{member} {after}".rstrip()
@@ -130,6 +128,20 @@ class SchemaRules:
                 first = f"({member} {after} | {first})" if first else f"({member})?"
             after = f'("," ws {member})? {after}'.rstrip()
         return f'"{{" {first} "}}"' if first else '"{" "}"'
+
+    def _others(
+        self, body: Mapping[str, Any], declared: Collection[str], hint: str, path: tuple[str, ...]
+    ) -> tuple[str, str]:
+        """Any number of members that are not declared, where none stands before them and after others."""
+        most = _count(body, "maxProperties")
+        room = None if most is None else most - len(declared)
+        kinds = list(self._extras(body, declared, hint, path)) if room is None or room > 0 else []
+        if not kinds:
+            return "", ""
+        # A rule of its own: repetitions in it must not be multiplied.
+        extra = self._rules.add(f"{hint}-other", " | ".join(kinds))
+        more = f'("," ws {extra})'
+        return f"({extra} {repeated(more, 0, room and room - 1)})?", repeated(more, 0, room)
 
     def _extras(
         self, body: Mapping[str, Any], declared: Iterable[str], hint: str, path: tuple[str, ...]
@@ -144,12 +156,13 @@ class SchemaRules:
         if not value:
             return
         names = body.get("propertyNames")
-        known = names.get("enum") if isinstance(names, Mapping) else None
-        if isinstance(known, list):
-            key = either([literal(json.dumps(name, ensure_ascii=False)) for name in known if name not in declared])
+        names = names if isinstance(names, Mapping) else {}
+        if isinstance(names.get("enum"), list):
+            keys = [literal(json.dumps(name, ensure_ascii=False)) for name in names["enum"] if name not in declared]
         else:
-            key = rf'"\"" ({_no_word_of({"", *declared})}) "\""'
-        yield f'{key} ":" ws {value}'
+            other = _no_word_of({"", *declared}, _count(names, "maxLength"))
+            keys = [rf'"\"" ({other}) "\""'] if other else []
+        yield from (f'{key} ":" ws {value}' for key in keys)
 
     # ── arrays ───────────────────────────────────────────────────────────────────────────────────
 
@@ -168,7 +181,7 @@ class SchemaRules:
         return f'"[" {inner} "]"' if least else f'"[" ({inner})? "]"'
 
 
-_LIMITS = frozenset({"minLength", "maxLength", "pattern"})
+_LIMITS = frozenset({"minLength", "maxLength", "pattern", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"})
 _COMMA = ' "," ws '
 
 
@@ -192,18 +205,21 @@ def _string(body: Mapping[str, Any]) -> str:
 
 
 def _integer(body: Mapping[str, Any]) -> str:
-    low, high = _bound(body, "minimum", "exclusiveMinimum", 1), _bound(body, "maximum", "exclusiveMaximum", -1)
-    if low is not None and high is not None and 0 <= high - low < _LISTED:
-        return either([f'"{number}"' for number in range(low, high + 1)])
-    if low is not None and low >= 0:
-        return "[1-9] [0-9]{0,18}" if low else "natural"
-    return "integer"
+    low = [math.ceil(limit) for limit in _limit(body, "minimum")]
+    low += [math.floor(limit) + 1 for limit in _limit(body, "exclusiveMinimum")]
+    high = [math.floor(limit) for limit in _limit(body, "maximum")]
+    high += [math.ceil(limit) - 1 for limit in _limit(body, "exclusiveMaximum")]
+    if not low and not high:
+        return "integer"
+    return either(integers(max(low, default=None), min(high, default=None)) or ["integer"])
 
 
-def _bound(body: Mapping[str, Any], word: str, exclusive: str, step: int) -> int | None:
-    found = [body[word]] if type(body.get(word)) is int else []
-    found += [body[exclusive] + step] if type(body.get(exclusive)) is int else []
-    return (max if step > 0 else min)(found) if found else None
+def _limit(body: Mapping[str, Any], word: str) -> list[float]:
+    """The limit, if there is one. In an old draft the exclusive ones are true or false."""
+    value = body.get(word)
+    if isinstance(value, float):
+        return [value] if math.isfinite(value) else []
+    return [value] if isinstance(value, int) and not isinstance(value, bool) else []
 
 
 def _count(body: Mapping[str, Any], word: str) -> int | None:
@@ -211,12 +227,16 @@ def _count(body: Mapping[str, Any], word: str) -> int | None:
     return value if type(value) is int and value >= 0 else None
 
 
-def _no_word_of(words: set[str]) -> str:
-    """Any text that is none of these: a declared member does not come twice."""
-    heads = sorted({word[0] for word in words if word and word[0] >= " " and word[0] not in '"\\'})
-    choices = [rf'[^"\\\x00-\x1F{char_class("".join(heads))}] {ANY_CHARACTER}*']
-    for head in heads:
-        choices.append(f"{literal(head)} ({_no_word_of({word[1:] for word in words if word[:1] == head})})")
+def _no_word_of(words: set[str], most: int | None = None) -> str:
+    """Any text that is none of these, of so many characters at most: a declared member does not come twice. Empty
+    where there is no such text."""
+    choices = []
+    if most != 0:
+        left = None if most is None else most - 1
+        heads = sorted({word[0] for word in words if word and word[0] >= " " and word[0] not in '"\\'})
+        choices.append(rf'[^"\\\x00-\x1F{char_class("".join(heads))}] {repeated(ANY_CHARACTER, 0, left)}')
+        longer = {head: _no_word_of({word[1:] for word in words if word[:1] == head}, left) for head in heads}
+        choices += [f"{literal(head)} ({rest})" for head, rest in longer.items() if rest]
     if "" not in words:
         choices.append('""')
     return " | ".join(choices)

@@ -16,7 +16,7 @@ _STEPS = 32
 _WORDS = frozenset(
     {
         *("type", "nullable", "enum", "const", "$ref", "allOf", "anyOf", "oneOf"),
-        *("properties", "required", "additionalProperties", "patternProperties", "propertyNames"),
+        *("properties", "required", "additionalProperties", "patternProperties", "propertyNames", "maxProperties"),
         *("items", "prefixItems", "minItems", "maxItems", "minLength", "maxLength", "pattern"),
         *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"),
     }
@@ -24,7 +24,7 @@ _WORDS = frozenset(
 """What decides about a value; titles, descriptions, defaults and all others do not."""
 _NARROWEST = {
     **dict.fromkeys(("minItems", "minLength", "minimum", "exclusiveMinimum"), max),
-    **dict.fromkeys(("maxItems", "maxLength", "maximum", "exclusiveMaximum"), min),
+    **dict.fromkeys(("maxItems", "maxLength", "maxProperties", "maximum", "exclusiveMaximum"), min),
 }
 
 

@@ -81,6 +81,9 @@ class DietSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Put the target of each `$ref` in its place; some services refuse schemas with references."""
     drop_null: bool = False
     """Do not tell that a parameter may be null."""
+    terse: bool = False
+    """One call at a time, strings of at most 120 characters and lists of 4 items: a tiny model that begins to repeat
+    itself finds no end. Left out, models that are known for it are treated so."""
     alias_names: bool = True
     """Tell tools whose names are over 64 characters long, or have odd ones, under another name that services take."""
     overflow: Literal["refuse", "condense", "send"] = "refuse"

@@ -3,7 +3,7 @@
 Models drown in tools: 44 of them are 22,000 tokens, and an 8B model that fails with 259 works with one (claude-code
 #25857). Gemini and Moonshot refuse `$ref`, `$defs` and `anyOf`, and with them every turn (opencode #12295). What is
 left out here only people read; what a value may be stays as it was, but for recursion, which ends after one round, and
-null where a setting says so. A schema is worked on once; after that it is looked up.
+for null and values without an end where a setting says so. A schema is worked on once; after that it is looked up.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import msgspec
 
 from callwright.model import ToolSpec
 from callwright.prompt.settings import DietSettings
+from callwright.prompt.terse import bounded
 
 __all__ = ["cut", "slimmed"]
 
@@ -63,7 +64,8 @@ def _slim(encoded: bytes, settings: DietSettings) -> _Body:
         with suppress(_TooLargeError):
             body = _Inlining(body).schema(body, ())
     brief: _Body = _brief(body, settings)
-    return brief
+    # Nothing at all is a tool without parameters.
+    return bounded(brief) if settings.terse and brief else brief
 
 
 def _below(body: _Body, change: Callable[[Any], Any]) -> _Body:

@@ -88,7 +88,7 @@ async def said(backend: EmbeddedBackend, words: str) -> str:
 def test_the_child_is_asked_with_its_key_and_lists_what_it_was_told(backend: EmbeddedBackend) -> None:
     async def story() -> None:
         (model,) = await backend.models()
-        assert (model.name, model.context, model.tools) == ("tiny", 8192, False)
+        assert (model.name, model.context, model.tools) == ("tiny", 8192, None)
         assert await said(backend, "Hi") == "Hi"
         await backend.close()
 

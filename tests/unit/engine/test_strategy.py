@@ -60,9 +60,9 @@ def turns(backend: Fake, count: int = 1, *, tools: str = "auto", **changes: Any)
     ("wanted", "able", "changes", "strategy", "why"),
     [
         ("auto", Abilities(), {}, "native", "nothing says"),
-        ("auto", Abilities(tools=True, flavour="llamacpp"), {}, "native", "takes tools"),
-        ("auto", Abilities(tools=False), {}, "taught", "takes no tools, and nothing says"),
-        ("auto", Abilities(tools=False, flavour="ollama"), {}, "constrained", "takes no tools"),
+        ("auto", Abilities(tools=True, flavour="llamacpp"), {}, "native", "known to take tools"),
+        ("auto", Abilities(tools=False), {}, "taught", "known to take no tools, and nothing says"),
+        ("auto", Abilities(tools=False, flavour="ollama"), {}, "constrained", "known to take no tools"),
         ("auto", Abilities(kind="completions", flavour="vllm"), {}, "constrained", "only continues text"),
         ("auto", Abilities(flavour="vllm", refused=frozenset({"native"})), {}, "constrained", "refused tools"),
         ("auto", Abilities(flavour="vllm", refused=frozenset({"native", "constrained"})), {}, "taught", "to hold"),
@@ -163,4 +163,47 @@ def test_what_the_backend_says_of_the_model_decides() -> None:
 
     [(_, report)] = turns(Blind(said(CALL), flavour="llamacpp"))
     assert report.strategy == "constrained"
-    assert report.strategy_why == "the backend says that the model takes no tools"
+    assert report.strategy_why == "the model is known to take no tools"
+
+
+@pytest.mark.parametrize(("diet", "strings"), [({}, 120), ({"terse": False}, None)])
+def test_a_family_that_finds_no_end_is_held_to_one_unless_the_settings_say_otherwise(
+    diet: dict[str, Any], strings: int | None
+) -> None:
+    backend = Fake(said(CALL), flavour="llamacpp")
+    settings = ModelSettings(name="small", model="SmolLM2-135M-Instruct.Q4_1", diet=diet)
+    engine = Engine([settings], {"one": backend}, ToolRules())
+
+    async def run() -> TurnReport:
+        report = TurnReport()
+        ask = Ask(request=request(PING, PONG, tool_choice="required"))
+        async with aclosing(engine.turn(ask, engine.route("small"), ToolRules(), report)) as turn:
+            async for _ in turn:
+                pass
+        return report
+
+    report = asyncio.run(run())
+    assert (report.strategy, report.strategy_why) == ("constrained", "the model is known to take no tools")
+    constraint = backend.asked[0].constraint
+    assert constraint is not None
+    grammar = Grammar.of(constraint.grammar)
+    long = CALL.replace("ping", "pong").replace("{}", '{"to": "' + 121 * "x" + '"}')
+    assert grammar.accepts(CALL)
+    assert [grammar.accepts(long), grammar.accepts(f"{CALL}\n{CALL}")] == [strings is None] * 2
+    assert (f'"maxLength": {strings}' in backend.asked[0].messages[0].parts[0].text) == bool(strings)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("server", "given", "upstream"),
+    [("llamacpp", {}, "Qwen2.5-7B"), ("llamacpp", {"model": "other"}, "other"), ("vllm", {}, "m"), (None, {}, "m")],
+)
+def test_a_model_goes_by_the_name_that_llama_cpp_has_for_it(server: Any, given: dict[str, str], upstream: str) -> None:
+    """It has one model and answers with it whatever the name; what is known of a family is found by its own name."""
+
+    class One(Fake):
+        async def models(self) -> tuple[ModelInfo, ...]:
+            return (ModelInfo(name="Qwen2.5-7B", server=server),)
+
+    engine = Engine([ModelSettings(name="m", **given)], {"one": One()}, ToolRules())
+    asyncio.run(engine.refresh())
+    assert engine.route("m").upstream == upstream

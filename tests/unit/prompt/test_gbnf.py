@@ -57,7 +57,7 @@ def typed(draw: Any, depth: int = 2) -> tuple[dict[str, Any], Any]:
         case "integer":
             return {"type": "integer"}, draw(st.integers(-(10**17), 10**17))
         case "range":
-            low, more = draw(st.integers(0, 500)), draw(st.integers(0, 90))
+            low, more = draw(st.integers(-500, 500)), draw(st.integers(0, 9000))
             return {"type": "integer", "minimum": low, "maximum": low + more}, low + draw(st.integers(0, more))
         case "number":
             return {"type": ["number", "null"]}, draw(st.integers(-9, 9) | st.floats(-1e15, 1e15) | st.none())
@@ -178,6 +178,29 @@ TREE = {"$ref": "#/$defs/node", "$defs": {"node": NODE}}
         ({"type": "string", "nullable": True}, ['"x"', "null"], ["1"]),
         ({"type": "integer", "minimum": 1}, ["1", "19"], ["0", "-1", "01", "1.5"]),
         ({"type": "integer", "exclusiveMinimum": 0, "maximum": 3}, ["1", "3"], ["0", "4"]),
+        ({"type": "integer", "minimum": 0.5, "exclusiveMaximum": 2.5}, ["1", "2"], ["0", "3"]),
+        ({"type": "integer", "exclusiveMinimum": 65535.0}, ["65536"], ["65535", "7"]),
+        ({"type": "integer", "minimum": 9, "maximum": 3}, ["6"], ['"6"']),
+        ({"type": "integer", "minimum": 3, "exclusiveMinimum": True}, ["3"], ["2"]),
+        ({"type": "integer", "maximum": float("inf")}, ["3"], ["3.5"]),
+        ({"type": "integer", "minimum": -(10**400), "maximum": 10**400}, ["-3", "0", "3"], ["3.5"]),
+        (
+            {"type": "object", "properties": {"a": {}}, "additionalProperties": {}, "maxProperties": 2},
+            ["{}", '{"a": 1}', '{"b": 1}', '{"a": 1, "b": 1}'],
+            ['{"b": 1, "c": 1}', '{"a": 1, "b": 1, "c": 1}'],
+        ),
+        ({"type": "object", "maxProperties": 0}, ["{}"], ['{"a": 1}']),
+        (
+            {"type": "object", "additionalProperties": {}, "propertyNames": {"maxLength": 2}, "properties": {"ab": {}}},
+            ['{"a": 1}', '{"ab": 1, "ac": 1}'],
+            ['{"abc": 1}', '{"abx": 1}', '{"xyz": 1}'],
+        ),
+        ({"type": "object", "propertyNames": {"enum": ["a"]}}, ['{"a": 1}'], ['{"b": 1}']),
+        (
+            {"properties": {"a": {}}, "propertyNames": {"enum": ["a"]}, "additionalProperties": True},
+            ["{}"],
+            ['{"b": 1}'],
+        ),
         ({"type": "array", "maxItems": 0}, ["[]"], ["[1]"]),
         ({"type": "array", "items": {"type": "null"}, "minItems": 2, "maxItems": 2}, ["[null, null]"], ["[null]"]),
         ({"type": "array", "prefixItems": [{"type": "string"}, {"type": "integer"}]}, ['["a", 1]'], ['[1, "a"]']),

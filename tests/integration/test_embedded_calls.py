@@ -1,0 +1,122 @@
+"""Tool calls of the embedded model, which never learnt them, through the clients that people use.
+
+`make embedded` does the same with a hundred prompts. Without the packages of the extra `local` these are skipped,
+except in continuous integration.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import anthropic
+import openai
+import pytest
+
+from callwright.backends.embedded import installed
+from tests.embedded.trial import CHAT_TOOLS, MAX_TOKENS, NAMES, PROMPTS, SPECS, Answer, asked, joined, problem
+from tests.integration.hosted import Hosted
+
+pytestmark = [
+    pytest.mark.skipif(not installed() and not os.environ.get("CI"), reason="the extra `local` is not installed"),
+    pytest.mark.timeout(600),
+]
+
+FEW = PROMPTS[::13]
+SECONDS = 300
+TABLES = '[[backends]]\nname = "own"\nkind = "embedded"\nthreads = 1\n[[models]]\nname = "m"\n'
+RESULT = "Sunny, 21 degrees, light wind from the south."
+both_ways = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+
+
+@pytest.fixture(scope="module")
+def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosted]:
+    with Hosted(tmp_path_factory.mktemp("gateway"), TABLES) as gateway:
+        # As `callwright serve` does when it starts.
+        assert gateway.wait(gateway.service.state.engine.refresh()) == {}
+        yield gateway
+
+
+@pytest.fixture(scope="module")
+def api(gateway: Hosted) -> Iterator[openai.OpenAI]:
+    with openai.OpenAI(base_url=f"{gateway.url}/v1", api_key="unused", max_retries=0, timeout=SECONDS) as api:
+        yield api
+
+
+@both_ways
+def test_every_answer_that_must_be_a_call_fits(api: openai.OpenAI, stream: bool) -> None:
+    answers = {prompt: asked(api, "m", prompt, "required", stream=stream) for prompt in FEW}
+    assert {prompt: why for prompt, answer in answers.items() if (why := problem(answer))} == {}
+
+
+def test_the_tool_that_must_be_called_is_called(api: openai.OpenAI) -> None:
+    for name in NAMES:
+        answer = asked(api, "m", FEW[0], {"type": "function", "function": {"name": name}}, stream=False)
+        assert problem(answer) == ""
+        assert [called for called, _ in answer.calls] == [name]
+
+
+@both_ways
+def test_a_tool_loop_of_two_rounds_ends_in_text(api: openai.OpenAI, stream: bool) -> None:
+    request: dict[str, Any] = {"model": "m", "tools": CHAT_TOOLS, "max_tokens": MAX_TOKENS}
+    messages: list[Any] = [{"role": "user", "content": FEW[0]}]
+    first = api.chat.completions.create(messages=messages, tool_choice="required", **request).choices[0]
+    assert first.finish_reason == "tool_calls"
+    messages.append(first.message.to_dict())
+    messages += [
+        {"role": "tool", "tool_call_id": call.id, "content": RESULT} for call in first.message.tool_calls or ()
+    ]
+    # Left to itself a model of this size calls on and on; a client ends its loop in this way.
+    request |= {"messages": messages, "tool_choice": "none", "max_tokens": 48, "temperature": 0}
+    if stream:
+        last = joined(api.chat.completions.create(stream=True, **request))
+        assert (last.calls, last.finish in ("stop", "length")) == ([], True)
+        assert last.text.strip()
+    else:
+        choice = api.chat.completions.create(**request).choices[0]
+        assert choice.message.tool_calls is None
+        assert (choice.message.content or "").strip()
+
+
+def test_a_model_that_may_call_makes_only_calls_that_fit(api: openai.OpenAI) -> None:
+    for prompt in FEW[:2]:
+        answer = asked(api, "m", prompt, "auto", stream=True)
+        assert problem(answer, words=True) in ("", "no call", "cut off by the token limit")
+        assert answer.calls or answer.text.strip()
+
+
+@both_ways
+def test_calls_fit_over_messages(gateway: Hosted, stream: bool) -> None:
+    tools: list[Any] = [{"input_schema": spec["parameters"], **spec} for spec in SPECS]
+    for tool in tools:
+        del tool["parameters"]
+    with anthropic.Anthropic(base_url=gateway.url, api_key="unused", max_retries=0, timeout=SECONDS) as api:
+        for prompt in FEW[:2]:
+            request: dict[str, Any] = {"model": "m", "max_tokens": MAX_TOKENS, "tools": tools}
+            request |= {"messages": [{"role": "user", "content": prompt}], "tool_choice": {"type": "any"}}
+            if stream:
+                with api.messages.stream(**request) as events:
+                    message = events.get_final_message()
+            else:
+                message = api.messages.create(**request)
+            calls = [(block.name, json.dumps(block.input)) for block in message.content if block.type == "tool_use"]
+            words = "".join(block.text for block in message.content if block.type == "text")
+            assert message.stop_reason == "tool_use"
+            assert problem(Answer(calls, words, "tool_calls")) == ""
+
+
+@both_ways
+def test_calls_fit_over_responses(api: openai.OpenAI, stream: bool) -> None:
+    for prompt in FEW[2:4]:
+        request: dict[str, Any] = {"model": "m", "input": prompt, "max_output_tokens": MAX_TOKENS}
+        request |= {"tools": [{"type": "function", **spec} for spec in SPECS], "tool_choice": "required"}
+        if stream:
+            with api.responses.stream(**request) as events:
+                response = events.get_final_response()
+        else:
+            response = api.responses.create(**request)
+        calls = [(item.name, item.arguments) for item in response.output if item.type == "function_call"]
+        assert response.status == "completed"
+        assert problem(Answer(calls, response.output_text, "tool_calls")) == ""
