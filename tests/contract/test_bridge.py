@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -75,7 +74,7 @@ def gateway(tmp_path: Path, server: Upstream) -> Iterator[Hosted]:
     tables = [
         f'[store]\naddress = "sqlite:///{tmp_path / "store.db"}"\n',
         backend("main", server.url),
-        backend("pages", "", kind="conversation", key=TOKEN).replace('url = "/v1"\n', ""),
+        backend("pages", "", kind="conversation", key=TOKEN, connect_seconds=2).replace('url = "/v1"\n', ""),
         model("writer", "main"),
         model("s0", "pages", dialect="invoke", prompt={"final_answer": "call"}),
     ]
@@ -108,7 +107,6 @@ def test_copilot_chat_does_the_file_task_of_seed_s0_through_a_page(gateway: Host
 def test_a_closed_page_fails_what_it_was_answering_and_the_next_request_goes_to_another(
     gateway: Hosted, server: Upstream
 ) -> None:
-    go_on = threading.Event()
     asked = []
 
     def slowly(seen: Seen) -> Any:
@@ -130,7 +128,6 @@ def test_a_closed_page_fails_what_it_was_answering_and_the_next_request_goes_to_
         again = gateway.post("/v1/chat/completions", body | {"stream": False})
         assert again.json["choices"][0]["message"]["content"] == "Here."
         assert browser.tell(f"seen {1 - busy}")[-1] == ["assistant", "Here."]
-    go_on.set()
 
 
 def test_a_page_whose_connection_breaks_comes_back_and_ends_its_answer(gateway: Hosted) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -12,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from callwright.config import load
+from callwright.gateway.profiles import PROFILES
 from tests.integration.chats import TOKEN, ChatService, Pages, everything
 from tests.integration.hosted import Hosted, Reply, backend, model
 from tests.upstream import Upstream
@@ -78,6 +82,12 @@ def ask(gateway: Hosted, messages: list[dict[str, Any]], key: str = "", **fields
     message: dict[str, Any] = reply.json["choices"][0]["message"]
     messages.append(message)
     return message
+
+
+async def settled(gateway: Hosted) -> None:
+    """Wait until no turn is in flight; inside the gateway's loop."""
+    while gateway.service._turns:
+        await asyncio.sleep(0.01)
 
 
 # ── a conversation ───────────────────────────────────────────────────────────────────────────────
@@ -206,24 +216,23 @@ def test_late_instructions_are_heard(setup: Setup) -> None:
 
 
 def test_a_client_that_leaves_leaves_no_conversation_behind_that_knows_more(setup: Setup) -> None:
-    gate = threading.Event()
+    heard, gate = threading.Event(), threading.Event()
 
-    def slow(heard: list[str]) -> str:
-        if heard[-1] == "wait":
+    def slow(words: list[str]) -> str:
+        if words[-1] == "wait":
+            heard.set()
             gate.wait(5)
-        return everything(heard)
+        return everything(words)
 
     setup.service.says = slow
     gateway = setup.start()
     history = [user("one")]
     ask(gateway, history)
     connection = gateway.send("/v1/chat/completions", {"model": "m", "messages": [*history, user("wait")]})
-    while not any("wait" in heard for heard in setup.service.heard.values()):
-        pass
+    assert heard.wait(10)
     connection.close()
     gate.set()
-    while gateway.streams:
-        pass
+    gateway.wait(settled(gateway))
     ask(gateway, [*history, user("two")])
     first, second = setup.service.heard.values()
     assert first == ["one", "wait"]
@@ -269,6 +278,15 @@ def test_fifty_interleaved_conversations_of_five_clients_never_mix(setup: Setup)
         assert {page for page, _ in setup.pages.served} == {"page1", "page2"}
 
 
-# ── failures ─────────────────────────────────────────────────────────────────────────────────────
+# ── the document ─────────────────────────────────────────────────────────────────────────────────
 
-Fault = Callable[[Hosted], None]
+_DOCUMENTS = [Path(__file__).parents[2] / "docs" / name for name in ("backends.md", "bridge.md")]
+_SETTINGS = [found for path in _DOCUMENTS for found in re.findall(r"(?s)```toml\n(.*?)```", path.read_text("utf-8"))]
+
+
+@pytest.mark.parametrize("settings", [text for text in _SETTINGS if 'kind = "conversation"' in text])
+def test_the_settings_of_the_documents_are_right(tmp_path: Path, settings: str) -> None:
+    file = tmp_path / "callwright.toml"
+    file.write_text(settings, encoding="utf-8")
+    config = load(file, {"CHAT_KEY": "sk-0123456789abcdef", "BRIDGE_TOKEN": TOKEN}, profiles=PROFILES)
+    assert [each.kind for each in config.backends] == ["conversation"]

@@ -24,7 +24,16 @@ from callwright.store.settings import mistakes as store_mistakes
 
 __all__ = ["check", "is_loopback"]
 
-_ENDPOINTS = ("/chat/completions", "/completions", "/responses", "/messages", "/api/chat", "/api/generate", "/models")
+_ENDPOINTS = (
+    "/chat/completions",
+    "/completions",
+    "/responses",
+    "/messages",
+    "/api/chat",
+    "/api/generate",
+    "/models",
+    "/conversations",
+)
 _ROOTED = {"anthropic": "/v1", "ollama": "/api"}
 """Kinds whose address is that of the whole server, and the path that each adds itself."""
 

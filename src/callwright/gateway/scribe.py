@@ -157,6 +157,7 @@ class _Desk:
 
     async def close(self) -> None:
         self._closing = True
+        self._tried.set()
         self._wake.set()
         await asyncio.wait([self._task], timeout=_LAST_SECONDS if self._store or self._rows else 0)
         self._task.cancel()

@@ -140,6 +140,7 @@ class _Server(uvicorn.Server):
             uvicorn.Config(
                 app,
                 log_config=None,
+                log_level="warning",  # at "debug" it logs what goes over WebSockets, pages' tokens too
                 access_log=False,
                 server_header=False,
                 proxy_headers=False,

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from callwright.backends.base import Answer, ModelInfo
+from callwright.backends.connections import Connections
 from callwright.backends.conversation.contract import LOST, Conversation, Keeper, checked
 from callwright.backends.http import Begun, HttpBackend
 from callwright.backends.settings import BackendSettings
@@ -38,6 +39,7 @@ class ConversationBackend(HttpBackend, Keeper):
 
     def __init__(self, settings: BackendSettings) -> None:
         super().__init__(settings, _Text())
+        self._connections = Connections(settings.connections, settings.connect_seconds, keep=False)
 
     def answer(self, request: Request, extra: dict[str, Any]) -> Answer:
         """Ask in a conversation that nobody will go on with."""

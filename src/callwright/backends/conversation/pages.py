@@ -57,7 +57,7 @@ class Serving:
 
     def take(self, frame: Answering) -> None:
         """The page's next frame. One that came before its connection broke may come again."""
-        if frame.n < self.count or self.over:
+        if frame.n < self.count or self.over or self._failure:
             return
         if frame.n > self.count:
             self.fail(BackendError(f"a page skipped frame {self.count} of its answer"))
@@ -75,13 +75,13 @@ class Serving:
             case Done():
                 self.over = True
             case Failed():
+                self.over = True
                 unknown = frame.code == "unknown_conversation"
                 self.fail(BackendError(frame.message, kind="refused", code=LOST if unknown else ""))
         self._wake.set()
 
     def fail(self, failure: BackendError) -> None:
         """Whoever reads gets this after what came before."""
-        self.over = True
         self._failure = self._failure or failure
         self._wake.set()
 
