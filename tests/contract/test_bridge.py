@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,8 +21,9 @@ from tests.contract.test_copilot_traces import S0_ANSWER, S0_IDENTITY, S0_README
 from tests.contract.test_node import run
 from tests.integration.chats import TOKEN
 from tests.integration.hosted import Hosted, backend, model, opened
+from tests.integration.turns import spoken
 from tests.npm import LIBRARIES, node
-from tests.upstream import Seen, Upstream, answer, sse
+from tests.upstream import Seen, Upstream, answer, sse, whole
 
 pytestmark = pytest.mark.usefixtures("libraries")
 
@@ -104,6 +106,33 @@ def test_copilot_chat_does_the_file_task_of_seed_s0_through_a_page(gateway: Host
     assert deaf.prompts[2][0]["content"] == said[0]
 
 
+def test_fifty_interleaved_conversations_over_two_pages_never_mix(gateway: Hosted, server: Upstream) -> None:
+    """Five clients without keys, so nothing but the histories tells their conversations apart."""
+
+    def everything(seen: Seen) -> Any:
+        said = [each["content"] for each in seen.json["messages"] if each["role"] == "user"]
+        return spoken(" | ".join(said))
+
+    server.play(lambda seen: everything(seen) if seen.body else whole(b'{"object": "list", "data": []}'))
+
+    def client(number: int) -> list[str]:
+        histories: list[list[dict[str, str]]] = [[] for _ in range(10)]
+        for said in ("Hello", "I am {}", "Go on"):
+            for at, history in enumerate(histories):
+                history.append({"role": "user", "content": said.format(f"{number}.{at}")})
+                reply = gateway.post("/v1/chat/completions", {"model": "s0", "messages": history})
+                history.append(reply.json["choices"][0]["message"])
+        return [history[-1]["content"] for history in histories]
+
+    with browsing(gateway, *[f"token={TOKEN}&model=writer"] * 2) as browser:
+        with ThreadPoolExecutor(5) as pool:
+            answers = list(pool.map(client, range(5)))
+        served = [len(browser.tell(f"listed {number}")) for number in range(2)]
+    assert answers == [[f"Hello | I am {number}.{at} | Go on" for at in range(10)] for number in range(5)]
+    assert sum(served) == 50
+    assert all(served)
+
+
 def test_a_closed_page_fails_what_it_was_answering_and_the_next_request_goes_to_another(
     gateway: Hosted, server: Upstream
 ) -> None:
@@ -131,12 +160,13 @@ def test_a_closed_page_fails_what_it_was_answering_and_the_next_request_goes_to_
 
 
 def test_a_page_whose_connection_breaks_comes_back_and_ends_its_answer(gateway: Hosted) -> None:
-    with browsing(gateway, f"token={TOKEN}") as browser:
-        body = {"model": "s0", "stream": True, "messages": [{"role": "user", "content": "Hello"}]}
-        with opened(gateway.url, "/v1/chat/completions", body) as stream:
-            browser.tell("broken 0")
-            browser.tell("type 0 By hand, after all.")
-            assert b"By hand, after all." in stream.rest()
+    body = {"model": "s0", "messages": [{"role": "user", "content": "Hello"}]}
+    with browsing(gateway, f"token={TOKEN}") as browser, ThreadPoolExecutor(1) as pool:
+        reply = pool.submit(gateway.post, "/v1/chat/completions", body)
+        browser.tell("asked 0")
+        browser.tell("broken 0")
+        browser.tell("type 0 By hand, after all.")
+        assert reply.result(20).json["choices"][0]["message"]["content"] == "By hand, after all."
 
 
 def test_a_page_with_a_wrong_token_is_refused_and_stays_away(gateway: Hosted) -> None:

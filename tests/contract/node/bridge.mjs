@@ -1,7 +1,8 @@
 // Opens the gateway's example page in a real browser, once for each of the fragments, and does what it is told, line by
 // line on its input: `close N` closes the tab of that number, `shot N PATH` takes a picture of it, `seen N` prints what
-// it shows, `broken N` breaks its connection, `type N WORDS` answers by hand. Called with the gateway's address and the
-// fragments. Prints a line of JSON when all are connected, and after each command.
+// it shows, `listed N` its conversations, `asked N` waits until a person is to answer, `type N WORDS` does, `broken N`
+// breaks its connection. Called with the gateway's address and the fragments. Prints a line of JSON when all are
+// connected or refused, and after each command.
 import { createInterface } from "node:readline";
 import chromium from "@sparticuz/chromium";
 import puppeteer from "puppeteer-core";
@@ -30,12 +31,10 @@ const commands = {
   close: (page) => page.close(),
   shot: (page, path) => page.screenshot({ path }),
   seen: (page) => page.$$eval("article", (all) => all.map(({ className, textContent }) => [className, textContent])),
+  listed: (page) => page.$$eval("nav button", (all) => all.map(({ textContent }) => textContent)),
+  asked: (page) => page.waitForSelector("textarea").then(() => null),
   broken: (page) => page.evaluate(() => bridge.socket.close(4000)), // not a goodbye: it comes back by itself
-  type: (page, ...words) =>
-    page.waitForSelector("textarea").then(async (field) => {
-      await field.type(words.join(" "));
-      await page.click("form button");
-    }),
+  type: (page, ...words) => page.type("textarea", words.join(" ")).then(() => page.click("form button")),
 };
 
 say({ states: await states(), problems });

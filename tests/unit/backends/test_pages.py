@@ -48,7 +48,7 @@ def heard(serving: Serving) -> str:
 
 
 _BREAKS = st.lists(st.tuples(st.integers(0, 9), st.booleans(), st.integers(0, 9)), max_size=5)
-"""Frames that arrive before each, whether it is noticed before the page is back, and frames that come twice after it."""
+"""Frames that arrive before each, whether it is noticed before the page is back, frames that come twice after it."""
 
 
 @given(st.lists(st.text(max_size=3), max_size=8), _BREAKS)
