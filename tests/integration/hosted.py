@@ -211,7 +211,7 @@ class Hosted:
         templates = load_templates(config)
         engine = Engine(config.models, backends, config.tools, config.jobs, config.prompt, templates)
         secrets = frozenset(secret for settings in config.backends for secret in settings.secrets)
-        return State(config.server, config.keys, engine, secrets, shelf(config.store))
+        return State(config.server, config.keys, engine, secrets, shelf(config))
 
     def _run(self) -> None:
         with asyncio.Runner(loop_factory=uvicorn.Config("", log_config=None).get_loop_factory()) as runner:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from callwright.backends.base import Backend
 from callwright.backends.completions import Completions
+from callwright.backends.conversation import open_conversation
 from callwright.backends.embedded import EmbeddedBackend
 from callwright.backends.http import HttpBackend
 from callwright.backends.ollama import OllamaBackend
@@ -23,6 +24,7 @@ _KINDS: dict[BackendKind, Callable[[BackendSettings], Backend]] = {
     "completions": lambda settings: HttpBackend(settings, Completions(settings.template, CALLED["openai_chat"])),
     "scripted": ScriptedBackend,
     "embedded": EmbeddedBackend,
+    "conversation": open_conversation,
 }
 
 

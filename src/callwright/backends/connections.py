@@ -75,9 +75,11 @@ def head_lines(headers: Mapping[str, str]) -> bytes:
 
 
 class Connections:
-    """At most `most` at once; who comes later waits. `seconds` are for a connection to be made."""
+    """At most `most` at once; who comes later waits. `seconds` are for a connection to be made. Without `keep` each has
+    one request, which is then never sent twice."""
 
-    def __init__(self, most: int, seconds: float) -> None:
+    def __init__(self, most: int, seconds: float, *, keep: bool = True) -> None:
+        self._keep = keep
         self._room = asyncio.Semaphore(most)
         self._seconds = seconds
         self._kept: dict[Place, list[_Connection]] = {}
@@ -147,7 +149,7 @@ class Connections:
 
     def _done(self, connection: _Connection, reusable: bool) -> None:
         self._room.release()
-        if not reusable or connection.is_closing:
+        if not (reusable and self._keep) or connection.is_closing:
             connection.close()
             return
         loop = asyncio.get_running_loop()

@@ -11,7 +11,9 @@ from callwright.prompt.transcript import TemplateName
 
 __all__ = ["BackendKind", "BackendSettings"]
 
-BackendKind = Literal["openai", "responses", "anthropic", "ollama", "completions", "scripted", "embedded"]
+BackendKind = Literal[
+    "openai", "responses", "anthropic", "ollama", "completions", "scripted", "embedded", "conversation"
+]
 
 _Count = Annotated[int, msgspec.Meta(ge=0)]
 _Limit = Annotated[int, msgspec.Meta(ge=1)]
@@ -25,13 +27,18 @@ class BackendSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """What models call it."""
     kind: BackendKind = "openai"
     """What the server speaks: chat completions, Responses, Messages, Ollama's own API, raw completions, a script,
-    or `embedded`: a model file that runs here."""
+    `embedded`: a model file that runs here, or `conversation`: a service that keeps conversations and answers in
+    text."""
     url: str = ""
-    """Where the server is; for `openai`, `responses` and `completions` with its `/v1`."""
+    """Where the server is; for `openai`, `responses` and `completions` with its `/v1`. A `conversation` without one is
+    served by web pages that connect to the gateway's bridge."""
     key: str = ""
-    """The key that the server asks for; `env:NAME` takes it from the environment."""
+    """The key that the server asks for, or the token that we ask pages for; `env:NAME` takes it from the
+    environment."""
     headers: dict[str, str] = msgspec.field(default_factory=dict)
     """Sent with every request; values may be `env:NAME` too."""
+    origins: tuple[str, ...] = ()
+    """For `conversation` without a URL: the web origins whose pages may connect, besides the gateway's own."""
     script: str = ""
     """For `scripted`: the file that it replays; empty for the built-in demo."""
     constrain: Literal["auto", "llamacpp", "vllm", "openai", "ollama", "none"] = "auto"
@@ -65,6 +72,11 @@ class BackendSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """Failures in a row after which the backend is left alone."""
     breaker_seconds: _Seconds = 15.0
     """How long it is left alone then."""
+
+    @property
+    def bridged(self) -> bool:
+        """Whether pages answer, that connect to the gateway."""
+        return self.kind == "conversation" and not self.url
 
     @property
     def address(self) -> str:

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     import socket
 
     from callwright.cli.start import Start
+    from callwright.config import Config
     from callwright.gateway.scribe import Shelf
     from callwright.gateway.server import Gateway
     from callwright.gateway.service import Service, State
-    from callwright.store.settings import StoreSettings
 
 __all__ = ["add", "build", "run"]
 
@@ -103,7 +103,7 @@ def build(began: Start, tasks: set[asyncio.Task[Any]], *, debug: bool = False) -
         asking = asyncio.ensure_future(engine.refresh())
         tasks.add(asking)
         asking.add_done_callback(tasks.discard)
-        return State(config.server, config.keys, engine, secrets.union(config.store.secrets), shelf(config.store))
+        return State(config.server, config.keys, engine, secrets.union(config.store.secrets), shelf(config))
 
     def assemble(service: Service) -> Any:
         return app.build(service, SERVED, Turns(service, Refusals(SERVED, service.metrics)).endpoint)
@@ -113,9 +113,10 @@ def build(began: Start, tasks: set[asyncio.Task[Any]], *, debug: bool = False) -
     return Gateway(load, assemble, watch=[began.path] if began.path else [], redactor=redactor)
 
 
-def shelf(settings: StoreSettings) -> Shelf | None:
-    """Where the journal goes. What databases need is loaded only if one is written."""
-    if settings.journal == "off":
+def shelf(config: Config) -> Shelf | None:
+    """Where the journal goes and conversations are found again. What databases need is loaded only if it is used."""
+    settings = config.store
+    if settings.journal == "off" and not any(backend.kind == "conversation" for backend in config.backends):
         return None
     from functools import partial
 

@@ -24,12 +24,25 @@ from callwright.store.settings import mistakes as store_mistakes
 
 __all__ = ["check", "is_loopback"]
 
-_ENDPOINTS = ("/chat/completions", "/completions", "/responses", "/messages", "/api/chat", "/api/generate", "/models")
+_ENDPOINTS = (
+    "/chat/completions",
+    "/completions",
+    "/responses",
+    "/messages",
+    "/api/chat",
+    "/api/generate",
+    "/models",
+    "/conversations",
+)
 _ROOTED = {"anthropic": "/v1", "ollama": "/api"}
 """Kinds whose address is that of the whole server, and the path that each adds itself."""
 
 _FILES: dict[str, BackendKind] = {"script": "scripted", "path": "embedded"}
 """Settings that name a file, and the kinds that have one; these have no server."""
+
+
+_TOKEN = 16
+"""Characters of a token that nobody guesses."""
 
 
 def check(config: Config, sheet: Sheet, profiles: Collection[str] | None, report: Report) -> None:
@@ -48,6 +61,7 @@ def check(config: Config, sheet: Sheet, profiles: Collection[str] | None, report
     _check_door(config, sheet, report)
     for table, backend in _pairs(config, sheet, "backends"):
         _check_url(backend, partial(report.value, table, "url"))
+        _check_bridge(config, table, backend, report)
         for key, kind in _FILES.items():
             if getattr(backend, key) and backend.kind != kind:
                 report.value(table, key, f'is set, but its kind is "{backend.kind}"', f'write kind = "{kind}"')
@@ -101,6 +115,8 @@ def _check_url(backend: BackendSettings, report: Callable[[str, str], None]) -> 
         if backend.url:
             report(f'is set, but the kind "{kind}" has no server', "take it out, or name the server's kind")
         return
+    if backend.bridged:
+        return
     if not backend.url:
         report("is missing", 'say where the server is, such as url = "http://127.0.0.1:8000/v1"')
         return
@@ -122,9 +138,32 @@ def _check_url(backend: BackendSettings, report: Callable[[str, str], None]) -> 
             report(
                 f'is "{shown}"', f'leave out {path[path.rindex("/") :]}: the kind "{kind}" adds {_ROOTED[kind]} itself'
             )
-    elif not path and url.scheme == "http":
+    elif not path and url.scheme == "http" and kind != "conversation":
         # Public services have TLS and some have their API at the root; servers of one's own have it at /v1.
         report(f'is "{shown}", without a path', f"such servers have this API at {shown.rstrip('/')}/v1")
+
+
+def _check_bridge(config: Config, table: Table, backend: BackendSettings, report: Report) -> None:
+    """Pages are told apart by their token, and by nothing else from strangers."""
+    if not backend.bridged:
+        if backend.origins:
+            report.value(table, "origins", "is set, but no pages connect to it", 'only kind = "conversation" has them')
+        return
+    others = [each for each in config.backends if each.bridged and each is not backend and each.key == backend.key]
+    if len(backend.key) < _TOKEN:
+        report.value(
+            table,
+            "key",
+            f"is the token of its pages, and must have {_TOKEN} characters or more",
+            "take a long random text, or name the service's url",
+        )
+    elif others:
+        report.value(table, "key", f"is the token of {others[0].name!r} too", "give each its own")
+    for origin in backend.origins:
+        if not (url := _split(origin)) or url.path or url.query or url.fragment:
+            report.value(
+                table, "origins", f"has {origin!r}, which is no origin", "write https://host or http://host:port"
+            )
 
 
 def _split(url: str) -> SplitResult | None:

@@ -9,6 +9,8 @@ from types import MappingProxyType
 import msgspec
 
 from callwright.backends.base import Answer, Backend, ModelInfo
+from callwright.backends.conversation.contract import Keeper
+from callwright.engine.continuing import Continuing, Conversations
 from callwright.engine.jobs import JobSettings, job_of
 from callwright.engine.pipeline import Pipeline
 from callwright.engine.report import TurnReport
@@ -67,6 +69,8 @@ class Engine:
         self.rules = rules
         self._prompt = prompt or PromptSettings()
         self.backends = backends
+        self.conversations: Conversations | None = None
+        """Where backends' conversations are found again; None for nowhere: then each turn tells all of its history."""
         self._settings = tuple(models)
         self._jobs = tuple(jobs)
         self._found: dict[tuple[str, str], ModelInfo] = {}
@@ -82,7 +86,11 @@ class Engine:
         if job := job_of(ask.request, self._jobs):
             report.mend([Repair("routed_job", f"{job.name}: {route.name} was asked for, {job.model} answers")])
             route = self.route(job.model).told(route.client)
-        return self._pipeline.turn(ask, route, rules, report)
+        keepers = {name: backend for name in route.backends if isinstance(backend := self.backends[name], Keeper)}
+        if not keepers:
+            return self._pipeline.turn(ask, route, rules, report)
+        continuing = Continuing(keepers, self.conversations, ask.request, route, report.caller)
+        return continuing.watched(self._pipeline.turn(ask, route, rules, report, continuing))
 
     def route(self, name: str) -> Route:
         """Where turns of a model go. `RequestError` 404 when no model has that name."""

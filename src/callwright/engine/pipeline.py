@@ -26,6 +26,7 @@ from callwright.backends.overflow import is_too_long
 from callwright.dialects.answer import ANSWER
 from callwright.engine.again import Reason, asked_again
 from callwright.engine.attempt import Attempt
+from callwright.engine.continuing import Continuing
 from callwright.engine.mend import mended
 from callwright.engine.prompts import built_in_templates
 from callwright.engine.reasoning import ThoughtMemory
@@ -75,8 +76,11 @@ class Pipeline:
         self._thoughts = ThoughtMemory()
         self._refused: dict[tuple[str, str], frozenset[Strategy]] = {}
 
-    async def turn(self, ask: Ask, route: Route, rules: ToolRules, report: TurnReport) -> Answer:
-        """The events of one turn, in batches as they come; the last batch ends in `Finish`.
+    async def turn(
+        self, ask: Ask, route: Route, rules: ToolRules, report: TurnReport, continuing: Continuing | None = None
+    ) -> Answer:
+        """The events of one turn, in batches as they come; the last batch ends in `Finish`. `continuing` has the
+        conversations of backends that keep them.
 
         Raises `RequestError` when the model cannot do what is asked, and `BackendError` when no answer will do.
         """
@@ -91,7 +95,7 @@ class Pipeline:
             attempt = Attempt(request, route, rules, self._ids, names, number=times)
             failure = None
             try:
-                async with aclosing(self._heard(ask, told, route, report, attempt)) as answer:
+                async with aclosing(self._heard(ask, told, route, report, attempt, continuing)) as answer:
                     async for heard in answer:
                         if events := attempt.take(heard):
                             report.see(events)
@@ -129,7 +133,15 @@ class Pipeline:
             kind="protocol",
         )
 
-    async def _heard(self, ask: Ask, request: Request, route: Route, report: TurnReport, attempt: Attempt) -> Answer:
+    async def _heard(
+        self,
+        ask: Ask,
+        request: Request,
+        route: Route,
+        report: TurnReport,
+        attempt: Attempt,
+        continuing: Continuing | None,
+    ) -> Answer:
         """What the first backend that answers says."""
         waiting = deque(self._in_order(route))
         refused: frozenset[Strategy] = frozenset()
@@ -138,8 +150,12 @@ class Pipeline:
             name = report.backend = backend.settings.name
             way = self._way(backend, request, route, attempt, refused)
             report.strategy, report.strategy_why = way.strategy, way.why
+            place = await continuing.at(name) if continuing else None
+            here = route
+            if place is not None:
+                here, way = place.told(route, way)
             try:
-                whole, notes = await told_within(self._window(name, route), request, route, way)
+                whole, notes = await told_within(self._window(name, route), request, here, way)
             except RequestError as problem:
                 waiting.popleft()
                 if problem.code != TOO_LONG or not self._has_larger(waiting, name, route):
@@ -152,9 +168,11 @@ class Pipeline:
             begun = False
             try:
                 extra = ask.extra if backend.wire == report.wire else {}
+                if place is not None:
+                    whole = place.unheard(whole, request)
+                asking = place.answer(whole) if place is not None else backend.answer(whole, extra)
                 taped = report.tape
-                asking = taped.asking(backend, way, whole, extra) if taped else backend.answer(whole, extra)
-                async with aclosing(asking) as answer:
+                async with aclosing(taped.asking(backend, way, whole, extra, asking) if taped else asking) as answer:
                     async for heard in answer:
                         begun = True
                         self._remember(name, route, refused)
@@ -162,6 +180,8 @@ class Pipeline:
             except BackendError as problem:
                 if begun or problem.salvage:
                     raise
+                if place is not None and place.is_lost(problem):
+                    continue
                 if _is_refused(way, problem, route):
                     refused |= {way.strategy}
                     continue

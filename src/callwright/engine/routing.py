@@ -18,8 +18,8 @@ from callwright.prompt.settings import DietSettings, HistorySettings, PromptSett
 
 __all__ = ["Route", "Routes", "check_request"]
 
-NO_RESPONSE_FORMAT = frozenset({"anthropic"})
-"""Wires that have no `response_format`."""
+NO_RESPONSE_FORMAT = {"anthropic": "speaks Anthropic's wire", "conversation": "keeps conversations in text"}
+"""Wires that have no `response_format`, and why."""
 
 
 class Route(msgspec.Struct, frozen=True, kw_only=True):
@@ -126,16 +126,20 @@ def merged_rules(rules: ToolRules, changes: Mapping[str, object]) -> ToolRules:
 
 def check_request(request: Request, route: Route, wires: Iterable[str]) -> None:
     """Refuse what the model's backends cannot do, rather than drop it without a word (W-25)."""
+    spoken = set(wires)
     has_image = any(isinstance(part, Image) for message in request.messages for part in message.parts)
-    if has_image and route.vision is False:
+    text_only = "its backend takes text only" if spoken == {"conversation"} else ""
+    if has_image and (text_only or route.vision is False):
         raise RequestError(
-            f"the model {route.name!r} takes no images (vision = false in its settings); send text only",
+            f"the model {route.name!r} takes no images ({text_only or 'vision = false in its settings'}); "
+            "send text only",
             param="messages",
             code="images_not_supported",
         )
-    if "response_format" in request.options and NO_RESPONSE_FORMAT & set(wires):
+    unable = next((why for wire, why in NO_RESPONSE_FORMAT.items() if wire in spoken), "")
+    if "response_format" in request.options and unable:
         raise RequestError(
-            f"the backend of {route.name!r} speaks Anthropic's wire, which has no response_format; "
+            f"the backend of {route.name!r} {unable}, which has no response_format; "
             "ask for JSON in the prompt, or use another backend",
             param="response_format",
             code="response_format_not_supported",

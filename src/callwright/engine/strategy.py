@@ -20,6 +20,12 @@ __all__ = ["Abilities", "Strategy", "Wanted", "decide"]
 Wanted = Literal["auto", "native", "constrained", "taught"]
 
 
+_IN_TEXT: dict[BackendKind, str] = {
+    "completions": "the backend only continues text",
+    "conversation": "the backend is sent messages and answers in text",
+}
+
+
 class Abilities(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of one model at one backend."""
 
@@ -52,8 +58,8 @@ def decide(wanted: Wanted, request: Request, able: Abilities, *, failed: bool = 
 
 def _not_native(able: Abilities) -> str:
     """Why the backend's own tools are out of the question; empty when they are not."""
-    if able.kind == "completions":
-        return "the backend only continues text"
+    if able.kind in _IN_TEXT:
+        return _IN_TEXT[able.kind]
     if "native" in able.refused:
         return "the backend refused tools for this model"
     return "the model is known to take no tools" if able.tools is False else ""

@@ -72,11 +72,11 @@ class Tape:
         self._asked: list[_Asking] = []
         self._out = _Track()
 
-    def asking(self, backend: Backend, way: Way, request: Request, extra: dict[str, Any]) -> Answer:
-        """Ask a backend, and record what it says."""
+    def asking(self, backend: Backend, way: Way, request: Request, extra: dict[str, Any], answer: Answer) -> Answer:
+        """A backend's answer to this request, recorded while it comes."""
         asking = _Asking(backend, way, request, extra)
         self._asked.append(asking)
-        return self._heard(asking, backend.answer(request, extra))
+        return self._heard(asking, answer)
 
     async def _heard(self, asking: _Asking, answer: Answer) -> Answer:
         try:

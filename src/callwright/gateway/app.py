@@ -18,13 +18,14 @@ from starlette.middleware import Middleware
 from starlette.middleware.errors import ServerErrorMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from callwright.errors import CallwrightError
 from callwright.gateway import problems
 from callwright.gateway.admission import Bounded, Turn
 from callwright.gateway.auth import Auth
+from callwright.gateway.bridge import BridgeRoutes
 from callwright.gateway.cors import Cors
 from callwright.gateway.endpoints import Endpoints
 from callwright.gateway.exchange import Exchanges, exchange
@@ -75,8 +76,9 @@ _TURNS = {
 
 def _routes(
     service: Service, served: Mapping[str, Served], turns: Mapping[str, ASGIApp], refusals: Refusals
-) -> list[Route]:
+) -> list[BaseRoute]:
     at = Endpoints(service, served)
+    bridge = BridgeRoutes(service)
     bounded = [Middleware(Bounded)]
     counted = [Middleware(Turn, service=service, refusals=refusals)]
     return [
@@ -105,6 +107,10 @@ def _routes(
         Route("/v1/usage", at.usage),
         Route("/openapi.json", at.openapi),
         Route("/docs", at.docs),
+        # Pages that serve conversations
+        WebSocketRoute("/bridge", bridge.socket),
+        Route("/bridge/client.js", bridge.script),
+        Route("/bridge/example", bridge.example),
     ]
 
 

@@ -20,7 +20,7 @@ from callwright.wire.base import Problem
 
 __all__ = ["Auth", "secret_of"]
 
-PUBLIC = frozenset({"/", "/health", "/healthz", "/readyz", "/api/hello"})
+PUBLIC = frozenset({"/", "/health", "/healthz", "/readyz", "/api/hello", "/bridge/client.js", "/bridge/example"})
 _CHALLENGE = {"www-authenticate": 'Bearer, Basic realm="Callwright: any name, and a key as the password"'}
 
 

@@ -71,6 +71,8 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation("get", "/v1/usage", "Requests and tokens, added up.", "Service", parameters=(_BY, _SINCE)),
     Operation("get", "/openapi.json", "This description.", "Service"),
     Operation("get", "/docs", "It as a page.", "Service", answer="text/html"),
+    Operation("get", "/bridge/client.js", "For pages on the bridge.", "Bridge", answer="text/javascript", public=True),
+    Operation("get", "/bridge/example", "A page that uses it.", "Bridge", answer="text/html", public=True),
 )
 
 _NAME: Schema = {

@@ -17,7 +17,8 @@ from starlette.types import Message, Scope
 from callwright.backends.base import Answer, Forwarded, ModelInfo
 from callwright.backends.settings import BackendKind, BackendSettings
 from callwright.engine import Engine
-from callwright.errors import BackendError, RequestError
+from callwright.engine.continuing import Conversations
+from callwright.errors import BackendError, RequestError, StoreError
 from callwright.gateway.exchange import Exchanges
 from callwright.gateway.memory import Memory
 from callwright.gateway.refusals import Refusals
@@ -133,6 +134,10 @@ class _Caught:
     @property
     def journal(self) -> _Caught:
         return self
+
+    @property
+    def conversations(self) -> Conversations:
+        raise StoreError("a replay goes on with no conversation")
 
     async def open(self, _redactor: Redactor) -> _Caught:
         return self

@@ -1,4 +1,5 @@
-"""Scribe: writes the journal behind the turns, so that no turn ever waits for a disk or fails with it.
+"""Scribe: has the store open, and writes the journal behind the turns, so that none ever waits for a disk or fails with
+it.
 
 A turn hands over its draft and goes on. Drafts wait in a queue that is bounded by number and by size; what does not fit
 any more, and what the store does not take, is dropped, counted and logged. While nothing is kept, there is no queue,
@@ -16,6 +17,7 @@ from functools import partial
 from itertools import islice
 from typing import NamedTuple, Protocol
 
+from callwright.engine.continuing import Conversations
 from callwright.errors import CallwrightError, StoreError
 from callwright.gateway.draft import Draft
 from callwright.gateway.metrics import Metrics
@@ -58,13 +60,18 @@ class Kept(Protocol):
         """Where rows go."""
         ...
 
+    @property
+    def conversations(self) -> Conversations:
+        """Which conversation belongs to which history."""
+        ...
+
     async def close(self) -> None:
         """Give back the database."""
         ...
 
 
 class Shelf(NamedTuple):
-    """Where the journal goes: its settings, and how that store is opened."""
+    """Where the journal goes and conversations are found again: its settings, and how that store is opened."""
 
     settings: StoreSettings
     open: Callable[[Redactor], Awaitable[Kept]]
@@ -99,12 +106,17 @@ class Scribe:
     def draft(self, headers: Mapping[str, str]) -> Draft | None:
         """A row for a turn that begins; None when nothing is kept."""
         desk = self._desk
-        return Draft(headers, words=desk.shelf.settings.journal == "full") if desk else None
+        keep = desk.shelf.settings.journal if desk else "off"
+        return Draft(headers, words=keep == "full") if keep != "off" else None
 
     def put(self, draft: Draft, record: TurnRecord, problem: Problem | None) -> None:
         """The turn of this draft is over: write it some time soon."""
         if self._desk:
             self._desk.put(_Row(partial(draft.entry, record, problem), draft.size))
+
+    async def store(self) -> Kept | None:
+        """The store, once it is open; None when there is none, or it cannot be opened for now."""
+        return await self._desk.opened() if self._desk else None
 
     async def close(self) -> None:
         """Write what is left, within the time that there is for it."""
@@ -123,7 +135,9 @@ class _Desk:
         self._rows: deque[_Row] = deque()
         self._size = 0
         self._wake = asyncio.Event()
-        self._is_open = False
+        self._store: Kept | None = None
+        self._tried = asyncio.Event()
+        """Whether it can be opened is known."""
         self._closing = False
         self._dropped = 0
         self._told = -_QUIET_SECONDS
@@ -137,18 +151,23 @@ class _Desk:
         self._size += row.size
         self._wake.set()
 
+    async def opened(self) -> Kept | None:
+        await self._tried.wait()
+        return self._store
+
     async def close(self) -> None:
         self._closing = True
+        self._tried.set()
         self._wake.set()
-        await asyncio.wait([self._task], timeout=_LAST_SECONDS if self._is_open or self._rows else 0)
+        await asyncio.wait([self._task], timeout=_LAST_SECONDS if self._store or self._rows else 0)
         self._task.cancel()
         await asyncio.wait([self._task], timeout=_LAST_SECONDS)
         if self._rows:
             self._drop(len(self._rows), "the service stopped before they were written")
 
     async def _run(self) -> None:
-        store = await self._opened()
-        self._is_open = True
+        store = self._store = await self._open()
+        self._tried.set()
         try:
             while True:
                 self._wake.clear()
@@ -164,12 +183,13 @@ class _Desk:
         finally:
             await store.close()
 
-    async def _opened(self) -> Kept:
+    async def _open(self) -> Kept:
         while True:
             try:
                 return await self.shelf.open(self._redactor)
             except CallwrightError as problem:
                 log.error("the journal cannot be opened, and is tried again soon: %s", problem)  # noqa: TRY400 - no bug
+            self._tried.set()
             await asyncio.sleep(_AGAIN_SECONDS)
 
     async def _write(self, store: Kept, entry: Entry) -> None:

@@ -23,6 +23,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from callwright.errors import CallwrightError
+from callwright.gateway.bridge import bridges
 from callwright.gateway.service import Service, State
 from callwright.redaction import Redactor
 
@@ -100,7 +101,12 @@ class Gateway:
             log.error("the configuration was not reloaded; the old one stays: %s", error)  # noqa: TRY400 - no bug of ours
             return False
         old, new = service.state.server, state.server
+        bridged, joins = bridges(service.state.engine), bridges(state.engine)
         service.replace(state)
+        for bridge in bridged:
+            bridge.retire()
+        if joins and not bridged:
+            log.warning("pages cannot connect to the new bridge until the service is started again")
         if (old.host, old.port, old.ledger) != (new.host, new.port, new.ledger):
             log.warning("host, port and ledger stay as they are until the service is started again")
         log.info("the configuration was reloaded")
@@ -135,10 +141,12 @@ class _Server(uvicorn.Server):
             uvicorn.Config(
                 app,
                 log_config=None,
+                log_level="warning",  # at "debug" it logs what goes over WebSockets, pages' tokens too
                 access_log=False,
                 server_header=False,
                 proxy_headers=False,
-                ws="none",
+                # Loading it takes 40 ms, and only pages on a bridge need it.
+                ws="websockets-sansio" if bridges(service.state.engine) else "none",
                 lifespan="off",
                 timeout_graceful_shutdown=math.ceil(self._patience) + _LAST_WORDS_SECONDS,
             )

@@ -21,6 +21,7 @@ from callwright.gateway.keys import Keyring
 from callwright.gateway.ledger import Ledger
 from callwright.gateway.limits import Limits
 from callwright.gateway.metrics import Metrics
+from callwright.gateway.recall import Recall
 from callwright.gateway.record import TurnRecord
 from callwright.gateway.scribe import Scribe, Shelf
 from callwright.gateway.settings import KeySettings, ServerSettings
@@ -41,7 +42,7 @@ class State:
     secrets: frozenset[str] = frozenset()
     """What must never be logged, besides the clients' keys: those of the backends."""
     shelf: Shelf | None = None
-    """Where the journal is written; None for nowhere."""
+    """Where the journal and conversations are kept; None for nowhere."""
 
     @cached_property
     def keyring(self) -> Keyring:
@@ -80,9 +81,9 @@ class Service:
         """… until this: a turn that is cancelled now tells its client `problems.stopping()`."""
         self._turns: set[asyncio.Task[Any]] = set()
         self._closing: set[asyncio.Task[None]] = set()
+        self._recall = Recall(self.scribe)
         self._held = _Held(state)
-        self._learn_secrets(state)
-        self.scribe.follow(state.shelf)
+        self._adopt(state)
 
     @property
     def state(self) -> State:
@@ -105,8 +106,7 @@ class Service:
         """Swap in a new state. Needs the running loop."""
         old, self._held = self._held, _Held(state)
         old.replaced = True
-        self._learn_secrets(state)
-        self.scribe.follow(state.shelf)
+        self._adopt(state)
         if not old.users:
             self._later(old.state.engine.close())
 
@@ -145,8 +145,10 @@ class Service:
             await asyncio.wait(self._closing)
         self.ledger.close()
 
-    def _learn_secrets(self, state: State) -> None:
+    def _adopt(self, state: State) -> None:
         self.redactor.know({*state.secrets, *(key.key for key in state.keys)})
+        self.scribe.follow(state.shelf)
+        state.engine.conversations = self._recall
 
     def _later(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)

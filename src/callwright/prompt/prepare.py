@@ -153,6 +153,8 @@ class _Telling:
         newest = next(following, None)
         for at, (message, calls, due) in enumerate(rounds):
             values: dict[str, Any] = {}
+            if at > answered and message.role in ("system", "developer"):
+                message = _heard_from_user(message)
             if at == newest:
                 tags = read_tags(messages, told=text_of(message))
                 values = {"tools": self._lesson(again=not due), "rules": self._rules, **tags._asdict()}
@@ -196,6 +198,12 @@ class _Telling:
             "content": result.content,
             "text": self._dialect.render_result(msgspec.structs.replace(result, content=content)),
         }
+
+
+def _heard_from_user(message: Message) -> Message:
+    """Instructions that come late, for a backend that ignores system messages."""
+    tag = free_tag(text_of(message))
+    return Message("user", around(message.parts, f"<{tag}>\n", f"\n</{tag}>"))
 
 
 @lru_cache(64)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from sqlalchemy import delete, select
 from sqlalchemy.dialects import postgresql, sqlite
@@ -23,7 +23,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from callwright.errors import MisuseError
 from callwright.model import Message
-from callwright.store.identity import Scope, prefixes
+from callwright.store.identity import Found, Scope, prefixes
 from callwright.store.schema import conversations
 from callwright.store.writer import Writer
 
@@ -33,14 +33,6 @@ _AT_ONCE = 500
 """Hashes in one statement: below the limit of every driver, and more than most histories have."""
 
 _INSERT: dict[str, Any] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
-
-
-class Found(NamedTuple):
-    """A conversation to go on with."""
-
-    backend_id: str
-    known: int
-    """How many messages it has seen; there is at least one more to send."""
 
 
 class Conversations:

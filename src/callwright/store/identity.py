@@ -18,7 +18,15 @@ from typing import Any, NamedTuple
 from callwright.model import Image, Message, Reasoning, Text, ToolCall, ToolResult
 from callwright.text.repair import parse_json
 
-__all__ = ["Scope", "prefixes"]
+__all__ = ["Found", "Scope", "prefixes"]
+
+
+class Found(NamedTuple):
+    """A conversation to go on with."""
+
+    backend_id: str
+    known: int
+    """How many messages it has seen; there is at least one more to send."""
 
 
 class Scope(NamedTuple):

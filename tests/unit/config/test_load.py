@@ -248,7 +248,7 @@ def test_a_mistake_of_the_command_line_names_the_flag() -> None:
         (f"{BACKEND}headers = 'Bearer x'", '4: [[backends]] "a" headers is a string; it must be a table of strings'),
         (
             f"{BACKEND}kind = 'olama'",
-            '"responses", "anthropic", "ollama", "completions", "scripted" or "embedded"; did you mean "ollama"?',
+            '"ollama", "completions", "scripted", "embedded" or "conversation"; did you mean "ollama"?',
         ),
         ("[[keys]]\nkey = 'x'", '1: [[keys]] number 1 has no "name"; add name = "…" to it'),
         ("[[keys]]\nname = 'x'", '1: [[keys]] "x" has no "key"; add key = "…" to it'),
@@ -378,6 +378,7 @@ def test_what_does_not_fit_together_is_a_sentence(text: str, mistake: str) -> No
         ("openai", "http://h/v1?key=s3cret", "has a part after ? or #"),
         ("scripted", "http://h/v1", 'is set, but the kind "scripted" has no server'),
         ("embedded", "http://h/v1", 'is set, but the kind "embedded" has no server'),
+        ("conversation", "http://h/api/conversations", "leave out /conversations"),
     ],
 )
 def test_an_address_that_cannot_work_is_refused(kind: str, url: str, what: str) -> None:
@@ -400,6 +401,7 @@ def test_an_address_that_cannot_work_is_refused(kind: str, url: str, what: str) 
         ("ollama", "http://127.0.0.1:11434"),
         ("scripted", ""),
         ("embedded", ""),
+        ("conversation", "http://127.0.0.1:9000"),
     ],
 )
 def test_an_address_that_can_work_is_taken(kind: str, url: str) -> None:
@@ -411,6 +413,43 @@ def test_a_file_belongs_to_its_kind(key: str, kind: str) -> None:
     (found,) = mistakes(f'[[backends]]\nname = "b"\nurl = "http://h/v1"\n{key} = "file"')
     assert found == f'c.toml:4: [[backends]] "b" {key} is set, but its kind is "openai"; write kind = "{kind}"'
     assert mistakes(f'[[backends]]\nname = "b"\nkind = "{kind}"\n{key} = "file"') == []
+
+
+BRIDGE = '[[backends]]\nname = "{}"\nkind = "conversation"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "mistake"),
+    [
+        (BRIDGE.format("b"), '"b" key is the token of its pages, and must have 16 characters or more'),
+        (
+            BRIDGE.format("b") + 'key = "short"',
+            '"b" key is the token of its pages, and must have 16 characters or more',
+        ),
+        (
+            BRIDGE.format("b") + 'key = "0123456789abcdef"\norigins = ["chat.example"]',
+            "\"b\" origins has 'chat.example', which is no origin",
+        ),
+        (
+            BRIDGE.format("b") + 'url = "http://h/api"\norigins = ["https://chat.example"]',
+            '"b" origins is set, but no pages connect to it',
+        ),
+    ],
+)
+def test_a_bridge_needs_a_token_and_origins_that_are_some(text: str, mistake: str) -> None:
+    (found,) = mistakes(text)
+    assert mistake in found
+    assert "short" not in found
+
+
+def test_two_bridges_have_two_tokens() -> None:
+    key = 'key = "0123456789abcdef"\n'
+    assert mistakes(BRIDGE.format("a") + key + 'origins = ["https://chat.example", "http://localhost:3000"]') == []
+    found = mistakes(BRIDGE.format("a") + key + BRIDGE.format("b") + key)
+    assert [each.partition("; ")[0] for each in found] == [
+        "c.toml:4: [[backends]] \"a\" key is the token of 'b' too",
+        "c.toml:8: [[backends]] \"b\" key is the token of 'a' too",
+    ]
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "127.9.9.9", "::1", "[::1]"])

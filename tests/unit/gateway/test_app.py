@@ -8,6 +8,7 @@ import re
 from collections.abc import AsyncIterator
 
 import pytest
+from starlette.routing import Route
 
 from callwright.errors import BackendError
 from callwright.gateway.auth import PUBLIC
@@ -49,6 +50,7 @@ def test_every_route_is_described_and_every_description_is_a_route() -> None:
     routes = {
         (method.lower(), re.sub(r":path", "", route.path))
         for route in inner.routes
+        if isinstance(route, Route)  # OpenAPI has no words for WebSockets; docs/bridge.md has
         for method in route.methods - {"HEAD"}
     }
     assert routes == {(each.method, each.path) for each in OPERATIONS}

@@ -1,0 +1,163 @@
+"""Continuing: a turn on backends that keep conversations. Each history has a conversation of its own there.
+
+A conversation is taken out of the store for the turn, so that nobody else continues it. It is put back if what it knows
+is certain: with the answer, when that was heard to its end, or as it was, when the service heard nothing. Otherwise it
+is forgotten, and the next turn tells all of the history to a new one. So does this turn if the service does not have
+the conversation any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import aclosing
+from typing import Protocol
+
+import msgspec
+
+from callwright.backends.base import Answer
+from callwright.backends.conversation.contract import LOST, Conversation, Keeper
+from callwright.engine.routing import Route
+from callwright.engine.telling import Way
+from callwright.errors import BackendError
+from callwright.events import Event, Finish
+from callwright.model import Message, Request, Text
+from callwright.prompt.volatile import settled
+from callwright.store.identity import Found, Scope
+from callwright.turn import collect
+
+__all__ = ["Continuing", "Conversations", "Place"]
+
+
+_MOST = 200_000
+"""Events of one answer: a conversation in which a model does not stop is forgotten."""
+
+
+class Conversations(Protocol):
+    """Which of a backend's conversations belongs to a history. `store.conversations` says more."""
+
+    async def find(self, messages: Sequence[Message], scope: Scope) -> Found | None:
+        """Take out the one that has seen most of this history and nothing else."""
+        ...
+
+    async def remember(self, messages: Sequence[Message], scope: Scope, backend_id: str) -> None:
+        """It has seen these messages, and may be continued from there."""
+        ...
+
+
+class Continuing:
+    """The conversations of one turn, one for each backend that is asked."""
+
+    def __init__(
+        self,
+        keepers: Mapping[str, Keeper],
+        conversations: Conversations | None,
+        request: Request,
+        route: Route,
+        caller: str,
+    ) -> None:
+        self._keepers = keepers
+        self._conversations = conversations
+        # Lines that change from request to request do not make it another history.
+        self._history, _ = settled(request.messages, route.prompt.volatile)
+        self._scopes = {name: Scope(caller, route.upstream, name) for name in keepers}
+        self._places: dict[str, Place] = {}
+        self._last: Place | None = None
+
+    async def at(self, name: str) -> Place | None:
+        """Where this turn is at a backend; None at one that keeps nothing."""
+        if name not in self._keepers:
+            self._last = None
+            return None
+        if name not in self._places:
+            found = None
+            if self._conversations is not None:
+                found = await self._conversations.find(self._history, self._scopes[name])
+            self._places[name] = Place(self._keepers[name], self._history, found)
+        self._last = self._places[name]
+        return self._last
+
+    async def watched(self, turn: Answer) -> Answer:
+        """A turn on its way to the client. What its backend's conversation knows is remembered before the turn's end
+        goes out: the client may go on from there at once."""
+        said: list[Event] = []
+        try:
+            async with aclosing(turn):
+                async for events in turn:
+                    said += events[: _MOST - len(said)]
+                    if isinstance(said[-1], Finish):
+                        await self._remember(said)
+                    yield events
+        finally:
+            await self._give_back()
+
+    async def _remember(self, said: Sequence[Event]) -> None:
+        place = self._last
+        if self._conversations is None or place is None or not place.whole:
+            return
+        turn = collect(said)
+        answer = Message("assistant", ((Text(turn.text),) if turn.text else ()) + turn.tool_calls)
+        name = next(name for name, each in self._places.items() if each is place)
+        await self._conversations.remember((*self._history, answer), self._scopes[name], place.conversation.id)
+
+    async def _give_back(self) -> None:
+        """Those that were taken out, and heard nothing."""
+        for name, place in self._places.items():
+            if self._conversations is not None and place.known and not place.conversation.heard:
+                heard = self._history[: place.known]
+                await self._conversations.remember(heard, self._scopes[name], place.conversation.id)
+
+
+class Place:
+    """Where a turn is at one backend: the conversation, and how much of the history it has heard."""
+
+    def __init__(self, keeper: Keeper, history: Sequence[Message], found: Found | None) -> None:
+        self._keeper = keeper
+        self.conversation = Conversation(found.backend_id if found else "")
+        self.known = found.known if found else 0
+        self._since = sum(message.role == "assistant" for message in history[self.known :])
+        """Answers in the history that it has not heard: they came from elsewhere."""
+        self._asked = 0
+        """Messages of the request that it was asked with in this turn."""
+        self.whole = False
+        """Its last answer was heard to the end."""
+
+    def told(self, route: Route, way: Way) -> tuple[Route, Way]:
+        """How it is told: instructions at the beginning of the conversation only, where they are heard."""
+        if self.conversation.heard and not self.whole:
+            self._begin_anew()
+        prompt = msgspec.structs.replace(route.prompt, system="fold_first")
+        # Messages must not be joined: a part of them is sent.
+        history = msgspec.structs.replace(route.history, roles="as-sent")
+        told = msgspec.structs.replace(route, prompt=prompt, history=history)
+        return told, way._replace(first=not self.conversation.id)
+
+    def unheard(self, told: Request, asked: Request) -> Request:
+        """What is to be said of a request as it is told: all of it in a new conversation; in one that has heard this
+        request already what was added to it; else what follows the last answer that it gave."""
+        if self.conversation.heard:
+            new = max(1, len(asked.messages) - self._asked)
+            return msgspec.structs.replace(told, messages=told.messages[-new:])
+        self._asked = len(asked.messages)
+        if not self.conversation.id:
+            return told
+        answers = [at for at, message in enumerate(told.messages, 1) if message.role == "assistant"]
+        heard = answers[: len(answers) - self._since]
+        return msgspec.structs.replace(told, messages=told.messages[heard[-1] if heard else 0 :])
+
+    async def answer(self, request: Request) -> Answer:
+        """Say it, and hear what comes back."""
+        self.whole = False
+        async with aclosing(self._keeper.converse(request, self.conversation)) as answer:
+            async for events in answer:
+                self.whole = isinstance(events[-1], Finish)
+                yield events
+
+    def is_lost(self, problem: BackendError) -> bool:
+        """Whether it failed because the service does not have the conversation any more; there is a new one then."""
+        if problem.code != LOST or not self.conversation.id:
+            return False
+        self._begin_anew()
+        return True
+
+    def _begin_anew(self) -> None:
+        self.conversation, self.known = Conversation(), 0

@@ -1,0 +1,151 @@
+"""The bridge's routes: a WebSocket on which web pages serve conversations, a script for such pages, and an example.
+
+A page is let in by its origin, before the connection stands, and by its token, which is the first thing that it says:
+addresses end in logs. What it is asked and answers is the business of `backends.conversation`; docs/bridge.md explains
+all of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from importlib.resources import files
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+import callwright
+from callwright.backends.conversation.bridge import BridgeBackend
+from callwright.backends.conversation.frames import Code, Hello, Pong, ToPage, decode, encode
+from callwright.backends.conversation.pages import Link
+from callwright.engine import Engine
+from callwright.errors import WireError
+from callwright.gateway.keys import is_local
+from callwright.gateway.service import Service
+
+__all__ = ["BridgeRoutes", "bridges"]
+
+log = logging.getLogger("callwright.bridge")
+
+HELLO_SECONDS = 10.0
+HEARTBEAT_SECONDS = 15.0
+"""How often a page is asked whether it lives; one that is silent for twice as long is gone."""
+
+_GOODBYE = (Code.NORMAL, Code.GOING_AWAY)
+
+
+class BridgeRoutes:
+    """The handlers, one method each."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        folder = files(callwright).joinpath("gateway", "bridge_page")
+        self._script = folder.joinpath("client.js").read_bytes()
+        self._example = folder.joinpath("example.html").read_text(encoding="utf-8")
+
+    async def script(self, request: Request) -> Response:
+        return Response(self._script, media_type="text/javascript")
+
+    async def example(self, request: Request) -> Response:
+        return HTMLResponse(self._example)
+
+    async def socket(self, socket: WebSocket) -> None:
+        """One page, from its hello to its end."""
+        origin = socket.headers.get("origin")
+        able = [each for each in bridges(self._service.state.engine) if self._lets_in(socket, origin, each)]
+        if not able:
+            log.warning("a page of an origin that is not allowed was refused", extra={"fields": {"origin": origin}})
+            await socket.close()  # before it stands: the browser sees a 403
+            return
+        await socket.accept()
+        try:
+            async with asyncio.timeout(HELLO_SECONDS):
+                hello = decode(await socket.receive_text())
+        except (WireError, TimeoutError, KeyError):
+            await socket.close(Code.NOT_UNDERSTOOD, "say hello first")
+            return
+        except WebSocketDisconnect:
+            return
+        # Every token is compared, whichever is right.
+        found = [each for each in able if isinstance(hello, Hello) and each.admits(hello.token)]
+        if not isinstance(hello, Hello) or not found:
+            self._service.metrics.errors.labels("client", "authentication_error").inc()
+            log.warning("a page with a wrong token was refused", extra={"fields": {"origin": origin}})
+            await socket.close(Code.WRONG_TOKEN, "wrong token")
+            return
+        await _Connection(socket, found[-1]).serve(hello)
+
+    def _lets_in(self, socket: WebSocket, origin: str | None, backend: BridgeBackend) -> bool:
+        """Whether a page may try. Programs that are no browsers have no origin, and only need the token."""
+        if origin is None or origin in backend.settings.origins:
+            return True
+        host = socket.headers.get("host", "")
+        own = origin.partition("://")[2] == host
+        # Where no key is needed, a strange name for this machine may be a foreign page's trick.
+        return own and (not self._service.state.keyring.open or is_local(host.rpartition(":")[0] or host))
+
+
+class _Connection:
+    """One connection of a page that was let in."""
+
+    def __init__(self, socket: WebSocket, backend: BridgeBackend) -> None:
+        self._socket = socket
+        self._backend = backend
+        self._outbox: asyncio.Queue[ToPage | Code] = asyncio.Queue()
+        """Frames to send; a code closes the connection."""
+
+    async def serve(self, hello: Hello) -> None:
+        """Take frames until the page leaves, or has to."""
+        link = self._backend.join(hello, self._outbox.put_nowait)
+        fields = {"backend": self._backend.settings.name, "page": hello.page}
+        log.info("a page has joined", extra={"fields": fields})
+        tasks = [asyncio.create_task(work) for work in (self._write(), self._release(link))]
+        code = 0
+        try:
+            code = await self._read(link)
+        finally:
+            for task in tasks:
+                task.cancel()
+            self._backend.leave(link, goodbye=code in _GOODBYE)
+            log.info("a page has left", extra={"fields": {**fields, "code": code}})
+
+    async def _read(self, link: Link) -> int:
+        """Hand over what the page says. Returns the code that the connection was closed with."""
+        asked = False
+        while True:
+            try:
+                async with asyncio.timeout(HEARTBEAT_SECONDS):
+                    frame = decode(await self._socket.receive_text())
+            except TimeoutError:
+                if asked:
+                    await self._socket.close(Code.SILENT, "no answer to a heartbeat")
+                    return Code.SILENT
+                asked = True
+                link.ping()
+            except WebSocketDisconnect as left:
+                return left.code
+            except (WireError, KeyError):
+                await self._socket.close(Code.NOT_UNDERSTOOD, "not a frame of the bridge")
+                return Code.NOT_UNDERSTOOD
+            else:
+                asked = False
+                if not isinstance(frame, Hello | Pong):
+                    link.take(frame)
+
+    async def _write(self) -> None:
+        try:
+            while not isinstance(frame := await self._outbox.get(), Code):
+                await self._socket.send_text(encode(frame))
+            await self._socket.close(frame)
+        except (WebSocketDisconnect, RuntimeError):  # it was closed meanwhile; whoever reads is told
+            pass
+
+    async def _release(self, link: Link) -> None:
+        await self._backend.released(link)
+        self._outbox.put_nowait(Code.COME_AGAIN)
+
+
+def bridges(engine: Engine) -> list[BridgeBackend]:
+    """The backends that pages connect to."""
+    return [backend for backend in engine.backends.values() if isinstance(backend, BridgeBackend)]

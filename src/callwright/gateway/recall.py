@@ -1,0 +1,42 @@
+"""Recall: finds a backend's conversation again, in whichever store is open.
+
+A store that fails costs no turn: nothing is found then, and all of the history is told to a new conversation.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from callwright.errors import StoreError
+from callwright.gateway.scribe import Scribe
+from callwright.model import Message
+from callwright.store.identity import Found, Scope
+
+__all__ = ["Recall"]
+
+log = logging.getLogger("callwright.store")
+
+
+class Recall:
+    """The conversations of the scribe's store."""
+
+    def __init__(self, scribe: Scribe) -> None:
+        self._scribe = scribe
+
+    async def find(self, messages: Sequence[Message], scope: Scope) -> Found | None:
+        """Take out the conversation that has seen most of this history."""
+        try:
+            store = await self._scribe.store()
+            return await store.conversations.find(messages, scope) if store else None
+        except StoreError as problem:
+            log.warning("a conversation was not found again: %s", problem)
+            return None
+
+    async def remember(self, messages: Sequence[Message], scope: Scope, backend_id: str) -> None:
+        """This conversation has seen these messages."""
+        try:
+            if store := await self._scribe.store():
+                await store.conversations.remember(messages, scope, backend_id)
+        except StoreError as problem:
+            log.warning("a conversation will not be found again: %s", problem)

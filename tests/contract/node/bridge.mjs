@@ -1,0 +1,46 @@
+// Opens the gateway's example page in a real browser, once for each of the fragments, and does what it is told, line by
+// line on its input: `close N` closes the tab of that number, `shot N PATH` takes a picture of it, `seen N` prints what
+// it shows, `listed N` its conversations, `asked N` waits until a person is to answer, `type N WORDS` does, `broken N`
+// breaks its connection. Called with the gateway's address and the fragments. Prints a line of JSON when all are
+// connected or refused, and after each command.
+import { createInterface } from "node:readline";
+import chromium from "@sparticuz/chromium";
+import puppeteer from "puppeteer-core";
+
+const [base, ...fragments] = process.argv.slice(2);
+const browser = await puppeteer.launch({
+  executablePath: await chromium.executablePath(),
+  headless: "shell",
+  args: chromium.args.filter((flag) => !/web-security|site-isolation/.test(flag)),
+  defaultViewport: { width: 1100, height: 760 },
+});
+const pages = [];
+const problems = [];
+for (const fragment of fragments) {
+  const page = await browser.newPage();
+  page.on("pageerror", (error) => problems.push(String(error)));
+  page.on("console", (message) => message.type() === "error" && problems.push(message.text()));
+  await page.goto(`${base}/bridge/example#${fragment}`);
+  await page.waitForSelector("#state.open, #state.closed");
+  pages.push(page);
+}
+const states = () => Promise.all(pages.map((page) => page.$eval("#state", ({ textContent }) => textContent)));
+const say = (value) => console.log(JSON.stringify(value));
+
+const commands = {
+  close: (page) => page.close(),
+  shot: (page, path) => page.screenshot({ path }),
+  seen: (page) => page.$$eval("article", (all) => all.map(({ className, textContent }) => [className, textContent])),
+  listed: (page) => page.$$eval("nav button", (all) => all.map(({ textContent }) => textContent)),
+  asked: (page) => page.waitForSelector("textarea").then(() => null),
+  broken: (page) => page.evaluate(() => bridge.socket.close(4000)), // not a goodbye: it comes back by itself
+  type: (page, ...words) => page.type("textarea", words.join(" ")).then(() => page.click("form button")),
+};
+
+say({ states: await states(), problems });
+for await (const line of createInterface({ input: process.stdin })) {
+  const [command, number, ...rest] = line.split(" ");
+  say({ said: (await commands[command](pages[Number(number)], ...rest)) ?? null, problems });
+}
+await browser.close();
+process.exit(0);
