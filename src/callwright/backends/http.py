@@ -51,7 +51,12 @@ FAREWELL_SECONDS = 0.05
 """How long a server may take to end its answer after its last event; then its connection is not used again."""
 
 # Those whose kind says it. Servers of the other kinds that take a form name themselves in their lists.
-_FLAVOURS: dict[BackendKind, Flavour | None] = {"ollama": "ollama", "responses": None, "anthropic": None}
+_FLAVOURS: dict[BackendKind, Flavour | None] = {
+    "ollama": "ollama",
+    "responses": None,
+    "anthropic": None,
+    "harmony": None,
+}
 
 
 class HttpBackend:
