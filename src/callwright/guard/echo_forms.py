@@ -35,8 +35,9 @@ def obsidian(call: ToolCall) -> str:
 def kilo(call: ToolCall) -> str:
     """The tool's own element as Kilo Code 5 reads it.
 
-    It trims a value, but for one newline at each end of `content`, and ends it at its first closing tag, but the
-    content of `write_to_file` at the last (Kilo-Org/kilocode-legacy, AssistantMessageParser).
+    It trims a value, but for one newline at each end of `content`, and ends it at its first closing tag; but the
+    content of `write_to_file` reaches from the first `<content>` to the last `</content>` in the tool's element
+    (Kilo-Org/kilocode-legacy, AssistantMessageParser).
     """
     return f"<{call.name}>\n{_elements(call, _kilo_text)}</{call.name}>"
 
@@ -63,9 +64,10 @@ def _obsidian_text(tool: str, key: str, value: str) -> str:
 
 def _kilo_text(tool: str, key: str, value: str) -> str:
     _, close, rest = value.partition(f"</{key}>")
-    runs_on = tool == "write_to_file" and key == "content" and f"</{tool}>" not in rest and not _BEGUN.search(rest)
-    kept = value if not close or runs_on else _unmarked(value)
-    return f"\n{kept}\n" if key == "content" else kept
+    if key != "content":
+        return _unmarked(value) if close or "<content>" in value else value
+    runs_on = tool == "write_to_file" and f"</{tool}>" not in rest and not _BEGUN.search(rest)
+    return f"\n{value if not close or runs_on else _unmarked(value)}\n"
 
 
 def _unmarked(value: str) -> str:
