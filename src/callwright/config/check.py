@@ -177,7 +177,7 @@ def _check_model(config: Config, table: Table, model: Any, profiles: Collection[
         remedy = _choice(model.dialect, REGISTRY, "callwright dialects lists them")
         report.value(table, "dialect", f'is "{model.dialect}", which is no dialect', remedy)
     raw = {backend.name for backend in config.backends if backend.kind == "harmony"}
-    if raw.intersection(wanted) and model.dialect not in ("auto", "harmony"):
+    if raw.intersection(name or known[0] for name in wanted if known) and model.dialect not in ("auto", "harmony"):
         what = f'is "{model.dialect}", but a backend of the kind "harmony" has models that write Harmony'
         report.value(table, "dialect", what, 'leave it out, or write kind = "completions" in the backend')
     if profiles is not None and model.profile not in {"auto", *profiles}:

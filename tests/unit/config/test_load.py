@@ -333,6 +333,10 @@ def test_what_a_type_forbids_is_a_sentence(text: str, mistake: str) -> None:
             'is "hermse", which is no dialect; did you mean "hermes"?',
         ),
         (f"{BACKEND}[[models]]\nname='m'\ndialect='zzz'", "is no dialect; callwright dialects lists them"),
+        (
+            f"{BACKEND}kind = 'harmony'\n[[models]]\nname='m'\ndialect='hermes'",
+            'is "hermes", but a backend of the kind "harmony" has models that write Harmony; leave it out, or write',
+        ),
         (f"{BACKEND}[[models]]\nname='m'\nprofile='copilt'", 'is no client profile; did you mean "copilot"?'),
         ("[server]\nhost='0.0.0.0'", "2: [server] host can be reached by others, and there is no key; add a [[keys]]"),
         (
