@@ -127,7 +127,8 @@ class Attempt:
             unknown_tool="pass" if self._asks_malformed else rules.unknown_tool,
         )
         # Who offers nothing can run nothing, but for old clients that read calls in the text and have no other way.
-        parser.turn.takes_any = bool(request.tools) or self._echo is not None
+        if not request.tools and self._echo is None:
+            parser.turn.takes_any = False
         # Servers and models that number the calls of each turn from 0 would have a client mix up two results.
         parser.turn.reserve(_ids(request))
         return Listener(parser, request.tools, reasoning_calls=rules.reasoning_calls)

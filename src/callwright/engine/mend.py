@@ -61,7 +61,8 @@ def _reader(name: str, tools: bytes) -> Read:
     @lru_cache(256)
     def read(text: str) -> Collected:
         parser = Parser(dialect(name), specs)
-        parser.turn.takes_any = bool(specs)
+        if not specs:
+            parser.turn.takes_any = False
         try:
             return collect([*parser.feed(text), *parser.close()])
         except BackendError:  # more than a parser holds undecided: whatever it is, it is no call
