@@ -88,7 +88,6 @@ def test_what_is_malformed_is_the_same_on_every_wire(gateway: Hosted, server: Up
 # ── chat servers that leak it (S4) ───────────────────────────────────────────────────────────────
 
 CALLING = ROWS["as it should be"]
-CLEAN = [name for name in ROWS if "special tokens" not in name]
 
 
 def letters(field: str, text: str, reason: str = "stop") -> Script:
