@@ -51,6 +51,7 @@ class Parser:
             raise MisuseError(f"a parser needs a dialect, not {dialect!r}; dialect(NAME) gives one")
         self.dialect = dialect
         self._closed = False
+        self._after = ""
         turn = partial(Turn, Toolbox(map(tool_spec, tools)), ids, truncated=truncated, unknown_tool=unknown_tool)
         if not self._begin(Source(limit=limit), turn(), prefill):
             # The prompt's last words are all text and open nothing: the answer begins after them.
@@ -61,17 +62,17 @@ class Parser:
         self.turn = turn
         turn.dialect = self.dialect.name
         turn.mute()
-        self._listen(source)
-        if prefill:
-            source.feed(prefill)
-            next(self._grammar, None)
+        self._listen(source, prefill)
         said = turn.unmute()
         return not prefill or bool(prefill.removeprefix(said).strip())
 
-    def _listen(self, source: Source) -> None:
+    def _listen(self, source: Source, prefill: str) -> None:
         self._source = source
         self._grammar = self.dialect.grammar(source, self.turn)
         next(self._grammar, None)
+        if prefill:
+            source.feed(prefill)
+            next(self._grammar, None)
 
     def feed(self, text: str, special: Iterable[int] | None = None) -> list[Event]:
         """Read a chunk. `special`: where in it special tokens begin, if the backend tells; once given, the
@@ -86,13 +87,14 @@ class Parser:
         next(self._grammar, None)
         return self.turn.drain()
 
-    def settle(self) -> None:
+    def settle(self, after: str = "") -> None:
         """The text breaks off here, because the backend says something else in between: what is undecided is read as
-        if the text ended. Reading goes on with text that stands by itself."""
-        if self._source.text[self._source.position :] or self.turn.is_open:
+        if the text ended. Reading goes on with text that stands by itself, or after these words."""
+        if self._source.text[self._source.position :] or self.turn.is_open or after != self._after:
             self._source.close()
             next(self._grammar, None)
-            self._listen(Source(limit=self._source.limit))
+            self._listen(Source(limit=self._source.limit), after)
+            self._after = after
 
     def close(self, reason: FinishReason | None = None) -> list[Event]:
         """The model is done; `reason` is what the backend said of it. Returns the last events, `Finish` included."""

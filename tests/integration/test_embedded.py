@@ -228,3 +228,19 @@ def test_a_file_that_is_no_model_is_told(tmp_path: Path) -> None:
         reply = gateway.post(CHAT, body("Hi", 1))
     assert reply.status == 503
     assert "expected 'GGUF'" in reply.json["error"]["message"]
+
+
+@pytest.mark.parametrize("root", ["", "/v1"])
+def test_llama_cpp_takes_what_is_asked_of_a_server_of_harmony(
+    gateway: Hosted, own: EmbeddedBackend, tmp_path: Path, root: str
+) -> None:
+    """The model knows no Harmony, but its server is one of those that gpt-oss runs on."""
+    table = '[[backends]]\nname = "raw"\nkind = "harmony"\nretries = 0\n'
+    where = f'url = "{gateway.wait(own.child.address())}{root}"\nkey = "{own.settings.key}"\n'
+    with Hosted(
+        tmp_path, f'{table}{where}[[models]]\nname = "m"\nmodel = "{MODEL}"\nrules = {{ask_again = 0}}\n'
+    ) as raw:
+        reply = raw.post(CHAT, body("Hi", 4))
+        assert reply.status == 200, reply.body
+        assert reply.json["usage"]["completion_tokens"] == 4
+        assert raw.get("/readyz").status == 200

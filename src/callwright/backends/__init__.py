@@ -8,6 +8,7 @@ from callwright.backends.base import Backend
 from callwright.backends.completions import Completions
 from callwright.backends.conversation import open_conversation
 from callwright.backends.embedded import EmbeddedBackend
+from callwright.backends.harmony import HarmonyBackend
 from callwright.backends.http import HttpBackend
 from callwright.backends.ollama import OllamaBackend
 from callwright.backends.scripted import ScriptedBackend
@@ -22,6 +23,7 @@ _KINDS: dict[BackendKind, Callable[[BackendSettings], Backend]] = {
     "anthropic": lambda settings: HttpBackend(settings, CALLED["anthropic"], models_path="/v1/models?limit=1000"),
     "ollama": lambda settings: OllamaBackend(settings, CALLED["ollama"]),
     "completions": lambda settings: HttpBackend(settings, Completions(settings.template, CALLED["openai_chat"])),
+    "harmony": lambda settings: HarmonyBackend(settings, CALLED["openai_chat"]),
     "scripted": ScriptedBackend,
     "embedded": EmbeddedBackend,
     "conversation": open_conversation,

@@ -1,11 +1,13 @@
 """Completions: the wire of servers that only continue a text, as `POST /v1/completions`.
 
 Only a called half: we write the conversation as text ourselves, and what comes back is text, to be read in the model's
-dialect by whoever asked. Also reads llama.cpp's own `/completions`, which it serves without the `/v1`.
+dialect by whoever asked. The reader also knows llama.cpp's own `/completions`, which it serves without the `/v1`, and
+the `/generate_stream` of Text Generation Inference.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -19,10 +21,13 @@ from callwright.wire.base import Called, Reader
 from callwright.wire.framing import UNREADABLE, Frame, SseReader
 from callwright.wire.reading import EventReader
 
-__all__ = ["Completions"]
+__all__ = ["DEFAULT_TOKENS", "CompletionReader", "Completions", "completion", "text_options"]
 
 DEFAULT_TOKENS = 4096
 """What a server may write when nobody says. Left out it would be 16: OpenAI's API, and vLLM follows it."""
+
+_LIMITS = ("length", "limit")
+"""What servers call the end of the tokens; the second is llama.cpp's own."""
 
 _CHAT_ONLY = frozenset({"response_format", "reasoning_effort", "parallel_tool_calls", "tools", "tool_choice"})
 
@@ -50,34 +55,37 @@ class Completions:
             raise BackendError(
                 "raw completions are text: this backend does not support tools", kind="refused", code=TOOLS_REFUSED
             )
-        options = {name: value for name, value in (extra | request.options).items() if name not in _CHAT_ONLY}
-        asked = options.get("stop") or ()
-        stops = (*self._template.stops, *((asked,) if isinstance(asked, str) else asked))
-        return msgspec.json.encode(
-            {"max_tokens": DEFAULT_TOKENS}
-            | options
-            | {
-                "model": request.model,
-                "prompt": transcript(request.messages, self._template),
-                "stop": stops,
-                "stream": True,
-                "stream_options": {"include_usage": True},
-            }
-        )
+        return completion(request, extra, transcript(request.messages, self._template), self._template.stops)
 
     def reader(self) -> Reader:
         """A reader of one answer."""
-        return _Reader(self._errors)
+        return CompletionReader(self._errors)
 
     def refusal(self, status: int, body: bytes) -> BackendError:
         """What an answer with that status means."""
         return self._errors.refusal(status, body)
 
 
+def text_options(request: Request, extra: dict[str, Any], stops: Sequence[str]) -> dict[str, Any]:
+    """The options that servers of text know, with the client's stops after our own."""
+    options = {name: value for name, value in (extra | request.options).items() if name not in _CHAT_ONLY}
+    asked = options.get("stop") or ()
+    return (
+        {"max_tokens": DEFAULT_TOKENS} | options | {"stop": (*stops, *((asked,) if isinstance(asked, str) else asked))}
+    )
+
+
+def completion(request: Request, extra: dict[str, Any], prompt: str, stops: Sequence[str]) -> bytes:
+    """The body of `POST /completions`."""
+    asked = {"model": request.model, "prompt": prompt, "stream": True, "stream_options": {"include_usage": True}}
+    return msgspec.json.encode(text_options(request, extra, stops) | asked)
+
+
 class _Choice(msgspec.Struct):
     text: str | None = ""
     finish_reason: str | None = None
     index: int = 0
+    token_ids: list[int] | None = None
 
 
 class _Tokens(msgspec.Struct):
@@ -85,8 +93,19 @@ class _Tokens(msgspec.Struct):
     completion_tokens: int = 0
 
 
+class _Token(msgspec.Struct):
+    id: int = -1
+    text: str = ""
+
+
+class _Details(msgspec.Struct):
+    finish_reason: str = ""
+    input_length: int = 0
+    generated_tokens: int = 0
+
+
 class _Chunk(msgspec.Struct):
-    """One event of either server: the first three are everybody's, the others llama.cpp's own."""
+    """One event of any server: the first three are everybody's, the last two TGI's, the others llama.cpp's own."""
 
     choices: list[_Choice] | None = None
     usage: _Tokens | None = None
@@ -94,18 +113,25 @@ class _Chunk(msgspec.Struct):
     content: str = ""
     stop: bool = False
     stop_type: str = ""
+    tokens: list[int] = []
     tokens_evaluated: int = 0
     tokens_predicted: int = 0
+    token: _Token | None = None
+    details: _Details | None = None
 
+
+Marked = Callable[[str, Sequence[int]], str]
+"""A piece of text and the ids of its tokens, where the server gives them -> what is to be read."""
 
 _decode = msgspec.json.Decoder(_Chunk).decode
 
 
-class _Reader(EventReader):
+class CompletionReader(EventReader):
     """One stream. The finish is held until the stream's end: the usage comes after it."""
 
-    def __init__(self, errors: Called) -> None:
+    def __init__(self, errors: Called, marked: Marked | None = None) -> None:
         self._errors = errors
+        self._marked = marked
         self._frames = SseReader()
         self._reason: FinishReason | None = None
         self._over = False
@@ -136,20 +162,32 @@ class _Reader(EventReader):
             self._take(chunk, out)
 
     def _take(self, chunk: _Chunk, out: list[Event]) -> None:
-        if chunk.choices is None:
-            if chunk.content:
-                out.append(TextDelta(chunk.content))
+        if chunk.token is not None:
+            self._say(chunk.token.text, [chunk.token.id], out)
+            if chunk.details is not None:
+                self._ended(chunk.details.finish_reason)
+                out.append(UsageSeen(Usage(chunk.details.input_length, chunk.details.generated_tokens)))
+        elif chunk.choices is None:
+            self._say(chunk.content, chunk.tokens, out)
             if chunk.stop:
-                self._reason = "length" if chunk.stop_type == "limit" else "stop"
+                self._ended(chunk.stop_type)
                 out.append(UsageSeen(Usage(chunk.tokens_evaluated, chunk.tokens_predicted)))
-            return
-        for choice in chunk.choices:
-            if choice.text and not choice.index:
-                out.append(TextDelta(choice.text))
+        for choice in chunk.choices or ():
+            if not choice.index:
+                self._say(choice.text or "", choice.token_ids or (), out)
             if choice.finish_reason:
-                self._reason = "length" if choice.finish_reason == "length" else "stop"
+                self._ended(choice.finish_reason)
         if chunk.usage is not None:
             out.append(UsageSeen(Usage(chunk.usage.prompt_tokens, chunk.usage.completion_tokens)))
+
+    def _say(self, text: str, tokens: Sequence[int], out: list[Event]) -> None:
+        if self._marked is not None and tokens:
+            text = self._marked(text, tokens)
+        if text:
+            out.append(TextDelta(text))
+
+    def _ended(self, reason: str) -> None:
+        self._reason = "length" if reason in _LIMITS else "stop"
 
     def _finish(self, reason: FinishReason) -> Finish:
         self._over = True

@@ -56,6 +56,7 @@ _FLAVOURS: dict[BackendKind, Flavour | None] = {
     "responses": None,
     "anthropic": None,
     "conversation": None,
+    "harmony": None,
 }
 
 

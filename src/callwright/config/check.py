@@ -27,6 +27,8 @@ __all__ = ["check", "is_loopback"]
 _ENDPOINTS = (
     "/chat/completions",
     "/completions",
+    "/completion",
+    "/generate_stream",
     "/responses",
     "/messages",
     "/api/chat",
@@ -138,8 +140,9 @@ def _check_url(backend: BackendSettings, report: Callable[[str, str], None]) -> 
             report(
                 f'is "{shown}"', f'leave out {path[path.rindex("/") :]}: the kind "{kind}" adds {_ROOTED[kind]} itself'
             )
-    elif not path and url.scheme == "http" and kind != "conversation":
-        # Public services have TLS and some have their API at the root; servers of one's own have it at /v1.
+    elif not path and url.scheme == "http" and kind not in ("harmony", "conversation"):
+        # Public services have TLS and some have their API at the root; servers of one's own have it at /v1, but for
+        # the raw completions of llama.cpp and TGI.
         report(f'is "{shown}", without a path', f"such servers have this API at {shown.rstrip('/')}/v1")
 
 
@@ -204,6 +207,10 @@ def _check_model(config: Config, table: Table, model: Any, profiles: Collection[
     except MisuseError:
         remedy = _choice(model.dialect, REGISTRY, "callwright dialects lists them")
         report.value(table, "dialect", f'is "{model.dialect}", which is no dialect', remedy)
+    raw = {backend.name for backend in config.backends if backend.kind == "harmony"}
+    if raw.intersection(name or known[0] for name in wanted if known) and model.dialect not in ("auto", "harmony"):
+        what = f'is "{model.dialect}", but a backend of the kind "harmony" has models that write Harmony'
+        report.value(table, "dialect", what, 'leave it out, or write kind = "completions" in the backend')
     if profiles is not None and model.profile not in {"auto", *profiles}:
         what = f'is "{model.profile}", which is no client profile'
         report.value(table, "profile", what, _choice(model.profile, ["auto", *profiles]))

@@ -94,6 +94,20 @@ class Dialect(ABC):
         """Every marker of the dialect's structure: none of them shows in the text of a well-formed turn."""
         return self.openers
 
+    @property
+    def frames(self) -> tuple[str, ...]:
+        """What shows that a text is a turn in this family's frame; empty where only calls and thoughts are marked up.
+
+        A family that frames all that is said is read also where no tools are offered.
+        """
+        return ()
+
+    @property
+    def thought_prefill(self) -> str:
+        """What stands before reasoning in a family that frames all that is said: servers whose own reader fails give
+        the rest of a turn as reasoning, frame and all."""
+        return ""
+
     def openers_for(self, tools: Toolbox) -> tuple[str, ...]:
         """The markers that begin calls of these tools: others than `openers` where a tool's name is the tag."""
         return self.openers

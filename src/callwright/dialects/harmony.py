@@ -29,7 +29,7 @@ from callwright.text.json_stream import copy_value
 from callwright.text.source import Marks, Reading, Source, ignore, marks
 from callwright.turn import Turn
 
-__all__ = ["DIALECTS", "Beam", "Harmony"]
+__all__ = ["DIALECTS", "HARMONY", "Beam", "Harmony"]
 
 CALL = "<|call|>"
 END = "<|end|>"
@@ -58,6 +58,14 @@ class Harmony(Framed):
     @property
     def starts(self) -> tuple[str, ...]:
         return (*CHANNELS, f"assistant{CHANNEL}", f"assistant{MESSAGE}", "assistant to=functions.")
+
+    @property
+    def frames(self) -> tuple[str, ...]:
+        return (START, CHANNEL, MESSAGE, *self.begins)
+
+    @property
+    def thought_prefill(self) -> str:
+        return f"{START}assistant{CHANNEL}{ANALYSIS}{MESSAGE}"
 
     def tool_of(self, turn: Turn, recipient: str) -> str:
         bare = _SPACE_OF_NAMES.sub("", recipient)

@@ -184,8 +184,12 @@ class Messages:
         if header.foreign and (ending == MESSAGE or header.started):
             return (yield from self._aside(f"a message of {header.role!r}", ending))
         if ending is None and (header.recipient or not header.loose or header.partial):
-            # Nothing of a header is text.
-            self._turn.cut(self._source.kept(), "the header of a message")
+            # Nothing of a header is text. A mere word after the end of a call is junk that models add, and not what
+            # is left of a header: vLLM #22519.
+            if marker in dialect.ends_call and not header.section and not header.recipient:
+                self._turn.malformed(self._source.kept(), "text outside any message")
+            else:
+                self._turn.cut(self._source.kept(), "the header of a message")
             return None
         if marker in self._stops and (header.channel or header.recipient or ending == MESSAGE):
             self._turn.note("missing_start", f"{START} was missing before a message")

@@ -4,7 +4,8 @@
     city: string,
     }) => any;
 
-Defined in the openai/harmony repository, docs/format.md.
+Defined in the openai/harmony repository, docs/format.md, and written as its renderer writes it, 0.0.8, where that loses
+nothing: alternatives, constants and lines of a description are declared here and dropped or broken there.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ __all__ = ["namespace"]
 
 _TYPES = {"integer": "number", "object": "object", "array": "any[]"}
 _MAX_DEPTH = 8
+_STEP = "    "
 
 
 def namespace(name: str, tools: Sequence[ToolSpec]) -> str:
@@ -30,31 +32,35 @@ def namespace(name: str, tools: Sequence[ToolSpec]) -> str:
 
 def _declaration(tool: ToolSpec) -> str:
     schema = Schema(tool.parameters)
-    taken = f"_: {_object(schema, 0)}" if schema.properties else ""
+    taken = f"_: {_object(schema, 0, '')}" if schema.properties else ""
     return f"{_comment(tool.description)}type {tool.name} = ({taken}) => any;"
 
 
-def _comment(text: Any) -> str:
-    return "".join(f"// {line}\n" for line in text.split("\n")) if isinstance(text, str) and text else ""
+def _comment(text: Any, indent: str = "") -> str:
+    return "".join(f"{indent}// {line}\n" for line in text.split("\n")) if isinstance(text, str) and text else ""
 
 
-def _object(schema: Schema, depth: int) -> str:
+def _object(schema: Schema, depth: int, indent: str) -> str:
     members = (
-        f"{_comment(member.body.get('description'))}{name}{'' if name in schema.required else '?'}: "
-        f"{_type(member, depth + 1)},{_default(member)}\n"
+        f"{_comment(member.body.get('description'), indent)}{indent}{name}{'' if name in schema.required else '?'}: "
+        f"{_type(member, depth + 1, indent + _STEP)},{_default(member)}\n"
         for name, member in schema.properties.items()
     )
-    return "{\n" + "".join(members) + "}"
+    return "{\n" + "".join(members) + f"{indent}}}"
 
 
 def _default(schema: Schema) -> str:
-    return f" // default: {json.dumps(schema.body['default'], ensure_ascii=False)}" if "default" in schema.body else ""
+    if "default" not in schema.body:
+        return ""
+    default = schema.body["default"]
+    is_choice = isinstance(default, str) and bool(schema.choices)
+    return f" // default: {default if is_choice else json.dumps(default, ensure_ascii=False, separators=(',', ':'))}"
 
 
-def _type(schema: Schema, depth: int) -> str:
+def _type(schema: Schema, depth: int, indent: str) -> str:
     if schema.choices:
         return " | ".join(json.dumps(choice, ensure_ascii=False) for choice in schema.choices)
-    return " | ".join(_one(schema, kind, depth) for kind in _in_order(schema.types)) or "any"
+    return " | ".join(_one(schema, kind, depth, indent) for kind in _in_order(schema.types)) or "any"
 
 
 def _in_order(types: frozenset[str]) -> list[str]:
@@ -62,10 +68,10 @@ def _in_order(types: frozenset[str]) -> list[str]:
     return sorted(types, key=lambda kind: (kind == "null", kind))
 
 
-def _one(schema: Schema, kind: str, depth: int) -> str:
+def _one(schema: Schema, kind: str, depth: int, indent: str) -> str:
     if depth < _MAX_DEPTH and kind == "object" and schema.properties:
-        return _object(schema, depth)
+        return _object(schema, depth, indent)
     if depth < _MAX_DEPTH and kind == "array" and schema.items.types:
-        inner = _type(schema.items, depth + 1)
+        inner = _type(schema.items, depth + 1, indent)
         return f"({inner})[]" if " | " in inner else f"{inner}[]"
     return _TYPES.get(kind, kind)

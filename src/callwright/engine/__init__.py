@@ -77,8 +77,12 @@ class Engine:
         self._asked = 0.0
         self._old = _OLD_SECONDS
         self._asking: asyncio.Task[dict[str, str]] | None = None
-        self._routes = Routes(models, tuple(backends), rules, self._prompt)
+        self._routes = self._routed(models)
         self._pipeline = Pipeline(backends, self._info, self.window, templates=templates)
+
+    def _routed(self, models: Sequence[ModelSettings]) -> Routes:
+        harmony = [name for name, backend in self.backends.items() if backend.settings.kind == "harmony"]
+        return Routes(models, tuple(self.backends), self.rules, self._prompt, harmony)
 
     def turn(self, ask: Ask, route: Route, rules: ToolRules, report: TurnReport) -> Answer:
         """The events of one turn. A small job goes to the model that a rule names for it."""
@@ -116,8 +120,7 @@ class Engine:
         kept = {key: info for key, info in self._found.items() if key[0] in silent}
         self._found = kept | {(name, info.name): info for name, infos, _ in answers for info in infos}
         found = [ModelSettings(name=model, backend=name) for name, model in self._found]
-        models = [self._named(model) for model in self._settings] or found
-        self._routes = Routes(models, tuple(self.backends), self.rules, self._prompt)
+        self._routes = self._routed([self._named(model) for model in self._settings] or found)
         return {name: problem for name, _, problem in answers if problem}
 
     def _named(self, settings: ModelSettings) -> ModelSettings:

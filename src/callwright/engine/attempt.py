@@ -12,11 +12,11 @@ from types import MappingProxyType
 
 import msgspec
 
-from callwright.dialects import REGISTRY, Dialect
+from callwright.dialects import Dialect
 from callwright.engine.again import Reason
 from callwright.engine.listener import Listener, Plain, Reading
 from callwright.engine.routing import Route
-from callwright.engine.settings import OutputMode, ToolRules
+from callwright.engine.settings import ToolRules
 from callwright.events import (
     CallDelta,
     CallEnd,
@@ -30,6 +30,7 @@ from callwright.events import (
     UsageSeen,
 )
 from callwright.guard.echo import Echo
+from callwright.guard.echo_forms import FORMS
 from callwright.guard.final_answer import FinalAnswer
 from callwright.guard.fit import FittingCalls
 from callwright.guard.flaws import FirstFlaw
@@ -42,10 +43,6 @@ from callwright.prompt.final import way_to_close
 from callwright.turn import IdSource, Thoughts
 
 __all__ = ["Attempt", "limits_of"]
-
-_XML: dict[OutputMode, str] = {"obsidian-xml": "use_tool", "kilo-xml": "element"}
-"""The dialect in which each output mode writes calls into the text."""
-
 
 _KEPT = 2_000_000
 """Characters of an answer that are kept for counting: more than any model writes in a turn, unless it never stops."""
@@ -98,8 +95,8 @@ class Attempt:
         closes = way_to_close(request, route.prompt)
         self._final = FinalAnswer(calls=closes == "call") if closes != "off" else None
         self._unaliased = Unaliased(names) if names else None
-        xml = _XML.get(rules.output_mode)
-        self._echo = Echo(REGISTRY[xml].render_call, rules.tool_block_delimiter) if xml else None
+        form = FORMS.get(rules.output_mode)
+        self._echo = Echo(form, rules.tool_block_delimiter) if form else None
 
     @property
     def called(self) -> bool:
@@ -118,7 +115,7 @@ class Attempt:
         return self._reading
 
     def _begun(self, request: Request, prefill: str, rules: ToolRules, ids: IdSource, dialect: Dialect) -> Reading:
-        if not request.tools:
+        if not request.tools and not dialect.frames:
             return Plain()
         # A call that may be asked for again is held back until it is whole and was looked at.
         parser = Parser(
@@ -129,6 +126,9 @@ class Attempt:
             truncated="drop" if self._asks_malformed else rules.truncated,
             unknown_tool="pass" if self._asks_malformed else rules.unknown_tool,
         )
+        # Who offers nothing can run nothing, but for old clients that read calls in the text and have no other way.
+        if not request.tools and self._echo is None:
+            parser.turn.takes_any = False
         # Servers and models that number the calls of each turn from 0 would have a client mix up two results.
         parser.turn.reserve(_ids(request))
         return Listener(parser, request.tools, reasoning_calls=rules.reasoning_calls)

@@ -10,7 +10,7 @@ import msgspec
 
 from callwright.dialects import REGISTRY, Dialect, for_model
 
-__all__ = ["Facts", "facts_of", "table", "taught_in"]
+__all__ = ["RAW_HARMONY", "Facts", "facts_of", "table", "taught_in"]
 
 _TAUGHT_OTHERWISE = "hermes"
 
@@ -27,6 +27,16 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """It refuses a round of calls whose reasoning does not come back."""
     tools: bool | None = None
     terse: bool = False
+
+
+RAW_HARMONY = Facts(
+    source="model card of gpt-oss; openai/harmony docs/format.md on what is kept of a chain of calls",
+    reads="harmony",
+    teach="harmony",
+    vision=False,
+    reasons_on=True,
+)
+"""Of whatever a backend of the kind `harmony` has, and whatever it is called there."""
 
 
 class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -3,9 +3,11 @@
 Text goes through the model's dialect, native calls through the schema guard, reasoning stands by itself, and all of
 it is written by one `Turn`, so that whatever mixture a backend sends comes out as legal events. A call that a backend
 sends twice, as text and natively, counts once. A call that was made while thinking is recovered at the end, if the
-turn has nothing else.
+turn has nothing else; in a dialect that frames all that is said it is read as it comes, since servers whose own reader
+fails give the rest of the turn as reasoning (vLLM #28139, ai-dynamo #10366).
 
-Where no tools were offered nothing is read: `Plain` hands the text on untouched.
+Where no tools were offered nothing is read, unless the dialect frames all that is said: `Plain` hands the text on
+untouched.
 """
 
 from __future__ import annotations
@@ -58,7 +60,7 @@ class Plain:
 
 
 class Listener:
-    """Reads one turn of a model that was offered tools."""
+    """Reads one turn of a model that was offered tools, or that frames whatever it says."""
 
     def __init__(self, parser: Parser, tools: Sequence[ToolSpec], *, reasoning_calls: bool = True) -> None:
         self._parser = parser
@@ -75,6 +77,9 @@ class Listener:
         """Native calls that may repeat one read from the text: they wait until they are whole."""
         self._read: list[Event] = []
         """The calls read from the text, while native ones may repeat them."""
+        self._frame = parser.dialect.thought_prefill if reasoning_calls else ""
+        self._framed = False
+        """Reasoning is being read in its dialect's frame."""
 
     def hear(self, heard: Iterable[Event]) -> list[Event]:
         """Events of what the backend just sent."""
@@ -99,19 +104,33 @@ class Listener:
             self._wait(event)
             return []
         if isinstance(event, TextDelta):
-            events = self._parser.feed(event.text)
-            if self._turn.call_count:
-                self._read += [each for each in events if isinstance(each, CallStart | CallDelta | CallEnd)]
-            return events
-        self._parser.settle()
+            if self._framed:
+                self._settle()
+            return self._parse(event.text)
         if isinstance(event, ReasoningSealed):
+            self._settle()
             self._turn.seal(event.opaque)
             return self._turn.drain()
+        if not self._framed:
+            self._settle(self._frame)
         if self._reasoned < REASONING_KEPT:
             self._reasoned += len(event.text)
             self._reasoning.append(event.text)
+        if self._framed:
+            return self._parse(event.text)
         self._turn.reasoning(event.text)
         return self._turn.drain()
+
+    def _settle(self, frame: str = "") -> None:
+        """What was being read is over. What follows stands by itself, or is reasoning in its dialect's frame."""
+        self._framed = bool(frame)
+        self._parser.settle(frame)
+
+    def _parse(self, text: str) -> list[Event]:
+        events = self._parser.feed(text)
+        if self._turn.call_count:
+            self._read += [each for each in events if isinstance(each, CallStart | CallDelta | CallEnd)]
+        return events
 
     def _wait(self, event: Words) -> None:
         """Words in the middle of a native call: the event grammar has no place for them before its end."""
@@ -128,7 +147,7 @@ class Listener:
             else:
                 self._native.end(event.index)
         elif isinstance(event, CallStart) and self._read:
-            self._parser.settle()
+            self._settle()
             self._held[event.index] = [event]
         elif event.index in self._held:
             self._held[event.index].append(event)
@@ -140,7 +159,7 @@ class Listener:
         if isinstance(event, CallDelta):
             self._native.feed(event.index, event.text)
             return
-        self._parser.settle()
+        self._settle()
         name = self._names.nearest(event.name)
         if name != event.name:
             self._turn.note("renamed_tool", f"{event.name} was taken for {name}")
@@ -174,7 +193,7 @@ class Listener:
             self._native.cut()
         self._native.end()
         out = [*self._turn.drain(), *self._catch_up()]
-        self._parser.settle()
+        self._settle()
         out += self._turn.drain()
         if self._reasoning_calls and not self._turn.call_count and not self._turn.has_text:
             self._recover()

@@ -41,7 +41,8 @@ def mended(request: Request, route: Route) -> Mended:
         answered = any(message.role == "assistant" for message in request.messages)
         looks = route.history.leaks and answered
         read = _reader(route.reads.name, msgspec.json.encode(request.tools)) if looks else None
-        messages, repairs = repaired(request.messages, read, {tool.name for tool in request.tools})
+        tools = {tool.name for tool in request.tools}
+        messages, repairs = repaired(request.messages, read, tools, route.reads.frames)
         request = msgspec.structs.replace(request, messages=messages)
     request, names, left_out = dieted(request, route.diet)
     # After the diet: the tool is ours, and no list of the client's tools has it.
@@ -60,6 +61,8 @@ def _reader(name: str, tools: bytes) -> Read:
     @lru_cache(256)
     def read(text: str) -> Collected:
         parser = Parser(dialect(name), specs)
+        if not specs:
+            parser.turn.takes_any = False
         try:
             return collect([*parser.feed(text), *parser.close()])
         except BackendError:  # more than a parser holds undecided: whatever it is, it is no call

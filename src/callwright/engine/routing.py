@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from callwright.dialects import Dialect, dialect
-from callwright.engine.facts import Facts, facts_of, taught_in
+from callwright.engine.facts import RAW_HARMONY, Facts, facts_of, taught_in
 from callwright.engine.settings import ModelSettings, ToolRules
 from callwright.errors import RequestError
 from callwright.model import Image, Request
@@ -54,7 +54,9 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def teaches(self) -> Dialect:
         """The dialect that it is taught, where its server has no tools."""
-        return taught_in(self.upstream) if self.settings.dialect == "auto" else self.reads
+        if self.settings.dialect != "auto" or self.facts is RAW_HARMONY:
+            return self.reads
+        return taught_in(self.upstream)
 
     def told(self, client: Mapping[str, Any]) -> Route:
         """The same route for a client whose profile changes these prompt settings."""
@@ -70,10 +72,13 @@ class Routes:
         backends: Sequence[str],
         rules: ToolRules,
         prompt: PromptSettings,
+        harmony: Collection[str] = (),
     ) -> None:
         self._rules = rules
         self._prompt = prompt
         self._backends = tuple(backends)
+        self._harmony = frozenset(harmony)
+        """The backends that have gpt-oss, whatever they call it."""
         self._models: dict[str, ModelSettings] = {}
         for model in models:
             for name in (model.name, *model.aliases):
@@ -85,12 +90,13 @@ class Routes:
         if settings is None:
             raise RequestError(self._unknown(name), param="model", status=404, code="model_not_found")
         named = settings.backend or self._backends[:1]
+        backends = (named,) if isinstance(named, str) else tuple(named)
         upstream = settings.model or (name if _is_pattern(settings.name) else settings.name)
-        facts = facts_of(upstream)
+        facts = facts_of(upstream) if self._harmony.isdisjoint(backends) else RAW_HARMONY
         return Route(
             name=name,
             settings=settings,
-            backends=(named,) if isinstance(named, str) else tuple(named),
+            backends=backends,
             upstream=upstream,
             facts=facts,
             rules=merged_rules(self._rules, settings.rules),

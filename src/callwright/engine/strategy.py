@@ -42,6 +42,8 @@ def decide(wanted: Wanted, request: Request, able: Abilities, *, failed: bool = 
     """The strategy and the reason for it. `failed`: a call that had to come did not, earlier in this turn."""
     if not request.tools:
         return "none", "the request offers no tools"
+    if able.kind == "harmony":
+        return "native", "Harmony has a place for tools, and no other"
     if wanted in ("native", "taught"):
         return wanted, "the settings say so"
     free = _not_held(request, able)

@@ -15,7 +15,7 @@ from callwright.gateway.keys import check_use
 __all__ = ["forward"]
 
 _OLLAMA = ("ollama",)
-_OPENAI = ("openai", "responses", "completions")
+_OPENAI = ("openai", "responses", "completions", "harmony")
 
 
 async def forward(request: Request) -> Response:

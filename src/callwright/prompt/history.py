@@ -15,7 +15,7 @@ from typing import NamedTuple
 import msgspec
 
 from callwright.model import Message, Part, Repair, Text, ToolCall
-from callwright.prompt.leaks import Read, unleaked
+from callwright.prompt.leaks import Read, Reading, unleaked
 from callwright.prompt.pairs import FreshIds, paired
 from callwright.wire.shapes import is_object, object_text
 
@@ -29,15 +29,22 @@ class History(NamedTuple):
     repairs: tuple[Repair, ...]
 
 
-def repaired(messages: Sequence[Message], read: Read | None = None, tools: Collection[str] = ()) -> History:
-    """The history mended. `read` looks for calls of these tools in the texts of earlier answers; None: nobody does."""
+def repaired(
+    messages: Sequence[Message],
+    read: Read | None = None,
+    tools: Collection[str] = (),
+    frames: Collection[str] = (),
+) -> History:
+    """The history mended. `read` looks for calls of these tools, and for what these signs frame, in the texts of
+    earlier answers; None: nobody does."""
     if all(message.role in ("system", "developer", "user") for message in messages):
         return History(tuple(messages), ())
     notes: list[Repair] = []
     fresh = FreshIds(messages)
     mended = [_with_objects(message, notes) for message in messages]
-    if read is not None and tools:
-        mended = [unleaked(message, read, tools, fresh, notes) for message in mended]
+    if read is not None and (tools or frames):
+        reading = Reading(read, tools, frames)
+        mended = [unleaked(message, reading, fresh, notes) for message in mended]
     mended = [message for message in mended if not _is_blank(message, notes)]
     return History(tuple(paired(mended, fresh, notes)), tuple(notes))
 

@@ -1,13 +1,14 @@
-"""Leaks: calls that stand in the text of earlier answers, turned into calls.
+"""Leaks: calls that stand in the text of earlier answers, turned into calls, and frames around answers taken off.
 
 A server whose parser missed a call gave it to the client as text, and the client sends it back. A model that sees such
 an answer leaks again: in a third of the turns after one (claude-code #77061). Who reads the text is handed in; only a
-text that names an offered tool is read at all, and only whole calls count.
+text that names an offered tool or shows a frame is read at all, and only what can be read as a whole counts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
+from typing import NamedTuple
 
 import msgspec
 
@@ -15,28 +16,38 @@ from callwright.model import Message, Part, Reasoning, Repair, Text, ToolCall
 from callwright.text.repair import parse_json
 from callwright.turn import Collected
 
-__all__ = ["Read", "unleaked"]
+__all__ = ["Read", "Reading", "unleaked"]
 
 Read = Callable[[str], Collected]
 """Reads a model's text as one turn, in its dialect and with the offered tools."""
 
 
-def unleaked(
-    message: Message, read: Read, tools: Collection[str], fresh: Callable[[], str], notes: list[Repair]
-) -> Message:
-    """An answer with the calls in its text as calls, behind what else it says."""
+class Reading(NamedTuple):
+    """How earlier answers are read, and what shows that one is worth it."""
+
+    read: Read
+    tools: Collection[str]
+    frames: Collection[str]
+
+
+def unleaked(message: Message, reading: Reading, fresh: Callable[[], str], notes: list[Repair]) -> Message:
+    """An answer with the calls in its text as calls, behind what else it says, and its thoughts as thoughts."""
     if message.role != "assistant":
         return message
     said: list[Part] = []
     leaked: list[ToolCall] = []
+    framed = False
     for part in message.parts:
-        turn = _turn(part, read, tools)
+        turn = _turn(part, reading)
         if turn is None:
             said.append(part)
             continue
+        framed = framed or not turn.tool_calls
         said += _words(turn)
         leaked += turn.tool_calls
-    if not leaked:
+    if framed:
+        notes.append(Repair("unframed_answer", "the markers of a dialect stood in an earlier answer"))
+    elif not leaked:
         return message
     made = [_content(part) for part in message.parts if isinstance(part, ToolCall)]
     for call in leaked:
@@ -48,12 +59,16 @@ def unleaked(
     return Message(message.role, tuple(said))
 
 
-def _turn(part: Part, read: Read, tools: Collection[str]) -> Collected | None:
+def _turn(part: Part, reading: Reading) -> Collected | None:
     """What a text holds beside words; None where that is nothing, or nothing sound."""
-    if not isinstance(part, Text) or not any(name in part.text for name in tools):
+    if not isinstance(part, Text):
         return None
-    turn = read(part.text)
-    sound = turn.tool_calls and not turn.malformed and all(call.complete for call in turn.tool_calls)
+    framed = any(sign in part.text for sign in reading.frames)
+    if not framed and not any(name in part.text for name in reading.tools):
+        return None
+    turn = reading.read(part.text)
+    found = turn.tool_calls or (framed and turn.text != part.text)
+    sound = found and not turn.malformed and all(call.complete for call in turn.tool_calls)
     return turn if sound else None
 
 

@@ -20,7 +20,7 @@ import msgspec
 
 from callwright.model import Image, Message, Part, Role, Text, ToolCall, ToolResult
 
-__all__ = ["TEMPLATES", "Template", "TemplateName", "transcript"]
+__all__ = ["TEMPLATES", "Template", "TemplateName", "part_text", "transcript"]
 
 TemplateName = Literal["chatml", "plain"]
 
@@ -80,12 +80,13 @@ def transcript(messages: Sequence[Message], template: Template) -> str:
 
 
 def _message(message: Message, template: Template) -> str:
-    content = "\n\n".join(filter(None, map(_part, message.parts)))
+    content = "\n\n".join(filter(None, map(part_text, message.parts)))
     role = template.roles.get(message.role, message.role)
     return template.before.format(role=role) + re.sub(template.marker, template.broken, content) + template.after
 
 
-def _part(part: Part) -> str:
+def part_text(part: Part) -> str:
+    """What a part says, in words."""
     match part:
         case Text():
             return part.text

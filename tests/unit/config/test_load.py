@@ -248,7 +248,7 @@ def test_a_mistake_of_the_command_line_names_the_flag() -> None:
         (f"{BACKEND}headers = 'Bearer x'", '4: [[backends]] "a" headers is a string; it must be a table of strings'),
         (
             f"{BACKEND}kind = 'olama'",
-            '"ollama", "completions", "scripted", "embedded" or "conversation"; did you mean "ollama"?',
+            '"ollama", "completions", "harmony", "conversation", "scripted" or "embedded"; did you mean "ollama"?',
         ),
         ("[[keys]]\nkey = 'x'", '1: [[keys]] number 1 has no "name"; add name = "…" to it'),
         ("[[keys]]\nname = 'x'", '1: [[keys]] "x" has no "key"; add key = "…" to it'),
@@ -333,6 +333,10 @@ def test_what_a_type_forbids_is_a_sentence(text: str, mistake: str) -> None:
             'is "hermse", which is no dialect; did you mean "hermes"?',
         ),
         (f"{BACKEND}[[models]]\nname='m'\ndialect='zzz'", "is no dialect; callwright dialects lists them"),
+        (
+            f"{BACKEND}kind = 'harmony'\n[[models]]\nname='m'\ndialect='hermes'",
+            'is "hermes", but a backend of the kind "harmony" has models that write Harmony; leave it out, or write',
+        ),
         (f"{BACKEND}[[models]]\nname='m'\nprofile='copilt'", 'is no client profile; did you mean "copilot"?'),
         ("[server]\nhost='0.0.0.0'", "2: [server] host can be reached by others, and there is no key; add a [[keys]]"),
         (

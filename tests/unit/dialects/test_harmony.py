@@ -39,10 +39,10 @@ def test_types_of_every_kind_have_a_name() -> None:
     }
     assert HARMONY.render_tools([ToolSpec("t", "", body)]).split("\n\n")[3] == (
         "type t = (_: {\n"
-        '// How.\n// Or not.\nmode?: "fast" | 3, // default: "fast"\n'
+        '// How.\n// Or not.\nmode?: "fast" | 3, // default: fast\n'
         "maybe?: number | null,\n"
         "mixed?: (boolean | string)[],\n"
-        "rows?: {\nx?: number,\n}[],\n"
+        "rows?: {\n    x?: number,\n    }[],\n"
         "list?: any[],\n"
         "what?: any,\n"
         "}) => any;"
@@ -51,7 +51,7 @@ def test_types_of_every_kind_have_a_name() -> None:
 
 def test_a_type_that_holds_itself_ends() -> None:
     body = {"type": "object", "properties": {"next": {"$ref": "#"}, "all": {"type": "array", "items": {"$ref": "#"}}}}
-    assert "next?: object,\nall?: any[]," in HARMONY.render_tools([ToolSpec("t", "", body)])
+    assert f"{'    ' * 7}next?: object,\n{'    ' * 7}all?: any[]," in HARMONY.render_tools([ToolSpec("t", "", body)])
 
 
 def test_beam_lists_tools_as_schemas() -> None:

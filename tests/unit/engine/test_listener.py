@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -209,3 +210,47 @@ def test_any_mixture_comes_out_legal_and_loses_no_word(heard: Iterable[Event], r
     said = "".join(event.text for event in heard if isinstance(event, TextDelta))
     if "<" not in said and "{" not in said:
         assert turn.text.split() == said.split()
+
+
+# ── a dialect that frames all that is said ───────────────────────────────────────────────────────
+
+LEAKED = (
+    "Hm.<|end|><|start|>assistant<|channel|>commentary<|message|>Let me look.<|end|><|start|>assistant<|channel|>"
+    'commentary to=functions.read_file <|constrain|>json<|message|>{"path": "a"}<|call|>'
+)
+
+
+@given(st.lists(st.integers(0, len(LEAKED))))
+def test_the_rest_of_a_turn_that_was_left_in_the_reasoning_is_read_however_it_is_cut(cuts: list[int]) -> None:
+    ends = [0, *sorted(cuts), len(LEAKED)]
+    pieces = [ReasoningDelta(LEAKED[a:b]) for a, b in pairwise(ends) if a < b]
+    turn = listen(*pieces, name="harmony")
+    assert (turn.reasoning, turn.text, names(turn)) == ("Hm.", "Let me look.", ["read_file"])
+    assert turn.finish_reason == "tool_calls"
+
+
+def test_calls_in_framed_reasoning_can_be_left_alone() -> None:
+    turn = listen(ReasoningDelta(LEAKED), name="harmony", reasoning_calls=False)
+    assert (turn.reasoning, turn.text, names(turn)) == (LEAKED, "", [])
+
+
+def test_reasoning_and_text_in_turns_keep_their_order_and_their_kind() -> None:
+    said = [ReasoningDelta("One. "), TextDelta("Two. "), ReasoningDelta("Three. "), ReasoningSealed({"s": 1})]
+    turn = listen(*said, TextDelta("<|channel|>final<|message|>Four."), name="harmony")
+    assert (turn.reasoning, turn.text) == ("One. Three. ", "Two. Four.")
+    assert turn.thoughts[-1].opaque == {"s": 1}
+
+
+MARKERS = ["<|start|>", "<|channel|>", "<|message|>", "<|end|>", "<|call|>", "<|constrain|>"]
+FRAMED = st.sampled_from([*MARKERS, "assistant", "final", "analysis", "json", " to=functions.ping ", "Hm. ", "{}"])
+
+
+@given(st.lists(st.tuples(st.booleans(), FRAMED) | st.just(None), max_size=12))
+def test_any_mixture_in_a_frame_comes_out_legal(pieces: list[tuple[bool, str] | None]) -> None:
+    heard: list[Event] = []
+    for index, piece in enumerate(pieces):
+        if piece is None:
+            heard += native(index, "ping", "{}")
+        else:
+            heard.append((TextDelta if piece[0] else ReasoningDelta)(piece[1]))
+    listen(*heard, name="harmony")

@@ -89,6 +89,12 @@ def test_a_call_that_did_not_come_is_constrained_the_next_time() -> None:
     assert decide("auto", request(PING, tool_choice="required"), Abilities(), failed=True)[0] == "native"
 
 
+@pytest.mark.parametrize("wanted", ["auto", "native", "constrained", "taught"])
+def test_harmony_has_one_way(wanted: Any) -> None:
+    able = Abilities(kind="harmony", tools=False, flavour="vllm")
+    assert decide(wanted, request(PING), able, failed=True)[0] == "native"
+
+
 def test_a_request_without_tools_needs_no_way() -> None:
     assert decide("constrained", request(), Abilities(flavour="vllm"))[0] == "none"
 

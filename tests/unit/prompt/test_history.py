@@ -288,6 +288,30 @@ def test_what_is_no_leak_stays_text(message: Message) -> None:
     assert repaired((message,), read, {"read_file"}) == ((message,), ())
 
 
+FRAME = "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>"
+
+
+def in_harmony(text: str) -> Collected:
+    parser = Parser(dialect("harmony"))
+    return collect([*parser.feed(text), *parser.close()])
+
+
+def test_a_frame_that_leaked_is_taken_off_an_earlier_answer() -> None:
+    frames = dialect("harmony").frames
+    mended, repairs = repaired((answer(Text(f"{FRAME}Hello.<|return|>")),), in_harmony, frames=frames)
+    assert mended == (answer(Reasoning("Hm."), Text("Hello.")),)
+    assert [repair.kind for repair in repairs] == ["unframed_answer"]
+    assert repaired(mended, in_harmony, frames=frames) == (mended, ())
+
+
+@pytest.mark.parametrize(
+    "text", ["Write <|start|> before a message.", "All final.", f"{FRAME[:-11]}<|start|>tool<|message|>x"]
+)
+def test_what_is_no_frame_or_not_sound_stays_as_it_is(text: str) -> None:
+    message = answer(Text(text))
+    assert repaired((message,), in_harmony, frames=dialect("harmony").frames) == ((message,), ())
+
+
 def test_without_tools_nothing_is_read() -> None:
     assert repaired((answer(Text(LEAK)),)).messages == (answer(Text(LEAK)),)
 

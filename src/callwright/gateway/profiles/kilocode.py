@@ -13,9 +13,10 @@ KILOCODE = Profile(
     prompts=("You are Kilo Code",),
 )
 
-# 5.10.4 runs one tool per message (`didAlreadyUseTool`) and in XML mode drops the native calls beside the text.
+# 5.10.4 runs one tool per message (`didAlreadyUseTool`) and in XML mode drops the native calls beside the text. What
+# gpt-oss says after a call ("The task is now in progress") would stand between the call and its result.
 KILOCODE_XML = Profile(
     name="kilocode-xml",
     about="Kilo Code 5 and earlier: one call a turn, also as the tool's XML in the text. Chosen by name only.",
-    rules={"output_mode": "kilo-xml", "enable_parallel_tool_calls": False},
+    rules={"output_mode": "kilo-xml", "enable_parallel_tool_calls": False, "suppress_tail_after_tools": True},
 )

@@ -1,0 +1,138 @@
+"""Harmony: gpt-oss behind an endpoint that only continues text.
+
+We write the whole prompt; the answer leaves here as the text that the model wrote, for `callwright.dialects.harmony` to
+read, whatever the server made of its special tokens. No vocabulary is needed: seven tokens have a meaning, and their
+numbers are known. Where a server takes them out of the text but gives the ids of its tokens, they are put back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import aclosing
+from itertools import takewhile
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+
+from callwright.backends.base import Answer
+from callwright.backends.completions import CompletionReader, completion, text_options
+from callwright.backends.http import HttpBackend
+from callwright.backends.settings import BackendSettings
+from callwright.errors import BackendError
+from callwright.events import TextDelta
+from callwright.model import Request
+from callwright.prompt.harmony import MARKERS, STOPS, begun, harmony
+from callwright.wire.base import Called, Reader
+
+__all__ = ["CompletedHarmony", "GeneratedHarmony", "HarmonyBackend", "marked"]
+
+IDS: Mapping[int, str] = MappingProxyType(
+    {
+        200002: "<|return|>",
+        200003: "<|constrain|>",
+        200005: "<|channel|>",
+        200006: "<|start|>",
+        200007: "<|end|>",
+        200008: "<|message|>",
+        200012: "<|call|>",
+    }
+)
+"""From openai-harmony 0.0.8."""
+
+_KEPT: Mapping[str, Any] = MappingProxyType(
+    {
+        # vLLM and SGLang: their request classes for `/v1/completions`.
+        "skip_special_tokens": False,
+        "spaces_between_special_tokens": False,
+        "include_stop_str_in_output": True,
+        "return_token_ids": True,
+        # llama.cpp: tried with b11549, on its own endpoint and under `/v1`.
+        "preserved_tokens": MARKERS,
+        "return_tokens": True,
+    }
+)
+
+
+class HarmonyBackend(HttpBackend):
+    """A server that continues text. What the prompt wrote of the answer is said before what the server adds to it."""
+
+    def __init__(self, settings: BackendSettings, errors: Called) -> None:
+        if settings.api == "generate_stream":
+            super().__init__(settings, GeneratedHarmony(errors), models_path="/v1/models")
+        else:
+            super().__init__(settings, CompletedHarmony(errors, keeps=settings.special_tokens))
+
+    async def answer(self, request: Request, extra: dict[str, Any]) -> Answer:
+        """Ask the model."""
+        first = [TextDelta(words)] if (words := begun(request)) else []
+        async with aclosing(super().answer(request, extra)) as answer:
+            async for events in answer:
+                yield [*first, *events]
+                first = []
+
+
+class CompletedHarmony:
+    """The calling half for `/completions`. Errors look as on OpenAI's chat wire, so `errors` reads them."""
+
+    name = "harmony"
+
+    def __init__(self, errors: Called, *, keeps: bool = True) -> None:
+        self._errors = errors
+        self._keeps = keeps
+
+    def path(self, request: Request) -> str:
+        """Where to post, after the backend's address."""
+        return "/completions"
+
+    def headers(self, key: str) -> dict[str, str]:
+        """The key as OpenAI wants it."""
+        return self._errors.headers(key)
+
+    def body(self, request: Request, extra: dict[str, Any]) -> bytes:
+        """The conversation and the tools as one text."""
+        kept = dict(_KEPT) if self._keeps else {}
+        return completion(request, kept | extra, harmony(request), STOPS)
+
+    def reader(self) -> Reader:
+        """A reader of one answer."""
+        return CompletionReader(self._errors, marked)
+
+    def refusal(self, status: int, body: bytes) -> BackendError:
+        """What an answer with that status means."""
+        return self._errors.refusal(status, body)
+
+
+_GENERATE = ("temperature", "top_p", "top_k", "seed", "stop")
+"""Options that Text Generation Inference calls as clients do."""
+
+
+class GeneratedHarmony(CompletedHarmony):
+    """The calling half for the `/generate_stream` of Text Generation Inference, which streams token by token with all
+    special ones: huggingface.github.io/text-generation-inference."""
+
+    def path(self, request: Request) -> str:
+        """Where to post, after the backend's address."""
+        return "/generate_stream"
+
+    def body(self, request: Request, extra: dict[str, Any]) -> bytes:
+        """The same in this server's words. It refuses a temperature of 0 and a share of 1, which both mean its own."""
+        options = text_options(request, extra, STOPS)
+        parameters = {name: options[name] for name in _GENERATE if options.get(name) is not None}
+        if not parameters.get("temperature"):
+            parameters.pop("temperature", None)
+        if parameters.get("top_p", 0.5) >= 1:
+            del parameters["top_p"]
+        asked = {"max_new_tokens": options["max_tokens"], "do_sample": "temperature" in parameters, "details": True}
+        return msgspec.json.encode({"inputs": harmony(request), "parameters": parameters | asked})
+
+
+def marked(text: str, tokens: Sequence[int]) -> str:
+    """A piece of text with the markers that the server took out of it, as far as the ids say where they stood: before
+    or after all of its words."""
+    markers = [IDS.get(token, "") for token in tokens]
+    if not any(markers) or any(marker in text for marker in markers if marker):
+        return text
+    front = list(takewhile(bool, markers))
+    back = list(takewhile(bool, reversed(markers[len(front) :])))
+    return "".join((*front, text, *reversed(back)))
