@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from callwright.backends.base import Backend
+from callwright.backends.codex import CodexBackend
 from callwright.backends.completions import Completions
 from callwright.backends.embedded import EmbeddedBackend
 from callwright.backends.http import HttpBackend
@@ -23,6 +24,7 @@ _KINDS: dict[BackendKind, Callable[[BackendSettings], Backend]] = {
     "completions": lambda settings: HttpBackend(settings, Completions(settings.template, CALLED["openai_chat"])),
     "scripted": ScriptedBackend,
     "embedded": EmbeddedBackend,
+    "codex": CodexBackend,
 }
 
 

