@@ -21,7 +21,7 @@ import msgspec
 from callwright.backends.base import Answer, Forwarded, ModelInfo
 from callwright.backends.codex.binary import FOLDER, VERSION, find
 from callwright.backends.codex.failures import login_needed
-from callwright.backends.codex.home import Catalogue, environment, furnish
+from callwright.backends.codex.home import Catalogue, environment, furnish, hush
 from callwright.backends.codex.reader import CalledCodex, first_failure
 from callwright.backends.codex.rpc import LONGEST_LINE, Rpc, log
 from callwright.backends.codex.thread import Thread
@@ -154,6 +154,8 @@ class _Child(Keeper[Rpc]):
             return None
         if f"/{VERSION} " not in said.get("userAgent", ""):
             log.warning("%s is not codex %s, which this was made for: %s", self._who, VERSION, said.get("userAgent"))
+        if not hush(self.folder):
+            log.warning("%s keeps a log in %s that grows with every turn", self._who, self.folder)
         self.login_needed = bool(account.get("requiresOpenaiAuth")) and account.get("account") is None
         return rpc
 

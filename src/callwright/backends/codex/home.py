@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
 from collections.abc import Mapping
+from contextlib import closing
 from importlib.resources import files
 from pathlib import Path
 from subprocess import DEVNULL, PIPE
@@ -20,7 +22,7 @@ from callwright.backends.settings import BackendSettings
 from callwright.errors import PolicyError
 from callwright.wire.framing import UNREADABLE
 
-__all__ = ["Catalogue", "environment", "furnish"]
+__all__ = ["Catalogue", "environment", "furnish", "hush"]
 
 Catalogue = list[dict[str, Any]]
 """What Codex knows of models, without their tools."""
@@ -28,6 +30,7 @@ Catalogue = list[dict[str, Any]]
 _KEY = "CALLWRIGHT_KEY"
 _HEADER = "CALLWRIGHT_HEADER_{}"
 _MARK = "# Written by Callwright"
+_LEAVE_OUT = "CREATE TRIGGER IF NOT EXISTS callwright BEFORE INSERT ON logs BEGIN SELECT RAISE(IGNORE); END"
 # `apply_patch`, the code mode and agents come with a model, and no feature switches them off (measured with 0.166.0,
 # one field at a time). With `use_responses_lite` tools go into an input item, which only OpenAI's own servers read.
 _WITHOUT_TOOLS: dict[str, Any] = {
@@ -59,6 +62,17 @@ async def furnish(folder: Path, binary: Path, settings: BackendSettings) -> Cata
     catalogue = await _catalogue(binary, environment(folder, settings), lite=not settings.url)
     (folder / "catalog.json").write_bytes(msgspec.json.encode({"models": catalogue}))
     return catalogue
+
+
+def hush(folder: Path) -> bool:
+    """Have Codex keep no log; whether that worked. It writes every step of every thread into a database, 37 kB for a
+    turn with 0.166.0, and no setting stops it; so the database leaves out what it is given."""
+    try:
+        with closing(sqlite3.connect(folder / "logs_2.sqlite", timeout=1.0)) as database:
+            database.execute(_LEAVE_OUT)
+    except sqlite3.Error:
+        return False
+    return True
 
 
 def _configuration(settings: BackendSettings) -> str:

@@ -98,6 +98,11 @@ class Rpc:
         """Send a message."""
         self._in.write(msgspec.json.encode(message) + b"\n")
 
+    def post(self, method: str, **params: Any) -> None:
+        """Send a request whose result nobody needs."""
+        if not self._lost:
+            self.tell({"id": next(self._ids), "method": method, "params": params})
+
     async def ask(self, method: str, **params: Any) -> Any:
         """Send a request; its result. Raises `BackendError`."""
         if self._lost:

@@ -41,6 +41,7 @@ class Thread:
         self._id = ""
         self._turn = ""
         self._ended = False
+        self._interrupted = False
         self._lines: list[bytes] = []
         self._held = 0
         self._failure: BackendError | None = None
@@ -83,12 +84,14 @@ class Thread:
         with suppress(BackendError):
             await self._begun
         self._rpc.followers.pop(self._id, None)
-        with suppress(BackendError):
-            if self._turn:
-                await self._rpc.ask("turn/interrupt", threadId=self._id, turnId=self._turn)
-        with suppress(BackendError):
-            if self._id:
-                await self._rpc.ask("thread/unsubscribe", threadId=self._id)
+        self._interrupt()
+        if self._id:
+            self._rpc.post("thread/unsubscribe", threadId=self._id)
+
+    def _interrupt(self) -> None:
+        if self._turn and not self._interrupted:
+            self._interrupted = True
+            self._rpc.post("turn/interrupt", threadId=self._id, turnId=self._turn)
 
     # ── for the Rpc ──────────────────────────────────────────────────────────────────────────────
 
@@ -97,6 +100,9 @@ class Thread:
         if notice.method == "turn/started":
             self._turn = notice.turn
         elif self._failure is None and notice.method in HEARD and notice.turn == self._turn:
+            if notice.method == "rawResponse/completed":
+                # At once: calls that Codex answers itself, of unknown tools or unreadable, would have it ask again.
+                self._interrupt()
             self._lines.append(line)
             self._held += len(line)
             if self._held > _HELD_BYTES:
