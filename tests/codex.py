@@ -7,7 +7,6 @@ Where it cannot be fetched its tests are skipped; in continuous integration (CI 
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import sys
@@ -91,10 +90,11 @@ def responded(*steps: Step) -> list[Step]:
 
 def main() -> int:
     try:
-        asyncio.run(install(CACHE))
+        install(CACHE)
     except (BackendError, OSError) as problem:
         print(f"codex cannot be fetched: {problem}", file=sys.stderr)
         return 1 if os.environ.get("CI") else 0
+    (CACHE / ".stamp").touch()
     return 0
 
 

@@ -17,10 +17,11 @@ from typing import Any
 
 import pytest
 
-from callwright.backends.codex import CodexBackend
-from tests.codex import COMPLETED, CREATED, NEEDED, PROGRAM, call, ended, reasoning, responded, text
+from callwright.backends.codex import CodexBackend, binary
+from tests.codex import CACHE, COMPLETED, CREATED, NEEDED, PROGRAM, call, ended, reasoning, responded, text
 from tests.integration.hosted import Hosted, backend, model, opened
 from tests.integration.wires import CHAT, QUESTION, RESPONSES, TOOLS, WIRES, Call, Heard, Round, Wire
+from tests.legacy_clients import obsidian_reads
 from tests.upstream import CLOSE, HANG, RESET, Step, Upstream, answer, closed_port, rate_limited, refused, whole
 
 pytestmark = [NEEDED, pytest.mark.timeout(120)]
@@ -298,20 +299,24 @@ def test_effort_and_a_schema_are_forwarded_and_what_has_no_place_is_refused(
 # ── the settings of the older proxy ──────────────────────────────────────────────────────────────
 
 
-def test_calls_are_also_written_as_xml_and_the_turn_is_counted(gateway: Hosted, provider: Upstream) -> None:
-    arguments = json.dumps({"city": '</use_tool> & "x"\n'})
-    provider.play(responded(*call("call_1", "get_weather", arguments), *call("call_2", "ping", "{}")))
+def test_calls_are_also_written_as_xml_that_old_clients_read_and_the_turn_is_counted(
+    gateway: Hosted, provider: Upstream
+) -> None:
+    city = 'Zürich & "co"\n'
+    made = call("call_1", "get_weather", json.dumps({"city": city})), call("call_2", "ping", "{}")
+    provider.play(responded(*made[0], *made[1]))
     reply = gateway.post(CHAT.path, CHAT.body("xml", stream=False))
-    content = reply.json["choices"][0]["message"]["content"]
-    assert content.count("<use_tool>") == content.count("</use_tool>") == 2
+    meant = [("get_weather", {"city": city}), ("ping", {})]
+    assert obsidian_reads(reply.json["choices"][0]["message"]["content"]) == meant
     counted = {name: value for name, value in reply.headers.items() if name.startswith("x-codex-")}
     assert counted == {
         "x-codex-tool-call-count": "2",
         "x-codex-tool-call-truncated": "false",
         "x-codex-stop-after-tools-mode": "burst",
     }
-    streamed = gateway.post(CHAT.path, CHAT.body("xml", stream=True)).body.decode()
-    comment = '\n: {"tool_call_count":2,"tool_call_truncated":false,"stop_after_tools_mode":"burst"}\n'
+    streamed = gateway.post(CHAT.path, CHAT.body("xml", stream=True)).body
+    assert obsidian_reads(CHAT.streamed(streamed).text) == meant
+    comment = b': {"tool_call_count":2,"tool_call_truncated":false,"stop_after_tools_mode":"burst"}'
     assert streamed.count(comment) == 1
 
 
@@ -535,6 +540,20 @@ def test_without_an_account_the_client_is_told_how_to_get_one(tmp_path: Path) ->
         assert (status, code) == (401, "login_needed")
         assert "callwright codex login" in message
         assert CATALOGUED in {info.name for info in gateway.wait(child(gateway).models())}
+
+
+def test_the_configuration_of_the_document_works(
+    tmp_path: Path, provider: Upstream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(binary, "FOLDER", CACHE)
+    page = (Path(__file__).parents[2] / "docs" / "backends.md").read_text(encoding="utf-8")
+    example = page.partition('## `kind = "codex"`')[2].partition("```toml\n")[2].partition("```")[0]
+    assert "env:PROVIDER_KEY" in example
+    provider.play(responded(*call("call_1", "ping", "{}")))
+    tables = example.replace("http://127.0.0.1:8000", provider.url).replace("env:PROVIDER_KEY", "a-key")
+    with Hosted(tmp_path, tables) as gateway:
+        assert heard(gateway, CHAT, name="coder").calls == (Call("ping", {}),)
+    assert provider.requests[-1].headers["authorization"] == "Bearer a-key"
 
 
 def test_completed_is_the_end_whatever_a_provider_says_after_it(gateway: Hosted, provider: Upstream) -> None:

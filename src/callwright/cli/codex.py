@@ -1,30 +1,30 @@
 """`callwright codex`: the program that `kind = "codex"` runs, and the account that it asks with.
 
-The program is fetched from npm's registry without npm, and checked against the sums that are written here.
+The program is fetched by npm, from whatever registry npm is set to, and checked against the sums that are written here.
+Only the program itself is kept of the package: it needs neither Node nor anything else.
 """
 
 from __future__ import annotations
 
 import argparse
-import asyncio
 import hashlib
 import os
 import platform
+import shutil
 import subprocess
 import sys
 import tarfile
 from base64 import b64encode
 from io import BytesIO
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from callwright.errors import BackendError
 
 __all__ = ["add", "install"]
 
-REGISTRY = "https://registry.npmjs.org"
-_SECONDS = 900.0
-# `dist.integrity` of @openai/codex 0.166.0 for each platform, as npm's registry has it.
+# `dist.integrity` of @openai/codex 0.166.0 for each platform, as the registry has it.
 _SUMS = {
     "linux-x64": "CxDm3+D1cpbGJeHrdzINoG+3wn9BVncP4qpZaaNYkxe8iPtRJOYyCJnnPoVjWRIBvI9vPKbRoifsMSA5xDaUpw==",
     "linux-arm64": "w0ScAsBr9aZKtIFrh6HN6KU2yjKKeSCzYfbb7DB0Ccj4BYPzeZtUeQprbycLCwuX3AFQdbdjapmLho2iot74jQ==",
@@ -46,7 +46,7 @@ def add(commands: Any) -> None:
         description='Install the program that a backend of kind = "codex" runs, and log in to its account.',
     )
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
-    fetching = actions.add_parser("install", help=f"fetch codex {VERSION} (172 MB) from npm's registry")
+    fetching = actions.add_parser("install", help=f"fetch codex {VERSION} (172 MB) with npm")
     fetching.add_argument("--folder", type=Path, default=FOLDER, help="where to; default: %(default)s")
     fetching.set_defaults(run=_install)
     account = actions.add_parser("login", help="log in, for a backend without a url")
@@ -57,7 +57,7 @@ def add(commands: Any) -> None:
 
 
 def _install(arguments: argparse.Namespace) -> int:
-    print(asyncio.run(install(arguments.folder)))
+    print(install(arguments.folder))
     return 0
 
 
@@ -76,25 +76,37 @@ def _login(arguments: argparse.Namespace) -> int:
     return subprocess.run(command, env=environment, check=False).returncode  # noqa: S603 - our own words
 
 
-async def install(folder: Path) -> Path:
+def install(folder: Path) -> Path:
     """Fetch the program into a folder, unless it is there. Raises `BackendError` and `OSError`."""
     from callwright.backends.codex.binary import VERSION, installed_in
-    from callwright.cli.fetch import Peer
 
     program = installed_in(folder)
     if program.is_file():
         return program
     name = _platform()
-    async with Peer(REGISTRY, seconds=_SECONDS) as registry:
-        reply = await registry.get(f"/@openai/codex/-/codex-{VERSION}-{name}.tgz")
-    if b64encode(hashlib.sha512(reply.body).digest()).decode() != _SUMS[name]:
-        raise BackendError(f"what {REGISTRY} gave for codex {VERSION} is not that (status {reply.status}); try again")
+    packed = _fetched(f"@openai/codex@{VERSION}-{name}")
+    if b64encode(hashlib.sha512(packed).digest()).decode() != _SUMS[name]:
+        raise BackendError(f"what npm gave for codex {VERSION} is something else; look at the registry that it uses")
     program.parent.mkdir(parents=True, exist_ok=True)
     partial = program.with_suffix(".part")
-    partial.write_bytes(_unpacked(reply.body, program.name))
+    partial.write_bytes(_unpacked(packed, program.name))
     partial.chmod(0o755)
     partial.replace(program)
     return program
+
+
+def _fetched(package: str) -> bytes:
+    """The archive of a package, from the registry that npm is set to."""
+    npm = shutil.which("npm")
+    if npm is None:
+        raise BackendError("npm is needed to fetch codex; install Node, or set the backend's path to a codex")
+    with TemporaryDirectory() as folder:
+        command = [npm, "pack", "--silent", package, "--pack-destination", folder]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - our own words
+        if done.returncode:
+            raise BackendError(f"npm cannot fetch {package}: {done.stderr.strip() or 'it does not say why'}")
+        (archive,) = Path(folder).iterdir()
+        return archive.read_bytes()
 
 
 def _platform() -> str:

@@ -154,7 +154,7 @@ class _Child(Keeper[Rpc]):
             return None
         if f"/{VERSION} " not in said.get("userAgent", ""):
             log.warning("%s is not codex %s, which this was made for: %s", self._who, VERSION, said.get("userAgent"))
-        if not hush(self.folder):
+        if not await asyncio.to_thread(hush, self.folder):
             log.warning("%s keeps a log in %s that grows with every turn", self._who, self.folder)
         self.login_needed = bool(account.get("requiresOpenaiAuth")) and account.get("account") is None
         return rpc

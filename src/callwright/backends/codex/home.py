@@ -1,7 +1,7 @@
 """Home: the folder that Codex reads its configuration from, written by us and nobody else.
 
-No secret is written: the key and the values of headers go through the child's environment. Nothing else of our own
-environment reaches it.
+The key and the values of headers are not written: they go through the child's environment, which holds nothing else of
+ours.
 """
 
 from __future__ import annotations

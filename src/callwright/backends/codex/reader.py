@@ -109,7 +109,8 @@ class CodexReader(EventReader):
             if not self._told.pop(words, "") and (text := _text(item)):
                 yield words(text)
             if isinstance(seal := item.get("encrypted_content"), str) and seal:
-                yield ReasoningSealed({"id": item.get("id") or "", "encrypted_content": seal})
+                named = {"id": item["id"]} if item.get("id") else {}
+                yield ReasoningSealed({**named, "encrypted_content": seal})
 
     def _call(self, kind: str, item: dict[str, Any]) -> Iterator[Event]:
         """Any call ends the turn, also one of a tool that nobody offered: Codex would answer it itself, and go on."""

@@ -10,6 +10,7 @@ import asyncio
 import logging
 from asyncio.subprocess import Process
 from collections.abc import Coroutine
+from contextlib import suppress
 from itertools import count
 from typing import Any, Protocol
 
@@ -72,6 +73,7 @@ class Rpc:
 
     def __init__(self, process: Process) -> None:
         assert process.stdin and process.stdout  # noqa: S101, PT018 - both are pipes
+        self._process = process
         self._in = process.stdin
         self._out = process.stdout
         self._ids = count(1)
@@ -126,8 +128,9 @@ class Rpc:
                 except UNREADABLE:
                     log.debug("codex said what is no message: %r", line[:200])
         except ValueError:
-            log.warning("codex said a line of more than %d bytes, and is not listened to any more", LONGEST_LINE)
-            self._in.close()
+            log.warning("codex said a line of more than %d bytes, and is ended", LONGEST_LINE)
+            with suppress(ProcessLookupError):
+                self._process.kill()
         finally:
             self._lose()
 
