@@ -292,6 +292,11 @@ def test_effort_and_a_schema_are_forwarded_and_what_has_no_place_is_refused(
     assert gateway.post(CHAT.path, body).status == 200
     assert provider.requests[-1].json["reasoning"]["effort"] == "high"
     assert provider.requests[-1].json["text"]["format"]["schema"] == schema
+    flat = {"type": "json_schema", "name": "x", "schema": schema}
+    body = RESPONSES.body("m", stream=False, tools=False) | {"text": {"format": flat}}
+    assert gateway.post(RESPONSES.path, body).status == 200
+    assert provider.requests[-1].json["text"]["format"]["schema"] == schema
+    body = CHAT.body("m", stream=False, tools=False)
     refusal = gateway.post(CHAT.path, body | {"response_format": {"type": "json_object"}})
     assert (refusal.status, "JSON schema only" in refusal.json["error"]["message"]) == (400, True)
 

@@ -171,7 +171,7 @@ async def _listen(stream: asyncio.StreamReader | None, said: deque[str]) -> None
             continue
         if not line:
             return
-        if not line.startswith(b"WARNING"):
+        if not line.startswith(b"WARNING"):  # as Codex begins, about folders that it would rather have
             said.append(line.decode(errors="replace").strip())
 
 

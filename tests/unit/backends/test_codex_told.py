@@ -77,6 +77,11 @@ def test_options_go_where_they_have_a_place_and_the_others_are_named() -> None:
     assert told(request, "/work").turn == {"effort": "low", "outputSchema": {"type": "object"}}
     assert unsent(request) == "max_tokens, temperature"
     assert told(asked(options={"response_format": {"type": "text"}}), "/work").turn == {}
-    with pytest.raises(BackendError, match="JSON schema only") as refused:
-        told(asked(options={"response_format": {"type": "json_object"}}), "/work")
-    assert (refused.value.kind, refused.value.status) == ("refused", 400)
+    for form in (
+        {"type": "json_object"},
+        {"type": "json_schema"},
+        {"type": "json_schema", "json_schema": {"name": "x"}},
+    ):
+        with pytest.raises(BackendError, match="JSON schema only") as refused:
+            told(asked(options={"response_format": form}), "/work")
+        assert (refused.value.kind, refused.value.status) == ("refused", 400)

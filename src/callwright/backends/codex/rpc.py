@@ -24,7 +24,6 @@ __all__ = ["LONGEST_LINE", "Notice", "Rpc"]
 log = logging.getLogger("callwright.backends")
 
 LONGEST_LINE = 64 * 1024 * 1024
-_LOST = "the backend lost its process; it is being started again"
 _TOOL_CALL = "item/tool/call"
 """The one question of the child's that is left open: its turn is ended, and the client answers in the next one."""
 
@@ -36,8 +35,8 @@ class _Named(msgspec.Struct, frozen=True):
 class _About(msgspec.Struct, frozen=True, rename="camel"):
     """What a notice is about."""
 
-    thread_id: str = ""
-    turn_id: str = ""
+    thread_id: str | None = None
+    turn_id: str | None = None
     turn: _Named = _Named()
 
 
@@ -108,7 +107,7 @@ class Rpc:
     async def ask(self, method: str, **params: Any) -> Any:
         """Send a request; its result. Raises `BackendError`."""
         if self._lost:
-            raise BackendError(_LOST, kind="overloaded", retryable=True)
+            raise _loss()
         number = next(self._ids)
         reply = self._asked[number] = asyncio.get_running_loop().create_future()
         try:
@@ -116,7 +115,7 @@ class Rpc:
             await self._in.drain()
             return await reply
         except ConnectionError:
-            raise BackendError(_LOST, kind="overloaded", retryable=True) from None
+            raise _loss() from None
         finally:
             self._asked.pop(number, None)
 
@@ -140,7 +139,7 @@ class Rpc:
         elif notice.id is not None and notice.method != _TOOL_CALL:
             # Approvals and the like: nothing here may be approved, and nobody is to wait for an answer.
             self.tell({"id": notice.id, "error": {"code": -32601, "message": "nobody is here to answer this"}})
-        elif follower := self.followers.get(notice.params.thread_id):
+        elif follower := self.followers.get(notice.params.thread_id or ""):
             follower.hear(notice, line)
 
     def _reply(self, notice: Notice) -> None:
@@ -157,6 +156,11 @@ class Rpc:
         self._lost = True
         for asked in self._asked.values():
             if not asked.done():
-                asked.set_exception(BackendError(_LOST, kind="overloaded", retryable=True))
+                asked.set_exception(_loss())
         for follower in list(self.followers.values()):
-            follower.lose(BackendError(_LOST, kind="overloaded", retryable=True))
+            follower.lose(_loss())
+
+
+def _loss() -> BackendError:
+    message = "the backend lost its process; it is being started again"
+    return BackendError(message, kind="overloaded", retryable=True)

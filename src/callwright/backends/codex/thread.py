@@ -58,7 +58,8 @@ class Thread:
         self._rpc.followers[self._id] = self
         if items:
             await self._rpc.ask("thread/inject_items", threadId=self._id, items=items)
-        await self._rpc.ask("turn/start", threadId=self._id, input=[], **turn)
+        begun = await self._rpc.ask("turn/start", threadId=self._id, input=[], **turn)
+        self._turn = begun["turn"]["id"]
 
     async def read(self) -> bytes:
         """The next notices, one in a line."""
@@ -98,7 +99,7 @@ class Thread:
     def hear(self, notice: Notice, line: bytes) -> None:
         """A notice about this thread. Injected history is told too, as part of another turn."""
         if notice.method == "turn/started":
-            self._turn = notice.turn
+            self._turn = notice.turn  # may come before the reply, and what follows before it too
         elif self._failure is None and notice.method in HEARD and notice.turn == self._turn:
             if notice.method == "rawResponse/completed":
                 # At once: calls that Codex answers itself, of unknown tools or unreadable, would have it ask again.

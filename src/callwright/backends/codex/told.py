@@ -87,8 +87,9 @@ def _turn(options: dict[str, Any]) -> dict[str, Any]:
     if effort := options.get("reasoning_effort"):
         turn["effort"] = effort
     form = options.get("response_format") or {"type": "text"}
-    if form.get("type") == "json_schema":
-        turn["outputSchema"] = form["json_schema"]["schema"]
+    schema = (form.get("json_schema") or {}).get("schema")
+    if schema:
+        turn["outputSchema"] = schema
     elif form.get("type") != "text":
         message = "the backend holds answers to a JSON schema only: send a response_format of the type json_schema"
         raise BackendError(message, kind="refused", status=400)
