@@ -9,7 +9,7 @@ JOBS ?= 2
 COVERED := */callwright/text/*,*/callwright/dialects/*,*/callwright/guard/*,*/callwright/schema*,*/callwright/arguments*,*/callwright/turn*,*/callwright/events*
 
 .DEFAULT_GOAL := help
-.PHONY: help setup serve demo test laws check format cover clients clients-quick templates bfcl embedded bench bench-core bench-gateway fuzz mutate readme lock clean
+.PHONY: help setup serve demo test laws check format cover clients clients-quick templates bfcl embedded bench bench-core bench-gateway bench-codex fuzz mutate readme lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1|\2/' | while IFS='|' read -r name text; do printf '  make %-13s %s\n' "$$name" "$$text"; done
@@ -40,7 +40,13 @@ LIBRARIES := tests/contract/node/node_modules/.stamp
 $(LIBRARIES): tests/contract/node/package-lock.json .venv/.stamp
 	$(BIN)/python -m tests.npm
 
-test: .venv/.stamp $(LIBRARIES) ## unit tests, vectors, house rules, and the laws with few examples
+# The real Codex; where it cannot be fetched its tests are skipped, except in continuous integration.
+CODEX := .cache/codex/.stamp
+
+$(CODEX): src/callwright/backends/codex/binary.py .venv/.stamp
+	$(BIN)/python -m tests.codex
+
+test: .venv/.stamp $(LIBRARIES) $(CODEX) ## unit tests, vectors, house rules, and the laws with few examples
 	$(BIN)/python -m pytest -n $(JOBS) -q
 
 laws: .venv/.stamp ## the laws with at least 200 examples for each dialect
@@ -76,13 +82,16 @@ bfcl: .venv/.stamp ## the calls of a public benchmark through every dialect (dow
 embedded: .venv/.stamp ## a hundred prompts to the embedded model, by each strategy; writes docs/how-it-decides.md (an hour)
 	$(BIN)/python scripts/embedded.py
 
-bench: bench-core bench-gateway ## all benchmarks
+bench: bench-core bench-gateway bench-codex ## all benchmarks
 
 bench-core: .venv/.bench-stamp ## microseconds per chunk, beside other parsers
 	$(BIN)/python scripts/bench_core.py
 
 bench-gateway: .venv/.stamp .cache/litellm/.stamp ## a gateway's cost, beside nginx (to be installed) and LiteLLM
 	LITELLM=$(CURDIR)/.cache/litellm/bin/litellm $(BIN)/python scripts/bench_gateway.py
+
+bench-codex: .venv/.stamp $(CODEX) ## memory and latency of kind = "codex"; writes its table in docs/backends.md
+	$(BIN)/python scripts/bench_codex.py
 
 # In an environment of its own: its versions are not ours. Not locked: nothing of ours runs on it.
 .cache/litellm/.stamp:

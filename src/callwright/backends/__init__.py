@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from callwright.backends.base import Backend
+from callwright.backends.codex import CodexBackend
 from callwright.backends.completions import Completions
 from callwright.backends.conversation import open_conversation
 from callwright.backends.embedded import EmbeddedBackend
@@ -27,6 +28,7 @@ _KINDS: dict[BackendKind, Callable[[BackendSettings], Backend]] = {
     "scripted": ScriptedBackend,
     "embedded": EmbeddedBackend,
     "conversation": open_conversation,
+    "codex": CodexBackend,
 }
 
 

@@ -54,7 +54,7 @@ class EmbeddedBackend(HttpBackend):
             "key": key,
             "context": settings.context,
             "threads": settings.threads,
-            "slots": settings.slots,
+            "slots": settings.slots or 1,
         }
         self.child = Supervisor(
             # -P: our modules lie beside the program, and some are called like modules of Python.

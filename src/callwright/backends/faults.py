@@ -16,7 +16,7 @@ from callwright.backends.incoming import BrokenOffError, NoAnswerError, NotHttpE
 from callwright.backends.settings import BackendSettings
 from callwright.errors import BackendError, BackendFault, WireError
 
-__all__ = ["THINKING_REFUSED", "TOOLS_REFUSED", "Faults", "Timer"]
+__all__ = ["LOGIN_NEEDED", "THINKING_REFUSED", "TOOLS_REFUSED", "Faults", "Timer"]
 
 Timer = Literal["connect_seconds", "first_token_seconds", "idle_seconds", "total_seconds"]
 
@@ -24,6 +24,8 @@ TOOLS_REFUSED = "tools_refused"
 """The model or its server takes no tools: teach them as text."""
 THINKING_REFUSED = "thinking_refused"
 """The model cannot be told to think, or not to."""
+LOGIN_NEEDED = "login_needed"
+"""Nobody has logged in to the account that the backend asks with."""
 
 _THE_BACKEND = "the backend "
 """How wires begin a message that is a whole sentence; they do not know its name."""

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from contextlib import closing, suppress
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import urlencode, urlsplit
 
 import msgspec
@@ -37,9 +37,31 @@ from callwright.wire.base import Called
 from callwright.wire.constraint import Flavour, constrained_fields
 from callwright.wire.framing import UNREADABLE
 
-__all__ = ["Begun", "HttpBackend", "joined"]
+__all__ = ["Begun", "Coming", "HttpBackend", "joined"]
 
-Begun = tuple[Incoming, bytes]
+
+class Coming(Protocol):
+    """An answer on its way, over HTTP or not."""
+
+    @property
+    def over(self) -> bool:
+        """Nothing more is to be waited for."""
+        ...
+
+    def header(self, name: str) -> str:
+        """One of its headers, by its name in small letters; empty when there is none."""
+        ...
+
+    async def read(self) -> bytes:
+        """The next bytes; none at the end."""
+        ...
+
+    def close(self) -> None:
+        """Nobody reads any more."""
+        ...
+
+
+Begun = tuple[Coming, bytes]
 """An answer whose first bytes came."""
 
 ERROR_BYTES = 64 * 1024
@@ -278,7 +300,7 @@ class HttpBackend:
         await self._connections.close()
 
 
-async def _farewell(response: Incoming) -> None:
+async def _farewell(response: Coming) -> None:
     """Read to the end of an answer whose last event came, so that its connection can be used again."""
     if not response.over:
         with suppress(OSError):

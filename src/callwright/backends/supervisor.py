@@ -1,9 +1,8 @@
-"""Supervisor: keeps one child process alive, and never outlives or loses it.
+"""Keeper: keeps one child process alive, and never outlives or loses it. Supervisor: one that has an address.
 
-The child gets its order as one line on its standard input, says its address as one line on its standard output, and
-ends when its input does. So it ends with us however we end, also when nobody has the time to tell it. It is started at
-the first need; when it ends by itself it is started again, at once the first time and then after growing pauses. It
-runs in a session of its own: a Ctrl-C is for us, and turns may finish.
+The child ends when its standard input does. So it ends with us however we end, also when nobody has the time to tell
+it. It is started at the first need; when it ends by itself it is started again, at once the first time and then after
+growing pauses. It runs in a session of its own: a Ctrl-C is for us, and turns may finish.
 """
 
 from __future__ import annotations
@@ -12,14 +11,18 @@ import asyncio
 import logging
 import re
 import signal
+from abc import ABC, abstractmethod
 from asyncio.subprocess import PIPE, Process
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from typing import Generic, TypeVar
 
 from callwright.errors import BackendError
 
-__all__ = ["Supervisor"]
+__all__ = ["PAUSES", "Keeper", "Supervisor", "started"]
+
+Greeting = TypeVar("Greeting")
 
 log = logging.getLogger("callwright.backends")
 
@@ -34,37 +37,41 @@ _LABEL = re.compile(r"^[\d.]+ [EW] ")
 """What llama.cpp puts before a line of its log: the time and how bad it is."""
 
 
-class Supervisor:
-    """One child. `who` begins every sentence about it; `seconds` is how long it may take to say its address."""
+class Keeper(ABC, Generic[Greeting]):
+    """One child. `who` begins every sentence about it; `seconds` is how long it may take to greet."""
 
-    def __init__(
-        self, command: Sequence[str], order: str, *, who: str, seconds: float, pauses: Sequence[float] = PAUSES
-    ) -> None:
-        self._command = command
-        self._order = f"{order}\n".encode()
+    def __init__(self, *, who: str, seconds: float, pauses: Sequence[float] = PAUSES) -> None:
         self._who = who
         self._seconds = seconds
         self._pauses = pauses
         self._known = asyncio.Event()
-        """Whether there is an address or a failure to tell."""
-        self._address = ""
+        """Whether there is a greeting or a failure to tell."""
+        self._greeting: Greeting | None = None
         self._failure = ""
         self._keeping: asyncio.Task[None] | None = None
         self.pid = 0
         """Of the child; 0 while there is none."""
 
-    async def address(self) -> str:
-        """Where the child is, as soon as it says so. Raises `BackendError` while it rests after failures."""
+    @abstractmethod
+    async def _start(self) -> Process:
+        """Start the child, with pipes. Raises `OSError`."""
+
+    @abstractmethod
+    async def _greet(self, process: Process) -> Greeting | None:
+        """What the child is to those who need it, as soon as it is ready; None when it is ending."""
+
+    async def ready(self) -> Greeting:
+        """The child's greeting, as soon as it is there. Raises `BackendError` while it rests after failures."""
         if self._keeping is None and not self._failure:
             self._keeping = asyncio.create_task(self._keep())
-        while not (self._address or self._failure):
+        while not (self._greeting or self._failure):
             await self._known.wait()
-        if self._failure:
+        if self._failure or self._greeting is None:
             raise BackendError(self._failure, kind="unavailable", retryable=True)
-        return self._address
+        return self._greeting
 
     async def close(self) -> None:
-        """End the child, and wait until it has ended. Whoever still waits for its address is told."""
+        """End the child, and wait until it has ended. Whoever still waits for it is told."""
         if self._keeping is not None:
             self._keeping.cancel()
             await asyncio.wait([self._keeping])
@@ -95,21 +102,17 @@ class Supervisor:
 
     async def _live(self) -> str:
         """Start the child and stay with it; how it ended."""
-        process = await asyncio.create_subprocess_exec(
-            *self._command, stdin=PIPE, stdout=PIPE, stderr=PIPE, start_new_session=True
-        )
-        assert process.stdin and process.stdout and process.stderr  # noqa: S101, PT018 - all are pipes
+        process = await self._start()
         said: deque[str] = deque(maxlen=_KEPT_LINES)
         listening = asyncio.create_task(_listen(process.stderr, said))
         self.pid = process.pid
         try:
-            process.stdin.write(self._order)
             try:
                 async with asyncio.timeout(self._seconds):
-                    self._address = (await process.stdout.readline()).decode().strip()
+                    self._greeting = await self._greet(process)
             except TimeoutError:
                 return f"was not ready within {self._seconds:g} seconds"
-            if self._address:
+            if self._greeting:
                 said.clear()
                 self._known.set()
             code = await process.wait()
@@ -117,22 +120,59 @@ class Supervisor:
             return _ending(code, said)
         finally:
             self.pid = 0
-            self._address = ""
+            self._greeting = None
             self._known.clear()
             await _end(process)
             await listening
 
 
-async def _listen(stream: asyncio.StreamReader, said: deque[str]) -> None:
+class Supervisor(Keeper[str]):
+    """A child that gets its order as one line on its input, and says its address as one line on its output."""
+
+    def __init__(
+        self, command: Sequence[str], order: str, *, who: str, seconds: float, pauses: Sequence[float] = PAUSES
+    ) -> None:
+        super().__init__(who=who, seconds=seconds, pauses=pauses)
+        self._command = command
+        self._order = f"{order}\n".encode()
+
+    async def address(self) -> str:
+        """Where the child is, as soon as it says so."""
+        return await self.ready()
+
+    async def _start(self) -> Process:
+        return await started(self._command)
+
+    async def _greet(self, process: Process) -> str:
+        assert process.stdin and process.stdout  # noqa: S101, PT018 - both are pipes
+        process.stdin.write(self._order)
+        return (await process.stdout.readline()).decode().strip()
+
+
+async def started(
+    command: Sequence[str],
+    *,
+    environment: Mapping[str, str] | None = None,
+    folder: str | None = None,
+    line: int = 65536,
+) -> Process:
+    """A child with pipes, in a session of its own; `line` is the longest line that it may say."""
+    return await asyncio.create_subprocess_exec(
+        *command, stdin=PIPE, stdout=PIPE, stderr=PIPE, start_new_session=True, env=environment, cwd=folder, limit=line
+    )
+
+
+async def _listen(stream: asyncio.StreamReader | None, said: deque[str]) -> None:
     """Read what the child complains of, so that it can go on complaining."""
-    while True:
+    while stream is not None:
         try:
             line = await stream.readline()
         except ValueError:  # longer than any line worth keeping; it was thrown away
             continue
         if not line:
             return
-        said.append(line.decode(errors="replace").strip())
+        if not line.startswith(b"WARNING"):  # as Codex begins, about folders that it would rather have
+            said.append(line.decode(errors="replace").strip())
 
 
 async def _end(process: Process) -> None:

@@ -23,6 +23,7 @@ COMMANDS = (
     "smoke",
     "usage",
     "journal",
+    "codex",
     "config",
     "templates",
     "parse",
@@ -43,6 +44,7 @@ examples:
   callwright parse --jsonl < cases.jsonl               a whole batch, one JSON object per line
   callwright dialects                                  every dialect, with an example
   callwright journal replay                            would the last turns come out the same today?
+  callwright codex install                             fetch the program that kind = "codex" runs
   callwright config check                              are the settings right? every mistake, with its line
 """
 

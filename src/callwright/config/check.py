@@ -39,8 +39,13 @@ _ENDPOINTS = (
 _ROOTED = {"anthropic": "/v1", "ollama": "/api"}
 """Kinds whose address is that of the whole server, and the path that each adds itself."""
 
-_FILES: dict[str, BackendKind] = {"script": "scripted", "path": "embedded"}
-"""Settings that name a file, and the kinds that have one; these have no server."""
+_FILES: dict[str, tuple[BackendKind, ...]] = {
+    "script": ("scripted",),
+    "path": ("embedded", "codex"),
+    "home": ("codex",),
+}
+"""Settings that name a file, and the kinds that have one."""
+_SERVERLESS: tuple[BackendKind, ...] = ("scripted", "embedded")
 
 
 _TOKEN = 16
@@ -64,9 +69,10 @@ def check(config: Config, sheet: Sheet, profiles: Collection[str] | None, report
     for table, backend in _pairs(config, sheet, "backends"):
         _check_url(backend, partial(report.value, table, "url"))
         _check_bridge(config, table, backend, report)
-        for key, kind in _FILES.items():
-            if getattr(backend, key) and backend.kind != kind:
-                report.value(table, key, f'is set, but its kind is "{backend.kind}"', f'write kind = "{kind}"')
+        for key, kinds in _FILES.items():
+            if getattr(backend, key) and backend.kind not in kinds:
+                remedy = " or ".join(f'kind = "{kind}"' for kind in kinds)
+                report.value(table, key, f'is set, but its kind is "{backend.kind}"', f"write {remedy}")
     for table in sheet["prompt"]:
         _check_templates(config.prompt.templates, partial(report.value, table, "templates"))
     for table, model in _pairs(config, sheet, "models"):
@@ -113,12 +119,14 @@ def _check_door(config: Config, sheet: Sheet, report: Report) -> None:
 
 def _check_url(backend: BackendSettings, report: Callable[[str, str], None]) -> None:
     kind, shown = backend.kind, masked_url(backend.url)
-    if kind in _FILES.values():
+    if kind in _SERVERLESS:
         if backend.url:
             report(f'is set, but the kind "{kind}" has no server', "take it out, or name the server's kind")
         return
     if backend.bridged:
         return
+    if kind == "codex" and not (backend.url or backend.key or backend.headers):
+        return  # it asks with its own account
     if not backend.url:
         report("is missing", 'say where the server is, such as url = "http://127.0.0.1:8000/v1"')
         return

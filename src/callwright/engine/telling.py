@@ -24,7 +24,7 @@ from callwright.prompt.window import Room, fitted
 
 __all__ = ["Way", "told", "told_within"]
 
-_RESULT_IMAGES = frozenset({"anthropic", "openai_responses"})
+_RESULT_IMAGES = frozenset({"anthropic", "codex", "openai_responses"})
 """Wires whose tool results may hold pictures."""
 
 

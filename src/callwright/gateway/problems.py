@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
+from callwright.backends.faults import LOGIN_NEEDED
 from callwright.backends.overflow import is_too_long
 from callwright.errors import BackendError, BackendFault, RequestError, WireError
 from callwright.gateway.limits import TooManyError
@@ -103,6 +104,8 @@ def _backend(error: BackendError, backend_status: int) -> Problem:
     said = str(error).strip()
     if is_too_long(error):
         return _too_long(said)
+    if error.code == LOGIN_NEEDED:
+        return Problem(status=401, message=_sentence(said), fault="backend", kind=_KINDS[401], code=LOGIN_NEEDED)
     return Problem(
         status=status,
         message=f"{_sentence(said)} {failure.advice}",

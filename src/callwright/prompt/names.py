@@ -14,7 +14,7 @@ import msgspec
 
 from callwright.model import Message, Part, Request, ToolCall, ToolResult
 
-__all__ = ["aliases", "renamed"]
+__all__ = ["alias", "aliases", "renamed"]
 
 _LEGAL = re.compile(r"[a-zA-Z0-9_-]{1,64}").fullmatch
 _ILLEGAL = re.compile(r"[^a-zA-Z0-9_-]+")
@@ -24,7 +24,7 @@ _KEPT = 55
 
 def aliases(request: Request) -> dict[str, str]:
     """An alias for each name in a request that services refuse, in its tools and in its history."""
-    return {name: _alias(name) for name in _names(request) if not _LEGAL(name)}
+    return {name: alias(name) for name in _names(request) if not _LEGAL(name)}
 
 
 def _names(request: Request) -> Iterator[str]:
@@ -35,7 +35,8 @@ def _names(request: Request) -> Iterator[str]:
                 yield part.name
 
 
-def _alias(name: str) -> str:
+def alias(name: str) -> str:
+    """A name that every service takes, and that no other name has."""
     total = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
     return f"{_ILLEGAL.sub('_', name)[:_KEPT]}_{total}"
 

@@ -248,7 +248,7 @@ def test_a_mistake_of_the_command_line_names_the_flag() -> None:
         (f"{BACKEND}headers = 'Bearer x'", '4: [[backends]] "a" headers is a string; it must be a table of strings'),
         (
             f"{BACKEND}kind = 'olama'",
-            '"ollama", "completions", "harmony", "conversation", "scripted" or "embedded"; did you mean "ollama"?',
+            '"harmony", "conversation", "codex", "scripted" or "embedded"; did you mean "ollama"?',
         ),
         ("[[keys]]\nkey = 'x'", '1: [[keys]] number 1 has no "name"; add name = "…" to it'),
         ("[[keys]]\nname = 'x'", '1: [[keys]] "x" has no "key"; add key = "…" to it'),
@@ -381,6 +381,7 @@ def test_what_does_not_fit_together_is_a_sentence(text: str, mistake: str) -> No
         ("ollama", "http://h:11434/api/", 'leave out /api: the kind "ollama" adds /api itself'),
         ("openai", "http://h/v1?key=s3cret", "has a part after ? or #"),
         ("scripted", "http://h/v1", 'is set, but the kind "scripted" has no server'),
+        ("codex", "http://h/v1/responses", "leave out /responses"),
         ("embedded", "http://h/v1", 'is set, but the kind "embedded" has no server'),
         ("conversation", "http://h/api/conversations", "leave out /conversations"),
     ],
@@ -406,17 +407,28 @@ def test_an_address_that_cannot_work_is_refused(kind: str, url: str, what: str) 
         ("scripted", ""),
         ("embedded", ""),
         ("conversation", "http://127.0.0.1:9000"),
+        ("codex", ""),
+        ("codex", "http://127.0.0.1:8000/v1"),
     ],
 )
 def test_an_address_that_can_work_is_taken(kind: str, url: str) -> None:
     assert mistakes(f'[[backends]]\nname = "b"\nkind = "{kind}"\nurl = "{url}"') == []
 
 
-@pytest.mark.parametrize(("key", "kind"), [("script", "scripted"), ("path", "embedded")])
-def test_a_file_belongs_to_its_kind(key: str, kind: str) -> None:
+@pytest.mark.parametrize(
+    ("key", "kinds"), [("script", ["scripted"]), ("path", ["embedded", "codex"]), ("home", ["codex"])]
+)
+def test_a_file_belongs_to_its_kind(key: str, kinds: list[str]) -> None:
     (found,) = mistakes(f'[[backends]]\nname = "b"\nurl = "http://h/v1"\n{key} = "file"')
-    assert found == f'c.toml:4: [[backends]] "b" {key} is set, but its kind is "openai"; write kind = "{kind}"'
-    assert mistakes(f'[[backends]]\nname = "b"\nkind = "{kind}"\n{key} = "file"') == []
+    remedy = " or ".join(f'kind = "{kind}"' for kind in kinds)
+    assert found == f'c.toml:4: [[backends]] "b" {key} is set, but its kind is "openai"; write {remedy}'
+    for kind in kinds:
+        assert mistakes(f'[[backends]]\nname = "b"\nkind = "{kind}"\n{key} = "file"') == []
+
+
+def test_a_key_of_codex_needs_to_know_whose_it_is() -> None:
+    (found,) = mistakes('[[backends]]\nname = "b"\nkind = "codex"\nkey = "k"')
+    assert "url is missing; say where the server is" in found
 
 
 BRIDGE = '[[backends]]\nname = "{}"\nkind = "conversation"\n'

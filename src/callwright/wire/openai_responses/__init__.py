@@ -4,8 +4,8 @@
 and `reader` do the same towards a server.
 """
 
-from callwright.wire.openai_responses.call import CalledResponses
+from callwright.wire.openai_responses.call import CalledResponses, items_of
 from callwright.wire.openai_responses.conversation import recalls, remembered, resumed
 from callwright.wire.openai_responses.serve import ServedResponses
 
-__all__ = ["CalledResponses", "ServedResponses", "recalls", "remembered", "resumed"]
+__all__ = ["CalledResponses", "ServedResponses", "items_of", "recalls", "remembered", "resumed"]

@@ -17,7 +17,7 @@ from callwright.wire.base import Reader
 from callwright.wire.openai_errors import refusal
 from callwright.wire.openai_responses.reader import ResponsesReader
 
-__all__ = ["CalledResponses"]
+__all__ = ["CalledResponses", "items_of"]
 
 _WORDS = ("auto", "none", "required")
 _SAME = ("temperature", "top_p")
@@ -42,7 +42,7 @@ class CalledResponses:
         """The request, streaming."""
         body: dict[str, Any] = {
             "model": request.model,
-            "input": [item for message in request.messages for item in _items(message)],
+            "input": [item for message in request.messages for item in items_of(message)],
             "stream": True,
             "store": False,
         }
@@ -100,7 +100,7 @@ def _flat(form: dict[str, Any]) -> dict[str, Any]:
     return {"type": kind, **inner} if isinstance(inner, dict) else {"type": kind}
 
 
-def _items(message: Message) -> Iterator[dict[str, Any]]:
+def items_of(message: Message) -> Iterator[dict[str, Any]]:
     """A message as items: its words and images together, where calls and results do not come between."""
     content: list[dict[str, Any]] = []
     for part in message.parts:

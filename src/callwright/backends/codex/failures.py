@@ -1,0 +1,67 @@
+"""Failures: what a turn that failed in Codex means. Pure; every line of the tables was seen with 0.166.0.
+
+Codex tells the provider's status in some cases and hides it in others, and wraps what the provider said in words of
+its own. What comes out is what any other backend would say of the same answer.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from callwright.backends.faults import LOGIN_NEEDED
+from callwright.errors import BackendError
+from callwright.events import FinishReason
+from callwright.wire.framing import encoded
+from callwright.wire.openai_errors import refusal
+
+__all__ = ["failure", "login_needed", "unfinished"]
+
+_STATUSES = {
+    "contextWindowExceeded": 400,
+    "badRequest": 400,
+    "cyberPolicy": 400,
+    "misalignmentPolicyViolation": 400,
+    "unauthorized": 401,
+    "modelNotFound": 404,
+    "rateLimitExceeded": 429,
+    "usageLimitExceeded": 429,
+    "internalServerError": 500,
+    "serverOverloaded": 503,
+    "other": 400,  # the provider's body as it was, or what it said in a `response.failed` that may not be tried again
+}
+_UNFINISHED: dict[str, FinishReason] = {"max_output_tokens": "length", "content_filter": "content_filter"}
+_INCOMPLETE = re.compile(r"Incomplete response returned, reason: (\w+)")
+_CUT = "stream disconnected before completion: "
+_WRAPPED = re.compile(r"unexpected status \d+ [^:]*: (.*?), url: .*", re.DOTALL)
+
+
+def unfinished(error: dict[str, Any]) -> FinishReason | None:
+    """How a turn ended that was not allowed to go on; Codex calls that a failure too. None for other failures."""
+    found = _INCOMPLETE.search(str(error.get("message")))
+    return _UNFINISHED.get(found[1]) if found else None
+
+
+def failure(error: dict[str, Any]) -> BackendError:
+    """What the error of a turn is to us."""
+    said = str(error.get("message") or "no reason was given")
+    info = error.get("codexErrorInfo")
+    if said.startswith(_CUT):
+        message = f"the backend broke off in the middle of its answer: {said.removeprefix(_CUT)}"
+        return BackendError(message, kind="unavailable", retryable=True)
+    if isinstance(info, dict):
+        told = next((value for value in info.values() if isinstance(value, dict)), {})
+        status = told.get("httpStatusCode")
+        if not isinstance(status, int):
+            message = f"the backend cannot reach its provider: {said}"
+            return BackendError(message, kind="unavailable", retryable=True)
+        wrapped = _WRAPPED.fullmatch(said)
+        return refusal(status, encoded({"error": {"message": wrapped[1] if wrapped else said}}))
+    status = _STATUSES.get(str(info), 500)
+    return refusal(status, said.encode())
+
+
+def login_needed() -> BackendError:
+    """There is no account to ask with."""
+    message = "the backend has no account: run `callwright codex login`, then restart the gateway"
+    return BackendError(message, kind="auth", status=401, code=LOGIN_NEEDED)

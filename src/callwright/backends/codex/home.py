@@ -1,0 +1,119 @@
+"""Home: the folder that Codex reads its configuration from, written by us and nobody else.
+
+The key and the values of headers are not written: they go through the child's environment, which holds nothing else of
+ours.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+from collections.abc import Mapping
+from contextlib import closing
+from importlib.resources import files
+from pathlib import Path
+from subprocess import DEVNULL, PIPE
+from typing import Any
+
+import msgspec
+
+from callwright.backends.settings import BackendSettings
+from callwright.errors import PolicyError
+from callwright.wire.framing import UNREADABLE
+
+__all__ = ["Catalogue", "environment", "furnish", "hush"]
+
+Catalogue = list[dict[str, Any]]
+"""What Codex knows of models, without their tools."""
+
+_KEY = "CALLWRIGHT_KEY"
+_HEADER = "CALLWRIGHT_HEADER_{}"
+_MARK = "# Written by Callwright"
+_LEAVE_OUT = "CREATE TRIGGER IF NOT EXISTS callwright BEFORE INSERT ON logs BEGIN SELECT RAISE(IGNORE); END"
+# `apply_patch`, the code mode and agents come with a model, and no feature switches them off (measured with 0.166.0,
+# one field at a time). With `use_responses_lite` tools go into an input item, which only OpenAI's own servers read.
+_WITHOUT_TOOLS: dict[str, Any] = {
+    "tool_mode": "direct",
+    "multi_agent_version": None,
+    "apply_patch_tool_type": None,
+    "experimental_supported_tools": [],
+    "supports_search_tool": False,
+    "shell_type": "disabled",
+    "default_verbosity": None,
+}
+
+
+def environment(folder: Path, settings: BackendSettings) -> dict[str, str]:
+    """All of the child's environment."""
+    values = {"CODEX_HOME": str(folder), "HOME": str(folder), "RUST_LOG": "off"}
+    values |= {_HEADER.format(number): value for number, value in enumerate(settings.headers.values())}
+    return values | ({_KEY: settings.key} if settings.key else {})
+
+
+async def furnish(folder: Path, binary: Path, settings: BackendSettings) -> Catalogue:
+    """Write the configuration and the catalogue. Raises `OSError`, and `PolicyError` where the folder is not ours."""
+    file = folder / "config.toml"
+    if file.exists() and not file.read_text(encoding="utf-8").startswith(_MARK):
+        raise PolicyError(f"{file} is not ours: name a folder of its own as its home")
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    (folder / "work").mkdir(exist_ok=True)
+    file.write_text(_configuration(settings), encoding="utf-8")
+    catalogue = await _catalogue(binary, environment(folder, settings), lite=not settings.url)
+    (folder / "catalog.json").write_bytes(msgspec.json.encode({"models": catalogue}))
+    return catalogue
+
+
+def hush(folder: Path) -> bool:
+    """Have Codex keep no log; whether that worked. It writes every step of every thread into a database, 37 kB for a
+    turn with 0.166.0, and no setting stops it; so the database leaves out what it is given."""
+    try:
+        with closing(sqlite3.connect(folder / "logs_2.sqlite", timeout=1.0)) as database:
+            database.execute(_LEAVE_OUT)
+    except sqlite3.Error:
+        return False
+    return True
+
+
+def _configuration(settings: BackendSettings) -> str:
+    fixed = files("callwright.backends.codex").joinpath("config.toml").read_text(encoding="utf-8")
+    provider: dict[str, Any] = {
+        "name": "callwright",
+        "wire_api": "responses",
+        "requires_openai_auth": not settings.url,
+        "supports_websockets": False,
+        # Tries and time-outs are ours: after a cut Codex would say everything once more.
+        "request_max_retries": 0,
+        "stream_max_retries": 0,
+        "stream_idle_timeout_ms": int(settings.total_seconds * 1000),
+    }
+    if settings.url:
+        provider["base_url"] = settings.url
+    if settings.key:
+        provider["env_key"] = _KEY
+    if settings.headers:
+        provider["env_http_headers"] = {name: _HEADER.format(at) for at, name in enumerate(settings.headers)}
+    lines = [f"{key} = {_toml(value)}" for key, value in provider.items()]
+    return "\n".join([fixed, "[model_providers.callwright]", *lines, ""])
+
+
+def _toml(value: Any) -> str:
+    """As JSON writes it, but for tables."""
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{json.dumps(name)} = {_toml(each)}" for name, each in value.items()) + " }"
+    return json.dumps(value)
+
+
+async def _catalogue(binary: Path, environment: Mapping[str, str], *, lite: bool) -> Catalogue:
+    """The models that this version knows, each without the tools that come with it."""
+    command = (str(binary), "debug", "models", "--bundled")
+    process = await asyncio.create_subprocess_exec(*command, stdout=PIPE, stderr=DEVNULL, env=environment)
+    said, _ = await process.communicate()
+    try:
+        models = msgspec.json.decode(said, type=dict[str, Catalogue]).get("models", [])
+    except UNREADABLE:
+        raise PolicyError(f"{binary} does not list its models; is it codex?") from None
+    return [
+        model | _WITHOUT_TOOLS | {"use_responses_lite": lite and model.get("use_responses_lite", False)}
+        for model in models
+    ]
