@@ -6,13 +6,13 @@ the pipeline has decided that this answer is the turn, because an answer that wi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from types import MappingProxyType
 
 import msgspec
 
-from callwright.dialects import Dialect
+from callwright.dialects import REGISTRY, Dialect
 from callwright.engine.again import Reason
 from callwright.engine.listener import Listener, Plain, Reading
 from callwright.engine.routing import Route
@@ -33,7 +33,6 @@ from callwright.guard.echo import Echo
 from callwright.guard.final_answer import FinalAnswer
 from callwright.guard.fit import FittingCalls
 from callwright.guard.flaws import FirstFlaw
-from callwright.guard.legacy_xml import kilo_xml, obsidian_xml
 from callwright.guard.names import Unaliased
 from callwright.guard.required import Required
 from callwright.guard.rules import CallLimits, CallRules
@@ -44,8 +43,8 @@ from callwright.turn import IdSource, Thoughts
 
 __all__ = ["Attempt", "limits_of"]
 
-_XML: dict[OutputMode, Callable[[ToolCall], str]] = {"obsidian-xml": obsidian_xml, "kilo-xml": kilo_xml}
-"""How each output mode writes calls into the text."""
+_XML: dict[OutputMode, str] = {"obsidian-xml": "use_tool", "kilo-xml": "element"}
+"""The dialect in which each output mode writes calls into the text."""
 
 
 _KEPT = 2_000_000
@@ -100,7 +99,7 @@ class Attempt:
         self._final = FinalAnswer(calls=closes == "call") if closes != "off" else None
         self._unaliased = Unaliased(names) if names else None
         xml = _XML.get(rules.output_mode)
-        self._echo = Echo(xml, rules.tool_block_delimiter) if xml else None
+        self._echo = Echo(REGISTRY[xml].render_call, rules.tool_block_delimiter) if xml else None
 
     @property
     def called(self) -> bool:
