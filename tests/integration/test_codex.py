@@ -6,10 +6,7 @@ The provider is a Responses server on 127.0.0.1 that plays scripts and keeps wha
 from __future__ import annotations
 
 import json
-import os
 import re
-import signal
-import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -18,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from callwright.backends.codex import CodexBackend, binary
-from tests.codex import CACHE, COMPLETED, CREATED, NEEDED, PROGRAM, call, ended, reasoning, responded, text
+from tests.codex import COMPLETED, CREATED, NEEDED, PROGRAM, call, ended, reasoning, responded, text
+from tests.integration.codexes import CATALOGUED, child, heard, problem
 from tests.integration.hosted import Hosted, backend, model, opened
-from tests.integration.wires import CHAT, QUESTION, RESPONSES, TOOLS, WIRES, Call, Heard, Round, Wire
+from tests.integration.wires import CHAT, QUESTION, RESPONSES, TOOLS, WIRES, Call, Round, Wire
 from tests.upstream import CLOSE, HANG, RESET, Step, Upstream, answer, closed_port, rate_limited, refused, whole
 
 pytestmark = [NEEDED, pytest.mark.timeout(120)]
@@ -30,8 +27,6 @@ PIXEL = (
     "data:image/png;base64,"
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
-CATALOGUED = "gpt-6.1-sol"
-"""A model of Codex's own catalogue, which brings a shell, patches and agents along."""
 
 
 @pytest.fixture(scope="module")
@@ -59,23 +54,6 @@ def gateway(tmp_path_factory: pytest.TempPathFactory, provider: Upstream) -> Ite
     ]
     with Hosted(tmp_path_factory.mktemp("gateway"), "\n".join(tables)) as gateway:
         yield gateway
-
-
-def child(gateway: Hosted, name: str = "codex") -> CodexBackend:
-    found = gateway.service.state.engine.backends[name]
-    assert isinstance(found, CodexBackend)
-    return found
-
-
-def heard(gateway: Hosted, wire: Wire, *, stream: bool = True, name: str = "m", **rest: Any) -> Heard:
-    reply = gateway.post(wire.path, wire.body(name, stream=stream, **rest))
-    assert reply.status == 200, reply.body
-    return wire.streamed(reply.body) if stream else wire.whole(reply.body)
-
-
-def problem(gateway: Hosted, name: str = "m") -> tuple[int, str, str]:
-    reply = gateway.post(CHAT.path, CHAT.body(name, stream=True))
-    return reply.status, *CHAT.problem(reply.json)
 
 
 def told(request: Any) -> list[tuple[str, Any]]:
@@ -301,6 +279,11 @@ def test_effort_and_a_schema_are_forwarded_and_what_has_no_place_is_refused(
     assert (refusal.status, "JSON schema only" in refusal.json["error"]["message"]) == (400, True)
 
 
+def test_completed_is_the_end_whatever_a_provider_says_after_it(gateway: Hosted, provider: Upstream) -> None:
+    provider.play(answer(CREATED, *text("Yes."), COMPLETED, 0.2, *text(" No."), end=False))
+    assert heard(gateway, CHAT).text == "Yes."
+
+
 # ── the settings of the older proxy ──────────────────────────────────────────────────────────────
 
 
@@ -432,44 +415,6 @@ def test_a_silent_provider_is_given_up_in_time(gateway: Hosted, provider: Upstre
 # ── the child ────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.fixture
-def lone(tmp_path: Path, provider: Upstream) -> Iterator[Hosted]:
-    """A gateway whose child may be killed."""
-    tables = backend("codex", provider.url, kind="codex", path=str(PROGRAM), retries=2, backoff_seconds=0.01)
-    with Hosted(tmp_path, tables + model("m", "codex")) as gateway:
-        yield gateway
-
-
-@pytest.mark.parametrize("wire", [CHAT, RESPONSES], ids=lambda wire: wire.name)
-def test_a_child_that_is_killed_ends_its_turns_well_and_the_next_one_works(
-    lone: Hosted, provider: Upstream, wire: Wire
-) -> None:
-    provider.play(answer(CREATED, *text("One moment")[:2], HANG))
-    with opened(lone.url, wire.path, wire.body("m", stream=True)) as coming:
-        coming.until(b"One moment")
-        pid = child(lone).child.pid
-        os.kill(pid, signal.SIGKILL)
-        turn = wire.streamed(coming.rest())
-    assert (turn.text, turn.finish) == ("One moment", "")
-    assert "lost its process" in turn.error
-    provider.play(responded(*text("Back.")))
-    assert heard(lone, wire).text == "Back."
-    assert child(lone).child.pid not in (0, pid)
-
-
-def test_a_kill_before_the_first_word_is_not_noticed(lone: Hosted, provider: Upstream) -> None:
-    provider.play(answer(CREATED, HANG), responded(*text("Here.")))
-    before = len(provider.requests)
-    said: list[Heard] = []
-    asking = threading.Thread(target=lambda: said.append(heard(lone, CHAT)))
-    asking.start()
-    while len(provider.requests) == before:
-        time.sleep(0.01)
-    os.kill(child(lone).child.pid, signal.SIGKILL)
-    asking.join(60)
-    assert [each.text for each in said] == ["Here."]
-
-
 def test_twenty_turns_at_once_do_not_mix(gateway: Hosted, provider: Upstream) -> None:
     def echoed(seen: Any) -> list[Step]:
         number = seen.json["input"][-1]["content"][0]["text"]
@@ -512,51 +457,3 @@ def test_three_hundred_turns_leave_nothing_behind(gateway: Hosted, provider: Ups
     assert memory(pid) - before < 8_000, "kilobytes for two hundred turns"
     assert sum(file.stat().st_size for file in backend.child.folder.rglob("*")) - kept < 2_000_000
     assert gateway.tasks <= tasks + 5
-
-
-def test_a_folder_of_its_own_goes_with_the_gateway(tmp_path: Path, provider: Upstream) -> None:
-    provider.play(responded(*text("Yes.")))
-    tables = backend("codex", provider.url, kind="codex", path=str(PROGRAM)) + model("m", "codex")
-    with Hosted(tmp_path, tables) as gateway:
-        heard(gateway, CHAT)
-        folder, pid = child(gateway).child.folder, child(gateway).child.pid
-        assert "key-of" not in (folder / "config.toml").read_text()
-    assert not folder.exists()
-    with pytest.raises(ProcessLookupError):
-        os.kill(pid, 0)
-
-
-def test_a_home_that_holds_another_configuration_is_left_alone(tmp_path: Path) -> None:
-    (tmp_path / "config.toml").write_text('model = "mine"\n')
-    tables = backend("codex", "http://127.0.0.1:9", kind="codex", path=str(PROGRAM), home=str(tmp_path))
-    with Hosted(tmp_path / "..", tables + model("m", "codex")) as gateway:
-        assert "is not ours" in problem(gateway)[1]
-    assert (tmp_path / "config.toml").read_text() == 'model = "mine"\n'
-
-
-def test_without_an_account_the_client_is_told_how_to_get_one(tmp_path: Path) -> None:
-    table = f'[[backends]]\nname = "codex"\nkind = "codex"\npath = "{PROGRAM}"\nhome = "{tmp_path / "home"}"\n'
-    with Hosted(tmp_path, table + model("m", "codex")) as gateway:
-        status, message, code = problem(gateway)
-        assert (status, code) == (401, "login_needed")
-        assert "callwright codex login" in message
-        assert CATALOGUED in {info.name for info in gateway.wait(child(gateway).models())}
-
-
-def test_the_configuration_of_the_document_works(
-    tmp_path: Path, provider: Upstream, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(binary, "FOLDER", CACHE)
-    page = (Path(__file__).parents[2] / "docs" / "backends.md").read_text(encoding="utf-8")
-    example = page.partition('## `kind = "codex"`')[2].partition("```toml\n")[2].partition("```")[0]
-    assert "env:PROVIDER_KEY" in example
-    provider.play(responded(*call("call_1", "ping", "{}")))
-    tables = example.replace("http://127.0.0.1:8000", provider.url).replace("env:PROVIDER_KEY", "a-key")
-    with Hosted(tmp_path, tables) as gateway:
-        assert heard(gateway, CHAT, name="coder").calls == (Call("ping", {}),)
-    assert provider.requests[-1].headers["authorization"] == "Bearer a-key"
-
-
-def test_completed_is_the_end_whatever_a_provider_says_after_it(gateway: Hosted, provider: Upstream) -> None:
-    provider.play(answer(CREATED, *text("Yes."), COMPLETED, 0.2, *text(" No."), end=False))
-    assert heard(gateway, CHAT).text == "Yes."
