@@ -35,7 +35,7 @@ def _served(seen: Seen) -> Any:
 
 @pytest.mark.parametrize("kind", sorted(FIRST.keys() - ELSEWHERE))
 def test_the_documented_configuration_answers(tmp_path: Path, upstream: Upstream, kind: str) -> None:
-    block = re.sub(r"env:\w+", "a-secret-of-some-length", FIRST[kind])
+    block = re.sub(r"env:\w+", "a-secret-of-some-length", FIRST[kind]).replace("sqlite:///", f"sqlite:///{tmp_path}/")
     (tmp_path / "far").mkdir()
     with Hosted(tmp_path / "far", backend("main", upstream.url) + model("m", "main")) as far:
         speaks_chat = kind in ("openai", "responses", "anthropic", "ollama")
