@@ -111,27 +111,31 @@ Event = TextDelta | ReasoningDelta | ReasoningSealed | CallStart | CallDelta | C
 
 def merged(events: Iterable[Event]) -> list[Event]:
     """The same events with neighbouring deltas of one kind joined: what cutting must not change."""
-    runs: list[list[Event]] = []
+    out: list[Event] = []
+    pieces: list[str] = []
+    """Those of the run that the last event began."""
+    running: object = None
     for event in events:
-        if runs and _joins(runs[-1][-1], event):
-            runs[-1].append(event)
+        kind = type(event)
+        if kind is TextDelta or kind is ReasoningDelta:
+            joins: object = kind
         else:
-            runs.append([event])
-    return [run[0] if len(run) == 1 else _join(run) for run in runs]
+            joins = event.index if isinstance(event, CallDelta) else None
+        if joins is not None and joins == running:
+            pieces.append(event.text)  # type: ignore[union-attr]
+            continue
+        _join(out, pieces)
+        running = joins
+        pieces = [] if joins is None else [event.text]  # type: ignore[union-attr]
+        out.append(event)
+    _join(out, pieces)
+    return out
 
 
-def _joins(left: Event, right: Event) -> bool:
-    if isinstance(left, CallDelta) and isinstance(right, CallDelta):
-        return left.index == right.index
-    return type(left) is type(right) and isinstance(left, TextDelta | ReasoningDelta)
-
-
-def _join(run: list[Event]) -> Event:
-    text = "".join(event.text for event in run if isinstance(event, TextDelta | ReasoningDelta | CallDelta))
-    first = run[0]
-    if isinstance(first, CallDelta):
-        return CallDelta(first.index, text)
-    return TextDelta(text) if isinstance(first, TextDelta) else ReasoningDelta(text)
+def _join(out: list[Event], pieces: list[str]) -> None:
+    """Put the pieces of a run into its first event, which is the last one there."""
+    if len(pieces) > 1:
+        out[-1] = msgspec.structs.replace(out[-1], text="".join(pieces))
 
 
 def check(events: Iterable[Event], *, finished: bool = True) -> None:

@@ -133,24 +133,27 @@ class SseReader:
         for line in lines:
             if not line:
                 if self._data:
-                    frames.append((self._name, b"\n".join(self._data)))
+                    frames.append((self._name, self._data[0] if len(self._data) == 1 else b"\n".join(self._data)))
                     self._data.clear()
                     self._size = 0
                 self._name = b""
+            elif line.startswith(DATA):
+                self._size += len(line)
+                self._data.append(line[6:])
             elif line.startswith(b"data:"):
-                self._add(line[6:] if line.startswith(DATA) else line[5:])
+                self._add(line[5:])
             elif line.startswith(b"event:"):
                 self._name = line[6:].strip()
             elif line.startswith(b"error:"):
                 # llama.cpp's server wrote errors as a field of their own (`server_sent_event(sink, "error", …)`, 2025).
                 self._name = b"error"
                 self._add(line[6:])
+            if self._size > self._limit:
+                raise WireError(f"an event of the stream is longer than {self._limit} bytes")
         if self._size + self._lines.held > self._limit:
             raise WireError(f"an event of the stream is longer than {self._limit} bytes")
         return frames
 
     def _add(self, data: bytes) -> None:
         self._size += len(data) + 1
-        if self._size > self._limit:
-            raise WireError(f"an event of the stream is longer than {self._limit} bytes")
         self._data.append(data)

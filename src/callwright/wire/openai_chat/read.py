@@ -150,7 +150,10 @@ class ChatReader(EventReader):
         if thought and isinstance(thought, str):
             out.append(ReasoningDelta(thought))
         content = delta.content or delta.refusal
-        if content:
+        if type(content) is str:
+            if content:
+                out.append(TextDelta(content))
+        elif content:
             _say(content, out)
         if delta.tool_calls or delta.function_call:
             _seal(delta.tool_calls, out)
@@ -180,10 +183,7 @@ def _chunk(payload: bytes) -> _Chunk:
 
 
 def _say(content: object, out: list[Event]) -> None:
-    """Text, or the list of parts that Mistral's reasoning models send."""
-    if isinstance(content, str):
-        out.append(TextDelta(content))
-        return
+    """The list of parts that Mistral's reasoning models send."""
     for part in content if isinstance(content, list) else ():
         if not isinstance(part, dict):
             continue
