@@ -7,6 +7,8 @@ power, not only of the process. PostgreSQL does the same by its own defaults.
 
 from __future__ import annotations
 
+import asyncio
+import sqlite3
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -14,6 +16,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import URL, Connection, event, make_url
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+from sqlalchemy.util import await_only
 
 from callwright.errors import StoreError
 from callwright.store.settings import OPTIONS, StoreSettings, check
@@ -31,6 +34,7 @@ _WRITING = (
     "synchronous = full",
 )
 _READING = (_WAIT, "query_only = on")
+_TRIES, _PAUSE = 100, 0.05
 
 
 class Database(NamedTuple):
@@ -83,8 +87,20 @@ def _prepare(pragmas: Sequence[str], connection: Any, _record: object) -> None:
     connection.isolation_level = None  # Python's driver begins no transactions of its own
     cursor = connection.cursor()
     for pragma in pragmas:
-        cursor.execute(f"pragma {pragma}")
+        _set(cursor, pragma)
     cursor.close()
+
+
+def _set(cursor: Any, pragma: str) -> None:
+    """SQLite does not wait, as it does elsewhere, while another process changes the journal's mode."""
+    for _ in range(_TRIES):
+        try:
+            cursor.execute(f"pragma {pragma}")
+        except sqlite3.OperationalError:
+            await_only(asyncio.sleep(_PAUSE))
+        else:
+            return
+    cursor.execute(f"pragma {pragma}")
 
 
 def _make_file(path: Path) -> None:
