@@ -120,7 +120,8 @@ def test_leaving_a_call_that_does_not_stream_frees_the_slot(gateway: Hosted) -> 
 def test_turns_at_once_are_all_answered(gateway: Hosted) -> None:
     with ThreadPoolExecutor() as threads:
         asked = [threads.submit(gateway.post, CHAT, body(f"Say {word}.", 8)) for word in ("yes", "no", "maybe")]
-        assert [each.result().json["usage"]["completion_tokens"] for each in asked] == [8, 8, 8]
+        # A model may say less than it is allowed to.
+        assert all(0 < each.result().json["usage"]["completion_tokens"] <= 8 for each in asked)
 
 
 @pytest.mark.parametrize("overflow", ["refuse", "send"])
