@@ -80,7 +80,8 @@ def endless(gateway: Hosted) -> Any:
 
 
 def test_it_streams_an_answer_and_says_its_usage(gateway: Hosted) -> None:
-    reply = gateway.post(CHAT, body("What is the sea?", stream=True, stream_options={"include_usage": True}))
+    options = {"stream_options": {"include_usage": True}, "ignore_eos": True}
+    reply = gateway.post(CHAT, body("What is the sea?", stream=True, **options))
     assert reply.status == 200
     told = chunks(reply.body)
     pieces = [choice["delta"].get("content") for chunk in told for choice in chunk["choices"]]
@@ -243,5 +244,5 @@ def test_llama_cpp_takes_what_is_asked_of_a_server_of_harmony(
     ) as raw:
         reply = raw.post(CHAT, body("Hi", 4))
         assert reply.status == 200, reply.body
-        assert reply.json["usage"]["completion_tokens"] == 4
+        assert 0 < reply.json["usage"]["completion_tokens"] <= 4
         assert raw.get("/readyz").status == 200
