@@ -115,7 +115,7 @@ lock: ## resolve the requirements anew (the only target that needs uv)
 	uv pip compile $(LOCK) pyproject.toml --group dev -c requirements/base.txt -o requirements/dev.txt
 	uv pip compile $(LOCK) --group bench -c requirements/dev.txt -o requirements/bench.txt
 
-LOCK := --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate
+LOCK := --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 
 clean: ## remove .venv and every cache
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage mutants build dist

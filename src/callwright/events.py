@@ -112,8 +112,7 @@ Event = TextDelta | ReasoningDelta | ReasoningSealed | CallStart | CallDelta | C
 def merged(events: Iterable[Event]) -> list[Event]:
     """The same events with neighbouring deltas of one kind joined: what cutting must not change."""
     out: list[Event] = []
-    pieces: list[str] = []
-    """Those of the run that the last event began."""
+    pieces: list[str] = []  # of the run that the last event began
     running: object = None
     for event in events:
         kind = type(event)

