@@ -1,0 +1,108 @@
+"""What every tool of the agent is, and the room that it works in.
+
+A tool is one of three kinds, and each can do only what its kind allows. A `Reader` looks at the workspace and answers.
+An `Editor` says which files would become what, and writes nothing: whether that happens is decided by others, on the
+very change that they are shown. A `Runner` says which command it wants; one terminal runs them all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import msgspec
+
+from callwright.agent.change import Change
+from callwright.agent.workspace import Workspace
+from callwright.model import ToolSpec
+
+__all__ = ["Arguments", "Command", "Editor", "Outside", "Reader", "Room", "Runner", "Tool"]
+
+Arguments = Mapping[str, Any]
+"""What a call says, after its JSON was read; aliases of names are settled by the tool's own struct."""
+
+
+class Command(msgspec.Struct, frozen=True, kw_only=True):
+    """A command for the terminal."""
+
+    text: str
+    folder: str = ""
+    """Where to run it, from the workspace's root; empty for where the terminal is."""
+    seconds: float | None = None
+    """How long it may take; None for as long as the settings say."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Room:
+    """What a tool may use while it runs."""
+
+    workspace: Workspace
+    tell: Callable[[str], None]
+    """Progress for the person who watches; the model does not see it."""
+
+
+class _Named(Protocol):
+    @property
+    def spec(self) -> ToolSpec:
+        """What the model is told of it."""
+        ...
+
+    def view(self, arguments: Arguments) -> str:
+        """A call in one line, for people: `Read src/app.py, lines 1 to 80`. Never fails, whatever the arguments."""
+        ...
+
+
+@runtime_checkable
+class Reader(_Named, Protocol):
+    """Looks, changes nothing."""
+
+    def paths(self, arguments: Arguments) -> tuple[str, ...]:
+        """The files and folders that it is going to open, as the call names them: protected ones are asked for."""
+        ...
+
+    async def read(self, arguments: Arguments, room: Room) -> str:
+        """What it found, for the model, within limits. `ToolError` says what was wrong and what to do."""
+        ...
+
+
+@runtime_checkable
+class Editor(_Named, Protocol):
+    """Changes files."""
+
+    def plan(self, arguments: Arguments, workspace: Workspace) -> tuple[Change, ...]:
+        """What the files become. Writes nothing. `ToolError` when it cannot be done."""
+        ...
+
+    def deferred(self, arguments: Arguments) -> str:
+        """What the file should hold, in words, where the call leaves its content to a second answer (A-13); or empty."""
+        ...
+
+    def completed(self, arguments: Arguments, content: str) -> dict[str, Any]:
+        """The same call with the content that was written for it."""
+        ...
+
+
+@runtime_checkable
+class Runner(_Named, Protocol):
+    """Runs a command."""
+
+    def command(self, arguments: Arguments) -> Command:
+        """The command that it wants. `ToolError` when the call names none."""
+        ...
+
+    def edited(self, arguments: Arguments, text: str) -> dict[str, Any]:
+        """The same call with the command as the person changed it."""
+        ...
+
+
+@runtime_checkable
+class Outside(_Named, Protocol):
+    """A tool that somebody else brought, by an entry point or from an MCP server: what it does is not known."""
+
+    async def call(self, arguments: Arguments, room: Room) -> str:
+        """Do it. `ToolError` for a result that is an error."""
+        ...
+
+
+Tool = Reader | Editor | Runner | Outside
