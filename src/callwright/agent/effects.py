@@ -1,0 +1,56 @@
+"""Effects: what the loop wants done. The driver does it and answers with the event that says what came of it.
+
+    CallModel  → Answered        Decide  → Decided        Checkpoint → Checkpointed
+    RunTool    → ToolEnded       Tell    → the event itself
+
+A loop that is given the same answers asks for the same effects: that is how a session goes on after a crash.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from callwright.agent.events import Answered, Checkpointed, Decided, Purpose, SessionEvent, ToolEnded
+from callwright.model import Message, ToolCall
+
+__all__ = ["Answer", "CallModel", "Checkpoint", "Decide", "Effect", "RunTool", "Tell"]
+
+
+class CallModel(msgspec.Struct, frozen=True, kw_only=True):
+    """Ask the model. Tools are offered on turns only."""
+
+    messages: tuple[Message, ...]
+    number: int
+    purpose: Purpose = "turn"
+    title: str = ""
+    """What is being written, for people."""
+
+
+class Decide(msgspec.Struct, frozen=True, kw_only=True):
+    """May this call run? `again`: it came for the third time running, so a person must say."""
+
+    call: ToolCall
+    again: bool = False
+
+
+class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
+    """Keep what this call is going to overwrite."""
+
+    call: ToolCall
+    digest: str
+
+
+class RunTool(msgspec.Struct, frozen=True, kw_only=True):
+    """Run it."""
+
+    call: ToolCall
+
+
+class Tell(msgspec.Struct, frozen=True):
+    """Store this and show it."""
+
+    event: SessionEvent
+
+
+Effect = CallModel | Decide | Checkpoint | RunTool | Tell
+Answer = Answered | Decided | Checkpointed | ToolEnded | SessionEvent

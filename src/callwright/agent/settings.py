@@ -1,0 +1,42 @@
+"""What a person sets about the agent."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+
+__all__ = ["AgentSettings"]
+
+_Count = Annotated[int, msgspec.Meta(ge=0)]
+_Seconds = Annotated[float, msgspec.Meta(ge=0)]
+
+
+class AgentSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The `[agent]` table: how far the agent may go by itself."""
+
+    model: str = ""
+    """The model that works; empty for the first that there is."""
+    iterations: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 50
+    """How often the model may be asked for one task."""
+    tokens: _Count = 0
+    """How many tokens one task may use, all turns together; 0 for any number."""
+    seconds: _Seconds = 0
+    """How long one task may work, without the time that it waits for people; 0 for as long as it takes."""
+    approve: Literal["ask", "commands", "edits", "all"] = "ask"
+    """What is approved without asking: nothing, commands, edits of protected files, or both. What is critical is asked
+    for whatever is said here."""
+    branch: bool = False
+    """Make a git branch for each task."""
+    thinking: bool = True
+    """Let models think that can."""
+    network: bool = True
+    """Commands in the sandbox reach the network."""
+    sandbox: Literal["auto", "off", "required"] = "auto"
+    """Run commands in bubblewrap where there is one, never, or not without it."""
+    command_seconds: Annotated[float, msgspec.Meta(gt=0)] = 120
+    """How long a command may run unless its call says otherwise."""
+    condense: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.8
+    """How full the model's window may be before older messages are shortened."""
+    instructions: tuple[str, ...] = ("AGENTS.md", "CLAUDE.md")
+    """Files of the workspace that the model is told at the start; the first one there is."""
