@@ -75,7 +75,7 @@ class Editor(_Named, Protocol):
         ...
 
     def deferred(self, arguments: Arguments) -> str:
-        """What the file should hold, in words, where the call leaves its content to a second answer (A-13); or empty."""
+        """What the file should hold, in words, where a call leaves its content to a second answer (A-13); or empty."""
         ...
 
     def completed(self, arguments: Arguments, content: str) -> dict[str, Any]:
