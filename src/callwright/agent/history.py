@@ -1,0 +1,90 @@
+"""What the model is told of a task so far, and how it is shortened when the window fills. Pure.
+
+A round is an answer of the model with the results of its calls; the two are never parted. The task itself and the last
+rounds stay as they are. What is older is shortened in two steps: long results become a note, then all of it becomes a
+summary that the model writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from callwright.model import Message, Text, ToolCall, ToolResult
+
+__all__ = ["SUM_UP", "answered", "fitting", "result", "shortened", "summed_up", "user"]
+
+SUM_UP = (
+    "The conversation is getting too long. Sum it up for yourself, so that you can go on without it: what was asked, "
+    "what you found out, which files you changed and how, what is still to be done, and what failed. "
+    "Only what matters, as a list. Call no tools."
+)
+_KEPT_ROUNDS = 2
+_LONG = 600
+"""Characters of a result that are worth a note instead."""
+_NOTE = "[{} characters were left out here to save space. Call {} again if you need them.]"
+
+
+def user(text: str) -> Message:
+    """A message of the person, or of ours in their place."""
+    return Message("user", (Text(text),))
+
+
+def result(call: ToolCall, content: str, *, is_error: bool) -> Message:
+    """What a call came to."""
+    return Message("tool", (ToolResult(call.id, content, name=call.name, is_error=is_error),))
+
+
+def answered(message: Message) -> Message:
+    """The model's answer as it may be told again: a call that was cut off has no arguments that any server takes."""
+    return Message(message.role, tuple(_whole(part) if isinstance(part, ToolCall) else part for part in message.parts))
+
+
+def _whole(call: ToolCall) -> ToolCall:
+    return call if call.complete else msgspec.structs.replace(call, arguments="{}", complete=True)
+
+
+def _last_rounds(messages: Sequence[Message], start: int) -> int:
+    """Where the rounds begin that stay as they are."""
+    answers = [place for place in range(start, len(messages)) if messages[place].role == "assistant"]
+    return answers[-_KEPT_ROUNDS] if len(answers) > _KEPT_ROUNDS else start
+
+
+def shortened(messages: Sequence[Message], task: int) -> list[Message]:
+    """The same with the long results of older rounds left out. `task` is the place of the task's own message."""
+    end = _last_rounds(messages, task + 1)
+    return [_noted(message) if place < end else message for place, message in enumerate(messages)]
+
+
+def _noted(message: Message) -> Message:
+    if message.role != "tool":
+        return message
+    return Message("tool", tuple(_note(part) if isinstance(part, ToolResult) else part for part in message.parts))
+
+
+def _note(part: ToolResult) -> ToolResult:
+    if len(part.content) <= _LONG:
+        return part
+    note = _NOTE.format(len(part.content), part.name or "the tool")
+    return ToolResult(part.call_id, note, name=part.name, is_error=part.is_error)
+
+
+def fitting(messages: Sequence[Message], task: int, drop: int) -> list[Message]:
+    """The messages without the `drop` oldest that may go: all but the first, the task, and the last rounds. Rounds go
+    whole."""
+    end = _last_rounds(messages, task + 1)
+    may_go = [place for place in range(1, end) if place != task]
+    gone = set(may_go[:drop])
+    while drop < len(may_go) and messages[may_go[drop]].role == "tool":  # a result without its call says nothing
+        gone.add(may_go[drop])
+        drop += 1
+    return [message for place, message in enumerate(messages) if place not in gone]
+
+
+def summed_up(messages: Sequence[Message], task: int, summary: str) -> tuple[list[Message], int]:
+    """The messages with a summary in place of all that is older than the last rounds; and where the task is now."""
+    end = _last_rounds(messages, task + 1)
+    head = [message for message in messages[:task] if message.role == "system"]
+    told = user(f"Your own summary of the conversation so far:\n\n{summary}\n\nThe task that you are working on:")
+    return [*head, told, messages[task], *messages[end:]], len(head) + 1

@@ -1,0 +1,59 @@
+"""What the model is told on our own account, in one place, so that it is one voice."""
+
+from __future__ import annotations
+
+import re
+
+from callwright.agent.events import Decided
+from callwright.agent.stream import SIGNAL
+
+__all__ = [
+    "CALL_CUT_OFF",
+    "CONTENT",
+    "CUT_OFF",
+    "GO_ON",
+    "INTERRUPTED",
+    "NOTHING_SAID",
+    "NOTHING_WRITTEN",
+    "NO_SUMMARY",
+    "denied",
+    "unfenced",
+]
+
+CUT_OFF = "Your answer was cut off at the token limit. Go on from where it ends, in smaller steps."
+CALL_CUT_OFF = (
+    "This call was cut off at the token limit, and nothing was run. Make it smaller: edit the file in parts, or call "
+    "write_file with a description instead of the content, and you will be asked for the content by itself."
+)
+NOTHING_WRITTEN = (
+    "The task asks for changes, and no file has been changed yet. Make them now with the tools. "
+    "If nothing needs to be changed, say why."
+)
+NOTHING_SAID = f"You said nothing. Call a tool to go on, or tell what you did and end with {SIGNAL}."
+GO_ON = f"If the task is done, tell what you did and end with {SIGNAL}. If not, go on: call the next tool now."
+NO_SUMMARY = "(Nothing could be kept of it. Look at the files to see what was done.)"
+INTERRUPTED = (
+    "The program was ended while this ran, so nobody knows how far it came. It was not run again. "
+    "Look at its traces before you decide what to do."
+)
+CONTENT = (
+    "You called: {view}. Now write the whole content of that file: {wanted}\n\n"
+    "Answer with the content alone: no explanation, no fence around it, nothing left out."
+)
+_FENCE = re.compile(r"\A\s*(`{3,}|~{3,})[^\n`]*\n(.*?)\n?\1\s*\Z", re.DOTALL)
+
+
+def unfenced(text: str) -> str:
+    """The content that a model wrote, without the fence that many put around it all the same."""
+    fenced = _FENCE.match(text)
+    return f"{fenced[2]}\n" if fenced else text
+
+
+def denied(decided: Decided) -> str:
+    """Why a call did not run, for the model."""
+    who = "The person" if decided.by == "person" else "The rules of this session"
+    words = f" They say: {decided.words}" if decided.words and decided.by == "person" else ""
+    return (
+        f"{who} did not allow this: {decided.why}.{words} It was not run. Do not try the same in another form; "
+        "find another way, or say what is missing."
+    )
