@@ -30,7 +30,7 @@ _MOST_LINKS = 40
 # What a shell, a browser or Windows would make a path of. Nothing here expands them: a file of that name is meant only
 # where there is one.
 _EXPANDED = re.compile(
-    r"~[\w.-]*(?:/|\Z) | \$\{?[A-Z_]+\}?(?:/|\Z) | %\w+% | [A-Za-z][\w+.-]*:/ | .*\\ | .*[\x00-\x1f\x7f]",
+    r"~[\w.-]*(?:/|\Z) | \$\{?[A-Z_]+\}?(?:/|\Z) | %[A-Za-z_]+% | [A-Za-z][\w+.-]*:/ | .*\\ | .*[\x00-\x1f\x7f]",
     re.DOTALL | re.VERBOSE,
 )
 
