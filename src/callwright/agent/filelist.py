@@ -1,0 +1,79 @@
+"""Every file below a folder that somebody may have written by hand.
+
+Invariant: names only; nothing is opened, and no symlink is followed. Git's own list is asked for where there is a
+repository, and nothing of the repository's settings is run for it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+__all__ = ["files_below", "git_files"]
+
+_REPOSITORIES = frozenset({".git", ".hg", ".svn"})
+_JUNK = _REPOSITORIES | {"node_modules", "__pycache__", ".venv", "venv", ".tox", ".nox", ".gradle", ".terraform"}
+# Tools mark the folders that they can make anew (https://bford.info/cachedir/): cargo, mypy, pytest, ruff.
+_CACHE_TAG = "CACHEDIR.TAG"
+_GIT_TIMEOUT_S = 30
+
+
+def git_files(root: Path, folder: str) -> list[str] | None:
+    """What git has below a folder and what it would take; None where there is no git or no repository."""
+    git = shutil.which("git")
+    if git is None:
+        return None
+    # `core.fsmonitor` names a program that git would run, and the file that names it belongs to the project.
+    command = [git, "-c", "core.fsmonitor=false", "--literal-pathspecs", "ls-files"]
+    command += ["--cached", "--others", "--exclude-standard", "-z", "--", folder]
+    # Not our own environment: a session that a git hook started would be told of another repository (GIT_DIR).
+    environment = {"PATH": os.defpath, "HOME": str(Path.home()), "LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0"}
+    try:
+        done = subprocess.run(  # noqa: S603  # every word of it is ours, or stands behind `--`
+            command, cwd=root, env=environment, capture_output=True, check=False, timeout=_GIT_TIMEOUT_S
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    if done.returncode != 0:
+        return None
+    listed = sorted({os.fsdecode(name).rstrip("/") for name in done.stdout.split(b"\0") if name})
+    return [name for entry in listed for name in _expanded(root, entry)]
+
+
+def files_below(folder: int, prefix: str) -> Iterator[str]:
+    """The files below an open folder, sorted within each folder; `prefix` is its own path from the root."""
+    for here, folders, names, inside in os.fwalk(".", dir_fd=folder, follow_symlinks=False):
+        if _CACHE_TAG in names and here != ".":
+            folders.clear()
+            continue
+        folders[:] = sorted(set(folders) - _JUNK)
+        for name in sorted(names):
+            if _is_file(name, inside):
+                yield Path(prefix, here, name).as_posix()
+
+
+def _expanded(root: Path, name: str) -> Iterator[str]:
+    """What a line of git's list stands for: a file, or a repository in this one, of which git says only the folder."""
+    try:
+        status = os.lstat(root / name)
+        if stat.S_ISREG(status.st_mode):
+            yield name
+        elif stat.S_ISDIR(status.st_mode):
+            folder = os.open(root / name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                yield from files_below(folder, name)
+            finally:
+                os.close(folder)
+    except OSError:
+        return  # deleted, but still in the index
+
+
+def _is_file(name: str, folder: int) -> bool:
+    try:
+        return stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+    except OSError:
+        return False

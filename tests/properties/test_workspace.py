@@ -1,0 +1,91 @@
+"""Laws of the workspace over random trees of folders, files and symlinks, compared with what the system itself says."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from callwright.agent.workspace import Workspace
+from callwright.errors import ToolError
+
+NAMES = st.sampled_from(["a", "b", "c"])
+STEPS = st.sampled_from(["a", "b", "c", "..", ".", ""])
+PATHS = st.lists(STEPS, min_size=1, max_size=7).map("/".join)
+# Where something is, and what: None for a folder, text for a symlink's target, bytes for a file.
+# `R` in a target stands for the root.
+TARGETS = PATHS | PATHS.map("R/{}".format)
+THINGS = st.lists(
+    st.tuples(st.lists(NAMES, min_size=1, max_size=3).map("/".join), st.none() | TARGETS | st.just(b"file")),
+    max_size=12,
+)
+
+
+def plant(root: Path, things: list[tuple[str, str | bytes | None]]) -> None:
+    for name, what in things:
+        try:
+            match what:
+                case None:
+                    (root / name).mkdir(parents=True)
+                case bytes():
+                    (root / name).write_bytes(what)
+                case str():
+                    (root / name).symlink_to(what.replace("R", str(root)) or ".")
+        except (OSError, RuntimeError):
+            continue  # the way there is a file, a loop, or leads out
+
+
+@given(THINGS, st.lists(PATHS, min_size=1, max_size=8), st.booleans())
+def test_a_path_leads_where_the_system_says_or_is_refused(
+    things: list[tuple[str, str | bytes | None]], paths: list[str], absolute: bool
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder).resolve() / "root"
+        root.mkdir()
+        plant(root, things)
+        workspace = Workspace(root)
+        for path in paths:
+            said = f"{root}/{path}" if absolute else path.lstrip("/")
+            real = Path(os.path.realpath(root / said))
+            inside = real == root or root in real.parents
+            try:
+                name = workspace.relative(said)
+            except ToolError:
+                continue
+            assert inside
+            assert workspace.relative(name) == name
+            if os.path.exists(root / said):
+                assert root / name == real
+            elif workspace.kind(said) != "missing":
+                # `missing/..` is nothing for the system; here it is the folder that it would be in.
+                assert ".." in said
+
+
+@given(THINGS, PATHS)
+def test_what_is_inside_and_stays_inside_is_found(things: list[tuple[str, str | bytes | None]], path: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder).resolve() / "root"
+        root.mkdir()
+        plant(root, [(name, what) for name, what in things if not isinstance(what, str) or ".." not in what])
+        if ".." in path or not os.path.exists(root / path.lstrip("/")):
+            return
+        assert root / Workspace(root).relative(path.lstrip("/")) == Path(os.path.realpath(root / path.lstrip("/")))
+
+
+@given(st.text(max_size=60), st.binary(max_size=40))
+def test_any_text_as_a_path_is_a_file_inside_or_refused(path: str, data: bytes) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder) / "root"
+        root.mkdir()
+        workspace = Workspace(root)
+        try:
+            workspace.write(path, data)
+        except ToolError:
+            assert os.listdir(folder) == ["root"]
+            return
+        assert os.listdir(folder) == ["root"]
+        assert workspace.read(path) == data
+        assert list(workspace.files()) == [workspace.relative(path)]
