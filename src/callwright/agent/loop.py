@@ -84,7 +84,7 @@ class _Over(NamedTuple):
 def work(brief: Brief) -> Generator[Effect, Answer, Ended]:
     """Work on a task. Every answer that is sent must be the one that `effects` names for the effect."""
     state = _Work(brief)
-    yield Tell(TaskGiven(task=brief.task, text=brief.text))
+    yield Tell(TaskGiven(task=brief.task, text=brief.text, settings=brief.settings, window=brief.window))
     over = None
     while over is None:
         over = state.limit() or (yield from state.round())

@@ -49,6 +49,22 @@ STEPS: Sequence[Sequence[str]] = (
         "create index conversations_head on conversations (head)",
         "create index conversations_at on conversations (at)",
     ),
+    (
+        """
+        create table sessions (
+            number {number}, id text not null unique, title text not null, workspace text not null,
+            model text not null, began double precision not null, updated double precision not null,
+            working boolean not null, added integer not null, removed integer not null
+        )
+        """,
+        "create index sessions_updated on sessions (updated)",
+        """
+        create table session_events (
+            number {number}, session text not null, seq integer not null, at double precision not null,
+            kind text not null, body text not null, unique (session, seq)
+        )
+        """,
+    ),
 )
 
 

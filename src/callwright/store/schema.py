@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import BigInteger, Boolean, Column, Dialect, Double, Integer, MetaData, Table, Text, TypeDecorator
 
-__all__ = ["BODIES", "TABLES", "conversations", "journal", "storable", "versions"]
+__all__ = ["BODIES", "TABLES", "conversations", "journal", "session_events", "sessions", "storable", "versions"]
 
 BODIES = ("client_sent", "asked", "client_got", "problem")
 """Where the words of a turn are."""
@@ -65,4 +65,25 @@ conversations = Table(
     Column("at", Double, nullable=False),
     *_texts("scope", "backend_id", "head"),
     Column("messages", Integer, nullable=False),
+)
+
+sessions = Table(
+    "sessions",
+    TABLES,
+    _number(),
+    *_texts("id", "title", "workspace", "model"),
+    Column("began", Double, nullable=False),
+    Column("updated", Double, nullable=False),
+    Column("working", Boolean, nullable=False),
+    Column("added", Integer, nullable=False),
+    Column("removed", Integer, nullable=False),
+)
+
+session_events = Table(
+    "session_events",
+    TABLES,
+    _number(),
+    *_texts("session", "kind", "body"),
+    Column("seq", Integer, nullable=False),
+    Column("at", Double, nullable=False),
 )
