@@ -20,6 +20,7 @@ __all__ = [
     "Answered",
     "ApprovalAsked",
     "BranchMade",
+    "By",
     "CallWriting",
     "Checkpointed",
     "Condensed",
@@ -60,6 +61,9 @@ ToolStatus = Literal["ok", "error", "denied", "stopped", "unknown"]
 """`unknown`: the process ended while the tool ran, and nobody can say how far it came. It is not run again."""
 Subject = Literal["command", "edit", "read", "tool", "again", "server"]
 """What a person is asked about; `again`: the same call for the third time; `server`: to start an MCP server."""
+
+By = Literal["policy", "person", "remembered", "settings"]
+"""Who decided; `remembered`: the person, earlier; `settings`: the person, beforehand, or because nobody is there."""
 
 
 class FileStat(msgspec.Struct, frozen=True, kw_only=True):
@@ -187,7 +191,7 @@ class Decided(msgspec.Struct, frozen=True, kw_only=True, tag="decided"):
     call: ToolCall
     """As it may run: the person may have changed it."""
     verdict: Literal["allow", "deny", "stop"]
-    by: Literal["policy", "person", "remembered", "settings"]
+    by: By
     why: str
     words: str = ""
     """What the person wants the model to know."""

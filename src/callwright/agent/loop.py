@@ -34,6 +34,7 @@ from callwright.agent.events import (
     ToolStatus,
 )
 from callwright.agent.history import SUM_UP, answered, fitting, result, shortened, summed_up, user
+from callwright.agent.planning import arguments_of
 from callwright.agent.settings import AgentSettings
 from callwright.agent.stream import says_complete, without_signal
 from callwright.agent.tools.base import Editor, Tool
@@ -296,10 +297,7 @@ def _broken(answer: Answered) -> _Over | None:
 def _arguments(call: ToolCall) -> dict[str, Any]:
     if not call.complete:
         raise ToolError(nudges.CALL_CUT_OFF)
-    try:
-        return msgspec.json.decode(call.arguments or "{}", type=dict[str, Any])
-    except (msgspec.DecodeError, UnicodeError) as error:
-        raise ToolError(f"The arguments of {call.name} are not a JSON object: {error}. Nothing was run.") from None
+    return arguments_of(call)
 
 
 def _with(call: ToolCall, arguments: dict[str, Any]) -> ToolCall:

@@ -1,0 +1,115 @@
+"""Asking the model, and showing its answer while it comes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
+from typing import Any
+
+from callwright.agent.effects import CallModel
+from callwright.agent.events import Answered, TurnBegan
+from callwright.agent.halt import Halt, HaltError
+from callwright.agent.log import Log
+from callwright.agent.stream import Shown, Stream
+from callwright.backends.base import Answer
+from callwright.errors import BackendError, RequestError
+from callwright.events import Event
+from callwright.model import Message, Part, Request, Text, ToolSpec, Usage
+from callwright.turn import Collected, collect
+
+__all__ = ["Answering", "Ask"]
+
+Ask = Callable[[Request], Answer]
+"""One turn of the engine."""
+_ANSWER_LIMIT = 8_000_000
+"""Characters of one answer: more is an error, not an answer."""
+
+
+class Answering:
+    """Asks one model."""
+
+    def __init__(
+        self, ask: Ask, model: str, tools: Sequence[ToolSpec], options: dict[str, Any], log: Log, halt: Halt
+    ) -> None:
+        self._ask = ask
+        self._model = model
+        self._tools = tuple(tools)
+        self._options = options
+        self._log = log
+        self._halt = halt
+
+    async def answer(self, effect: CallModel) -> Answered:
+        """The answer, whole. What goes wrong is told in it."""
+        await self._log.add(TurnBegan(number=effect.number, purpose=effect.purpose))
+        offered = self._tools if effect.purpose == "turn" else ()
+        request = Request(self._model, effect.messages, offered, options=self._options)
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        events: list[Event] = []
+        stopped, problem = False, ""
+        try:
+            await self._halt.race(self._listen(request, Stream(effect.title), events))
+        except HaltError:
+            stopped = True
+        except (BackendError, RequestError) as error:
+            problem = str(error)
+        turn = collect(events)
+        return Answered(
+            purpose=effect.purpose,
+            message=Message("assistant", _parts(turn)),
+            finish=turn.finish_reason or "error",
+            usage=turn.usage or Usage(),
+            seconds=round(loop.time() - began, 3),
+            stopped=stopped,
+            problem=problem,
+        )
+
+    async def _listen(self, request: Request, stream: Stream, events: list[Event]) -> None:
+        clock = asyncio.get_running_loop().time
+        size = 0
+        async with aclosing(self._ask(request)) as answer, aclosing(_paced(answer, stream)) as paced:
+            async for some in paced:
+                for event in some:
+                    events.append(event)
+                    size += len(getattr(event, "text", ""))
+                    await self._show(stream.feed(event, clock()))
+                if not some:
+                    await self._show(stream.tick(clock()))
+                if size > _ANSWER_LIMIT:
+                    raise BackendError(f"the model's answer has more than {_ANSWER_LIMIT} characters")
+        await self._show(stream.close(clock()))
+
+    async def _show(self, shown: Sequence[Shown]) -> None:
+        for event in shown:
+            await self._log.add(event)
+
+
+async def _paced(answer: Answer, stream: Stream) -> AsyncGenerator[list[Event], None]:
+    """The answer's events as they come, and an empty list when something that waits may be shown."""
+    coming = asyncio.ensure_future(anext(answer))
+    try:
+        while True:
+            wait = None
+            if stream.due is not None:
+                wait = max(0.0, stream.due - asyncio.get_running_loop().time())
+            done, _ = await asyncio.wait((coming,), timeout=wait)
+            if not done:
+                yield []
+                continue
+            try:
+                some = coming.result()
+            except StopAsyncIteration:
+                return
+            coming = asyncio.ensure_future(anext(answer))
+            yield some
+    finally:
+        if not coming.done():
+            coming.cancel()
+            await asyncio.wait((coming,))
+
+
+def _parts(turn: Collected) -> tuple[Part, ...]:
+    """Thinking, words and calls (A-2); calls keep the ids that they came with."""
+    said = (Text(turn.text),) if turn.text else ()
+    return (*turn.thoughts, *said, *turn.tool_calls)

@@ -1,0 +1,34 @@
+"""A call's arguments, and the mark of what it would change."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from callwright.agent.change import Change
+from callwright.errors import ToolError
+from callwright.model import ToolCall
+
+__all__ = ["arguments_of", "digest"]
+
+
+def arguments_of(call: ToolCall) -> dict[str, Any]:
+    """What a call says. `ToolError` when that is no JSON object."""
+    try:
+        return msgspec.json.decode(call.arguments or "{}", type=dict[str, Any])
+    except (msgspec.DecodeError, UnicodeError) as error:
+        raise ToolError(f"The arguments of {call.name} are not a JSON object: {error}. Nothing was run.") from None
+
+
+def digest(changes: Sequence[Change]) -> str:
+    """The same for the same changes only; empty for none."""
+    if not changes:
+        return ""
+    mark = hashlib.sha256()
+    for change in changes:
+        for piece in (change.path.encode(), change.before, change.after):
+            mark.update(b"-" if piece is None else b"%d:%s" % (len(piece), piece))
+    return mark.hexdigest()
