@@ -1,0 +1,90 @@
+"""The sessions that there are: listing, opening and forgetting them."""
+
+from __future__ import annotations
+
+from callwright.agent.briefing import briefing
+from callwright.agent.checkpoints import Checkpoints
+from callwright.agent.events import Resumed, SessionOpened, Stamped
+from callwright.agent.faces.base import SessionRow
+from callwright.agent.log import Log, read_events
+from callwright.agent.session import Session
+from callwright.agent.workshop import Workshop, new_id
+from callwright.errors import StoreError
+from callwright.store.sessions import SessionHead
+
+__all__ = ["SessionDesk"]
+
+
+class SessionDesk:
+    """Opens sessions of one workshop; lists those of all workspaces."""
+
+    def __init__(self, workshop: Workshop) -> None:
+        self._workshop = workshop
+        self._store = workshop.sessions
+
+    async def rows(self, query: str = "", limit: int = 50, offset: int = 0) -> list[SessionRow]:
+        """The newest first; with a query those whose words match."""
+        return [self._row(head) for head in await self._store.heads(query, limit, offset)]
+
+    def _row(self, head: SessionHead) -> SessionRow:
+        held = self._workshop.locks.is_held(head.id)
+        return SessionRow(
+            id=head.id,
+            title=head.title,
+            workspace=head.workspace,
+            model=head.model,
+            began=head.began,
+            updated=head.updated,
+            state="idle" if not head.working else "working" if held else "interrupted",
+            added=head.added,
+            removed=head.removed,
+            events=head.events,
+        )
+
+    async def events(self, session: str) -> list[Stamped]:
+        """All events of one."""
+        head = await self._store.head(session)
+        return read_events(await self._store.events(head.id))
+
+    async def open(self, session: str = "") -> Session:
+        """A new session, or that one again."""
+        return await (self._again(session) if session else self._new())
+
+    async def delete(self, session: str) -> None:
+        """Forget it. Files are left as they are."""
+        head = await self._store.head(session)
+        if self._workshop.locks.is_held(head.id):
+            raise StoreError(f"session {head.id} is open; close it first")
+        await self._workshop.snapshots.forget(head.id)
+        await self._store.forget(head.id)
+
+    async def _new(self) -> Session:
+        shop = self._workshop
+        session = new_id()
+        shop.locks.take(session)
+        began = shop.clock()
+        root = str(shop.workspace.root)
+        await self._store.begin(SessionHead(session, began, began, "", root, shop.model, False, 0, 0, 0))
+        log = Log(self._store, session, clock=shop.clock)
+        system = briefing(shop.workspace, shop.settings.instructions, shop.sandbox.note)
+        await log.add(
+            SessionOpened(session=session, workspace=root, model=shop.model, system=system, sandbox=shop.sandbox.note)
+        )
+        return Session(session, shop, log, self._checkpoints(session))
+
+    async def _again(self, session: str) -> Session:
+        shop = self._workshop
+        head = await self._store.head(session)
+        if head.workspace != str(shop.workspace.root):
+            raise StoreError(f"session {head.id} belongs to {head.workspace}: open it from there")
+        shop.locks.take(head.id)
+        past = read_events(await self._store.events(head.id))
+        log = Log(self._store, head.id, past, clock=shop.clock)
+        if not past:
+            system = briefing(shop.workspace, shop.settings.instructions, shop.sandbox.note)
+            await log.add(SessionOpened(session=head.id, workspace=head.workspace, model=shop.model, system=system))
+        await log.add(Resumed(model=shop.model))
+        return Session(head.id, shop, log, self._checkpoints(head.id))
+
+    def _checkpoints(self, session: str) -> Checkpoints:
+        return Checkpoints(session, self._workshop.snapshots, self._workshop.workspace)
