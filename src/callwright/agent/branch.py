@@ -1,5 +1,8 @@
-"""A git branch for a task, where the person wants one. Nothing is ever committed, reset, cleaned or stashed: a new branch
-starts at the commit that is checked out, and what was not committed comes along as it is."""
+"""A git branch for a task, where the person wants one.
+
+Nothing is ever committed, reset, cleaned or stashed: a new branch starts at the commit that is checked out, and what
+was not committed comes along as it is.
+"""
 
 from __future__ import annotations
 

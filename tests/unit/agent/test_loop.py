@@ -1,0 +1,249 @@
+"""The loop decides; what it decides is seen in the effects that it asks for."""
+
+import json
+
+import pytest
+from loops import Script, brief, call, says
+
+from callwright.agent.effects import CallModel, Checkpoint, Decide, RunTool
+from callwright.agent.events import Condensed, Decided, Nudged, Stopped, ToolEnded
+from callwright.agent.settings import AgentSettings
+from callwright.agent.stream import SIGNAL
+from callwright.errors import MisuseError
+from callwright.model import Message, Reasoning, Text, ToolResult
+
+DONE = says(f"I did it. {SIGNAL}")
+
+
+def run(task, *answers, **more):
+    settings = more.pop("settings", AgentSettings())
+    window = more.pop("window", 0)
+    script = Script(answers, **more)
+    ended = script.drive(brief(task, settings=settings, window=window))
+    return script, ended
+
+
+def results(ended):
+    return [part for message in ended.history for part in message.parts if isinstance(part, ToolResult)]
+
+
+def test_a_question_is_answered_at_once():
+    script, ended = run("What is in here?", says("Two files."))
+    assert ended.stopped.reason == "done"
+    assert len(script.asked()) == 1
+
+
+def test_calls_run_in_order_and_their_results_are_told_by_id_and_name():
+    first, second = call("look", path="a.py"), call("shell", command="ls")
+    _, ended = run("Look around", says(first, second), DONE)
+    assert [(part.call_id, part.name, part.content) for part in results(ended)] == [
+        (first.id, "look", "look done"),
+        (second.id, "shell", "shell done"),
+    ]
+
+
+def test_thinking_content_and_calls_stay_in_the_history():
+    look = call("look", path="a.py")
+    _, ended = run("Look", says(Reasoning("Hm.", {"signature": "s"}), "I look.", look), DONE)
+    assert ended.history[2] == Message("assistant", (Reasoning("Hm.", {"signature": "s"}), Text("I look."), look))
+
+
+def test_only_edits_have_a_checkpoint_and_have_it_before_they_run():
+    script, _ = run("Create a.py", says(call("write", path="a.py", content="x"), call("look", path="a.py")), DONE)
+    kinds = [type(effect) for effect in script.effects if isinstance(effect, Checkpoint | RunTool | Decide)]
+    assert kinds == [Decide, Checkpoint, RunTool, Decide, RunTool]
+
+
+def deny(effect):
+    return Decided(call=effect.call, verdict="deny", by="person", why="it deletes things", words="use mv")
+
+
+def test_a_denied_call_never_runs_and_the_model_is_told_why():
+    script, ended = run("Run it", says(call("shell", command="rm x")), says("All right."), decide=deny)
+    assert not any(isinstance(effect, RunTool) for effect in script.effects)
+    assert script.told(ToolEnded)[0].status == "denied"
+    told = results(ended)[0]
+    assert told.is_error
+    assert "it deletes things" in told.content
+    assert "use mv" in told.content
+
+
+def test_what_nobody_was_there_to_allow_is_no_success():
+    def alone(effect):
+        return Decided(call=effect.call, verdict="deny", by="settings", why="nobody was there to ask")
+
+    _, ended = run("Run it", says(call("shell", command="rm x")), DONE, decide=alone)
+    assert ended.stopped.reason == "denied"
+
+
+def test_an_edited_command_runs_as_edited_and_the_model_hears_of_it():
+    def edit(effect):
+        changed = call("shell", command="ls -l")
+        changed = type(changed)(effect.call.id, "shell", changed.arguments)
+        return Decided(call=changed, verdict="allow", by="person", why="ok", words="The person changed the command")
+
+    script, ended = run("Run it", says(call("shell", command="ls")), DONE, decide=edit)
+    assert [json.loads(effect.call.arguments) for effect in script.effects if isinstance(effect, RunTool)] == [
+        {"command": "ls -l"}
+    ]
+    assert "The person changed the command" in results(ended)[0].content
+
+
+def test_a_stop_leaves_no_call_without_a_result():
+    def stop(effect):
+        return Decided(call=effect.call, verdict="stop", by="person", why="stop")
+
+    script, ended = run("Run it", says(call("shell", command="a"), call("shell", command="b")), decide=stop)
+    assert ended.stopped.reason == "person"
+    assert [event.status for event in script.told(ToolEnded)] == ["denied", "stopped"]
+    assert len(results(ended)) == 2
+
+
+@pytest.mark.parametrize(
+    ("bad", "part"),
+    [
+        (call("loook", path="a"), "Did you mean look?"),
+        (call("nothing", path="a"), "The tools are: look, write, shell"),
+        (type(call("look"))("call_x", "look", "[1]"), "not a JSON object"),
+        (call("write", complete=False, path="a"), "cut off"),
+    ],
+)
+def test_a_call_that_cannot_run_is_explained_and_does_not(bad, part):
+    script, ended = run("Look", says(bad), DONE)
+    assert part in results(ended)[0].content
+    assert not any(isinstance(effect, Decide | RunTool) for effect in script.effects)
+    assert ended.stopped.reason == "done"
+    assert all(json.loads(c.arguments) is not None for m in ended.history for c in m.parts if hasattr(c, "arguments"))
+
+
+def test_done_is_not_believed_of_a_task_that_wrote_nothing():
+    script, ended = run("Fix the bug in a.py", DONE, DONE, DONE)
+    assert ended.stopped.reason == "unfinished"
+    assert len(script.told(Nudged)) == 2
+
+
+def test_done_is_believed_once_something_was_written():
+    _, ended = run("Fix the bug in a.py", DONE, says(call("write", path="a.py", content="x")), DONE)
+    assert ended.stopped.reason == "done"
+
+
+def test_a_failed_write_is_none():
+    def fail(effect):
+        one = effect.call
+        return ToolEnded(call=one.id, name=one.name, view="", status="error", content="no", wrote=True)
+
+    _, ended = run("Fix it", says(call("write", path="a", content="x")), DONE, DONE, DONE, run=fail)
+    assert ended.stopped.reason == "unfinished"
+
+
+def test_calls_beside_the_signal_still_run():
+    script, ended = run("Create a.py", says(f"Done {SIGNAL}", call("write", path="a.py", content="x")), DONE)
+    assert any(isinstance(effect, RunTool) for effect in script.effects)
+    assert ended.stopped.reason == "done"
+
+
+def test_two_answers_without_calls_end_a_task_that_wrote():
+    script, ended = run(
+        "Create a.py", says(call("write", path="a.py", content="x")), says("Now I run it."), says("It works.")
+    )
+    assert ended.stopped.reason == "done"
+    assert len(script.told(Nudged)) == 1
+
+
+def test_a_model_that_says_nothing_is_asked_and_then_left():
+    _, ended = run("What is this?", says(), says(), says())
+    assert ended.stopped.reason == "unfinished"
+
+
+def test_an_answer_that_was_cut_off_goes_on():
+    script, ended = run("What is this?", says("It is", finish="length"), says("a program."))
+    assert ended.stopped.reason == "done"
+    assert "cut off" in script.told(Nudged)[0].text
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        (AgentSettings(iterations=3), "iterations"),
+        (AgentSettings(tokens=40), "tokens"),
+        (AgentSettings(seconds=3), "time"),
+    ],
+)
+def test_limits_are_typed_stops(settings, reason):
+    answers = [says(call("look", path=str(number))) for number in range(10)]
+    script, ended = run("Look", *answers, settings=settings)
+    assert ended.stopped.reason == reason
+    assert len(script.asked()) == 3
+
+
+def test_a_failing_backend_is_a_failure():
+    _, ended = run("Look", says(problem="nothing answers at 127.0.0.1"))
+    assert ended.stopped == Stopped(task=1, reason="failed", text="nothing answers at 127.0.0.1")
+
+
+def test_the_same_call_three_times_asks():
+    answers = [says(call("look", path="a")) for _ in range(4)]
+    script, _ = run("Look", *answers, DONE)
+    assert [effect.again for effect in script.effects if isinstance(effect, Decide)] == [False, False, True, False]
+
+
+def test_other_calls_in_between_do_not():
+    answers = [says(call("look", path="a"), call("look", path="b")) for _ in range(4)]
+    script, _ = run("Look", *answers, DONE)
+    assert not any(effect.again for effect in script.effects if isinstance(effect, Decide))
+
+
+def test_deferred_content_is_written_by_a_second_answer_without_tools():
+    content = says("```python\nprint(1)\n```", purpose="content")
+    script, _ = run("Create a.py", says(call("write", path="a.py", description="prints 1")), content, DONE)
+    ran = next(effect for effect in script.effects if isinstance(effect, RunTool))
+    assert json.loads(ran.call.arguments)["content"] == "print(1)\n"
+    assert script.asked()[1].purpose == "content"
+    assert "prints 1" in script.asked()[1].messages[-1].parts[0].text
+    assert script.asked()[1].messages[-1] not in script.asked()[2].messages
+
+
+def big(effect):
+    """A tool with much to say."""
+    content = effect.call.arguments + " x" * 1500
+    return ToolEnded(call=effect.call.id, name="look", view="", status="ok", content=content)
+
+
+def test_a_filling_window_is_condensed_without_losing_task_or_calls():
+    counted = []
+
+    class Model(Script):
+        def _perform(self, effect):
+            if isinstance(effect, CallModel) and effect.purpose == "condense":
+                return says("I read a lot.", purpose="condense")
+            return super()._perform(effect)
+
+    script = Model([*(says(call("look", path=str(n))) for n in range(30)), DONE], run=big)
+    ended = script.drive(brief("Look at it all and tell", window=8000))
+    assert ended.stopped.reason == "done"
+    assert script.told(Condensed)
+    for effect in script.asked():
+        counted.append(brief("x").count(effect.messages))
+        assert "Look at it all and tell" in str(effect.messages)
+        open_calls = {p.id for m in effect.messages for p in m.parts if hasattr(p, "arguments")}
+        answered = {p.call_id for m in effect.messages for p in m.parts if isinstance(p, ToolResult)}
+        assert open_calls == answered
+    assert max(counted) < 8000
+
+
+def test_a_task_that_cannot_fit_stops_instead_of_going_in_circles():
+    class Model(Script):
+        def _perform(self, effect):
+            return says("s" * 40_000, purpose="condense") if isinstance(effect, CallModel) else super()._perform(effect)
+
+    ended = Model([]).drive(brief("Look " + "x" * 9000, window=2000))
+    assert ended.stopped.reason == "tokens"
+
+
+def test_the_wrong_answer_is_our_own_mistake():
+    class Wrong(Script):
+        def _perform(self, effect):
+            return DONE if isinstance(effect, Decide) else super()._perform(effect)
+
+    with pytest.raises(MisuseError, match="Decide is answered with Decided, not Answered"):
+        Wrong([says(call("look", path="a"))]).drive(brief("Look"))
