@@ -8,26 +8,28 @@ from callwright.agent.events import Resumed, SessionOpened, Stamped
 from callwright.agent.faces.base import SessionRow
 from callwright.agent.log import Log, read_events
 from callwright.agent.session import Session
-from callwright.agent.workshop import Workshop, new_id
+from callwright.agent.workshop import Locks, Workshop, new_id
 from callwright.errors import StoreError
-from callwright.store.sessions import SessionHead
+from callwright.store.sessions import SessionHead, Sessions
+from callwright.store.snapshots import Snapshots
 
-__all__ = ["SessionDesk"]
+__all__ = ["Archive", "SessionDesk"]
 
 
-class SessionDesk:
-    """Opens sessions of one workshop; lists those of all workspaces."""
+class Archive:
+    """The sessions of all workspaces, to be read and forgotten."""
 
-    def __init__(self, workshop: Workshop) -> None:
-        self._workshop = workshop
-        self._store = workshop.sessions
+    def __init__(self, sessions: Sessions, snapshots: Snapshots, locks: Locks) -> None:
+        self._store = sessions
+        self._snapshots = snapshots
+        self._locks = locks
 
     async def rows(self, query: str = "", limit: int = 50, offset: int = 0) -> list[SessionRow]:
         """The newest first; with a query those whose words match."""
         return [self._row(head) for head in await self._store.heads(query, limit, offset)]
 
     def _row(self, head: SessionHead) -> SessionRow:
-        held = self._workshop.locks.is_held(head.id)
+        held = self._locks.is_held(head.id)
         return SessionRow(
             id=head.id,
             title=head.title,
@@ -46,17 +48,25 @@ class SessionDesk:
         head = await self._store.head(session)
         return read_events(await self._store.events(head.id))
 
-    async def open(self, session: str = "") -> Session:
-        """A new session, or that one again."""
-        return await (self._again(session) if session else self._new())
-
     async def delete(self, session: str) -> None:
         """Forget it. Files are left as they are."""
         head = await self._store.head(session)
-        if self._workshop.locks.is_held(head.id):
+        if self._locks.is_held(head.id):
             raise StoreError(f"session {head.id} is open; close it first")
-        await self._workshop.snapshots.forget(head.id)
+        await self._snapshots.forget(head.id)
         await self._store.forget(head.id)
+
+
+class SessionDesk(Archive):
+    """The same, and the sessions of one workshop opened."""
+
+    def __init__(self, workshop: Workshop) -> None:
+        super().__init__(workshop.sessions, workshop.snapshots, workshop.locks)
+        self._workshop = workshop
+
+    async def open(self, session: str = "") -> Session:
+        """A new session, or that one again."""
+        return await (self._again(session) if session else self._new())
 
     async def _new(self) -> Session:
         shop = self._workshop

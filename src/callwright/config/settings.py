@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from callwright.agent.settings import AgentSettings
 from callwright.backends.settings import BackendSettings
 from callwright.engine.jobs import JobSettings
 from callwright.engine.settings import ModelSettings, ToolRules
@@ -27,6 +28,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     prompt: PromptSettings = PromptSettings()
     jobs: tuple[JobSettings, ...] = ()
     store: StoreSettings = StoreSettings()
+    agent: AgentSettings = AgentSettings()
 
 
 class TableKind(NamedTuple):
@@ -53,5 +55,6 @@ TABLES = {
         TableKind("prompt", PromptSettings, many=False),
         TableKind("jobs", JobSettings, many=True),
         TableKind("store", StoreSettings, many=False),
+        TableKind("agent", AgentSettings, many=False),
     )
 }

@@ -16,6 +16,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from callwright.errors import StoreError
 from callwright.redaction import Redactor
@@ -27,10 +28,12 @@ from callwright.store.faults import as_store_error
 from callwright.store.journal import Journal, search
 from callwright.store.migrations import migrate
 from callwright.store.retention import Retention
+from callwright.store.sessions import Sessions
 from callwright.store.settings import StoreSettings, patterns
+from callwright.store.snapshots import Snapshots
 from callwright.store.writer import Writer
 
-__all__ = ["Find", "Store", "open_store", "reading"]
+__all__ = ["Find", "SessionStore", "Store", "open_store", "reading", "sessions_of"]
 
 Find = Callable[[Search], Awaitable[list[Entry]]]
 """Looks for rows of a journal."""
@@ -53,6 +56,13 @@ class Store:
         await self._database.close()
 
 
+class SessionStore(NamedTuple):
+    """The agent's half of a store."""
+
+    sessions: Sessions
+    snapshots: Snapshots
+
+
 async def open_store(
     settings: StoreSettings, folder: Path, redactor: Redactor, *, clock: Callable[[], float] = time.time
 ) -> Store:
@@ -62,14 +72,7 @@ async def open_store(
     database cannot be reached or belongs to a newer version.
     """
     hidden = patterns(settings)
-    database = connect(settings, folder)
-    try:
-        with as_store_error(f"the store {settings.shown or folder} cannot be opened"):
-            async with database.writing.begin() as connection:
-                await migrate(connection, clock=clock)
-    except StoreError:
-        await database.close()
-        raise
+    database = await _opened(settings, folder, clock)
     writer = Writer(database.writing)
     return Store(
         journal=Journal(writer, database.reading, keep=settings.journal, cleaner=Cleaner(redactor, hidden)),
@@ -78,6 +81,32 @@ async def open_store(
         _writer=writer,
         _database=database,
     )
+
+
+async def _opened(settings: StoreSettings, folder: Path, clock: Callable[[], float]) -> Database:
+    database = connect(settings, folder)
+    try:
+        with as_store_error(f"the store {settings.shown or folder} cannot be opened"):
+            async with database.writing.begin() as connection:
+                await migrate(connection, clock=clock)
+    except StoreError:
+        await database.close()
+        raise
+    return database
+
+
+@asynccontextmanager
+async def sessions_of(
+    settings: StoreSettings, folder: Path, *, clock: Callable[[], float] = time.time
+) -> AsyncIterator[SessionStore]:
+    """Where the agent keeps its sessions and what they changed, in the same database."""
+    database = await _opened(settings, folder, clock)
+    writer = Writer(database.writing)
+    try:
+        yield SessionStore(Sessions(writer, database.reading), Snapshots(writer, database.reading))
+    finally:
+        await writer.close()
+        await database.close()
 
 
 @asynccontextmanager
