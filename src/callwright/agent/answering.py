@@ -12,10 +12,11 @@ from callwright.agent.events import Answered, TurnBegan
 from callwright.agent.halt import Halt, HaltError
 from callwright.agent.log import Log
 from callwright.agent.stream import Shown, Stream
+from callwright.agent.tools.base import Editor, Tool
 from callwright.backends.base import Answer
 from callwright.errors import BackendError, RequestError
 from callwright.events import Event
-from callwright.model import Message, Part, Request, Text, ToolSpec, Usage
+from callwright.model import Message, Part, Request, Text, Usage
 from callwright.turn import Collected, collect
 
 __all__ = ["Answering", "Ask"]
@@ -30,7 +31,7 @@ class Answering:
     """Asks one model."""
 
     def __init__(
-        self, ask: Ask, model: str, tools: Sequence[ToolSpec], options: dict[str, Any], log: Log, halt: Halt
+        self, ask: Ask, model: str, tools: Sequence[Tool], options: dict[str, Any], log: Log, halt: Halt
     ) -> None:
         self._ask = ask
         self._model = model
@@ -42,8 +43,7 @@ class Answering:
     async def answer(self, effect: CallModel) -> Answered:
         """The answer, whole. What goes wrong is told in it."""
         await self._log.add(TurnBegan(number=effect.number, purpose=effect.purpose))
-        offered = self._tools if effect.purpose == "turn" else ()
-        request = Request(self._model, effect.messages, offered, options=self._options)
+        request = self._request(effect)
         loop = asyncio.get_running_loop()
         began = loop.time()
         events: list[Event] = []
@@ -64,6 +64,15 @@ class Answering:
             stopped=stopped,
             problem=problem,
         )
+
+    def _request(self, effect: CallModel) -> Request:
+        offered = [
+            tool.spec
+            for tool in self._tools
+            if effect.purpose == "turn" and (isinstance(tool, Editor) or not effect.must_edit)
+        ]
+        choice = "required" if effect.must_edit else "auto"
+        return Request(self._model, effect.messages, tuple(offered), choice, options=self._options)
 
     async def _listen(self, request: Request, stream: Stream, events: list[Event]) -> None:
         clock = asyncio.get_running_loop().time

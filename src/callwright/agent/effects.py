@@ -24,6 +24,8 @@ class CallModel(msgspec.Struct, frozen=True, kw_only=True):
     purpose: Purpose = "turn"
     title: str = ""
     """What is being written, for people."""
+    must_edit: bool = False
+    """Only tools that change files are offered, and one of them must be called."""
 
 
 class Decide(msgspec.Struct, frozen=True, kw_only=True):

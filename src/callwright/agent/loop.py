@@ -108,6 +108,8 @@ class _Work:
     """Denials that nobody was there to make."""
     quiet: int = 0
     """Answers without a call, running."""
+    must_edit: bool = False
+    """The next answer has to change something."""
     last: tuple[str, str] = ("", "")
     same: int = 0
 
@@ -131,7 +133,8 @@ class _Work:
         if over := (yield from self._condensed()):
             return over
         self.turns += 1
-        answer = yield from self._asked(tuple(self.messages))
+        must_edit, self.must_edit = self.must_edit, False
+        answer = yield from self._asked(tuple(self.messages), must_edit=must_edit)
         if over := _broken(answer):
             return over
         self.messages.append(answered(answer.message))
@@ -165,6 +168,7 @@ class _Work:
         if self.quiet > _NUDGES:
             why = "no file was changed, though the task asks for it" if missing else "the model says nothing more"
             return _Over("unfinished", why)
+        self.must_edit = missing
         yield Tell(Nudged(told))
         self.messages.append(user(told))
         return None

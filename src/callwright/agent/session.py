@@ -61,7 +61,8 @@ class Session:
         self._runner = ToolRunner(
             workshop.tools, workshop.workspace, self._terminal, checkpoints, workshop.policy, log, self._halt
         )
-        answering = Answering(workshop.ask, workshop.model, self._specs, workshop.options, log, self._halt)
+        tools = tuple(workshop.tools.values())
+        answering = Answering(workshop.ask, workshop.model, tools, workshop.options, log, self._halt)
         self._driver = Driver(log, answering, self._approvals, self._runner)
         for stamped in log.events:
             if isinstance(stamped.event, Decided):

@@ -120,6 +120,7 @@ def test_done_is_not_believed_of_a_task_that_wrote_nothing():
     script, ended = run("Fix the bug in a.py", DONE, DONE, DONE)
     assert ended.stopped.reason == "unfinished"
     assert len(script.told(Nudged)) == 2
+    assert [effect.must_edit for effect in script.asked()] == [False, True, True]
 
 
 def test_done_is_believed_once_something_was_written():
