@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
 
@@ -31,11 +31,11 @@ class Answering:
     """Asks one model."""
 
     def __init__(
-        self, ask: Ask, model: str, tools: Sequence[Tool], options: dict[str, Any], log: Log, halt: Halt
+        self, ask: Ask, model: str, tools: Mapping[str, Tool], options: dict[str, Any], log: Log, halt: Halt
     ) -> None:
         self._ask = ask
         self._model = model
-        self._tools = tuple(tools)
+        self._tools = tools
         self._options = options
         self._log = log
         self._halt = halt
@@ -68,7 +68,7 @@ class Answering:
     def _request(self, effect: CallModel) -> Request:
         offered = [
             tool.spec
-            for tool in self._tools
+            for tool in self._tools.values()
             if effect.purpose == "turn" and (isinstance(tool, Editor) or not effect.must_edit)
         ]
         choice = "required" if effect.must_edit else "auto"

@@ -114,7 +114,7 @@ class Approvals:
 
     async def _ask(self, call: ToolCall, tool: Tool, case: _Case) -> Decided:
         asked = ApprovalAsked(
-            approval=f"ask_{secrets.token_hex(8)}",
+            approval=_number(),
             call=call.id,
             subject=case.subject,
             title=case.title,
@@ -125,16 +125,32 @@ class Approvals:
             diff="\n".join(unified(change) for change in case.changes)[:_DIFF_LIMIT],
             remember=case.judged.remember if case.subject == "command" else (),
         )
+        reply = await self._wait(asked)
+        return await self._answered(call, tool, case, reply)
+
+    async def consent(self, title: str, why: str, always: str) -> Reply:
+        """Ask about something that is no call of the model: to start programs that the project names."""
+        number = _number()
+        asked = ApprovalAsked(
+            approval=number, call=number, subject="server", title=title, why=why, tier="high", remember=(always,)
+        )
+        reply = await self._wait(asked)
+        allowed = reply.verdict in ("once", "always")
+        by: By = "settings" if reply.alone else "person"
+        call = ToolCall(number, "", "{}")
+        await self._log.add(Decided(call=call, verdict="allow" if allowed else "deny", by=by, why=why))
+        return reply
+
+    async def _wait(self, asked: ApprovalAsked) -> Reply:
         waiting: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         self._open[asked.approval] = asked, waiting  # before it is shown: the answer may come at once
         try:
             await self._log.add(asked)
-            reply = await self._halt.race(_reply(waiting))
+            return await self._halt.race(_reply(waiting))
         except HaltError:
-            return Decided(call=call, verdict="stop", by="person", why="the person stopped the task")
+            return Reply(verdict="stop")
         finally:
             del self._open[asked.approval]
-        return await self._answered(call, tool, case, reply)
 
     async def _answered(self, call: ToolCall, tool: Tool, case: _Case, reply: Reply) -> Decided:
         if reply.verdict == "deny" or reply.verdict == "stop":
@@ -198,6 +214,10 @@ class Approvals:
 
     def _was_remembered(self, command: str) -> bool:
         return bool(command and self._remembered) and self._policy.command(command).decision != "allow"
+
+
+def _number() -> str:
+    return f"ask_{secrets.token_hex(8)}"
 
 
 async def _reply(waiting: asyncio.Future[Any]) -> Any:

@@ -47,7 +47,7 @@ class Past:
 
     def __init__(self, events: Iterable[Stamped]) -> None:
         told = [stamped.event for stamped in events]
-        self._events: list[SessionEvent] = [event for event in told if isinstance(event, _DECISIVE)]
+        self._events: list[SessionEvent] = [event for event in told if _is_decisive(event)]
         self._next = 0
         begun = {event.call for event in told if isinstance(event, ToolBegan)}
         ended = {event.call for event in told if isinstance(event, ToolEnded)}
@@ -67,6 +67,12 @@ class Past:
             raise StoreError(f"{what}; it was written by another version of Callwright")
         self._next += 1
         return event
+
+
+def _is_decisive(event: SessionEvent) -> bool:
+    if isinstance(event, Decided):
+        return bool(event.call.name)  # a server that may be started is no call of the loop's
+    return isinstance(event, _DECISIVE)
 
 
 def _fits(effect: Effect, event: SessionEvent) -> bool:

@@ -28,6 +28,7 @@ from callwright.agent.events import (
     Warned,
 )
 from callwright.agent.faces.base import FileReview, Reply, Watch
+from callwright.agent.guests import Guests
 from callwright.agent.halt import Halt
 from callwright.agent.log import Log
 from callwright.agent.loop import Brief, work
@@ -53,16 +54,17 @@ class Session:
         self._checkpoints = checkpoints
         self._halt = Halt()
         self._busy = False
-        self._specs = tuple(tool.spec for tool in workshop.tools.values())
+        self._tools = dict(workshop.tools)
+        self._guests = Guests(workshop.servers, workshop.workspace.root, workshop.trusted, log)
+        self._equipped = False
         self._terminal = Terminal(workshop.workspace, workshop.terminal, workshop.sandbox)
         self._approvals = Approvals(
-            workshop.policy, workshop.settings, workshop.tools, workshop.workspace, log, self._halt
+            workshop.policy, workshop.settings, self._tools, workshop.workspace, log, self._halt
         )
         self._runner = ToolRunner(
-            workshop.tools, workshop.workspace, self._terminal, checkpoints, workshop.policy, log, self._halt
+            self._tools, workshop.workspace, self._terminal, checkpoints, workshop.policy, log, self._halt
         )
-        tools = tuple(workshop.tools.values())
-        answering = Answering(workshop.ask, workshop.model, tools, workshop.options, log, self._halt)
+        answering = Answering(workshop.ask, workshop.model, self._tools, workshop.options, log, self._halt)
         self._driver = Driver(log, answering, self._approvals, self._runner)
         for stamped in log.events:
             if isinstance(stamped.event, Decided):
@@ -97,6 +99,7 @@ class Session:
         self._begin()
         try:
             number = 1 + sum(isinstance(stamped.event, TaskGiven) for stamped in self.events)
+            await self._equip()
             start = len(self.events)
             await self._branch(task)
             return await self._work(self._brief(number, task, history_of(self.events)), Past(()), start)
@@ -113,9 +116,11 @@ class Session:
             given = self.events[start].event
             if not isinstance(given, TaskGiven):
                 raise MisuseError("a task begins with its words")
+            past = Past(self.events[start:])
+            await self._equip()
             await self._checkpoints.recover()
             brief = self._brief(given.task, given.text, history_of(self.events[:start]), given)
-            return await self._work(brief, Past(self.events[start:]), start)
+            return await self._work(brief, past, start)
         finally:
             self._busy = False
 
@@ -125,15 +130,22 @@ class Session:
         self._busy = True
         self._halt.reset()
 
+    async def _equip(self) -> None:
+        """Let MCP servers bring their tools, once, when somebody is there who can be asked."""
+        if not self._equipped:
+            self._equipped = True
+            self._tools.update(await self._guests.admit(self._approvals))
+
     def _brief(self, number: int, task: str, history: tuple[Message, ...], given: TaskGiven | None = None) -> Brief:
         def count(messages: Sequence[Message]) -> int:
-            return prompt_size(Request(self._workshop.model, tuple(messages), self._specs))
+            specs = tuple(tool.spec for tool in self._tools.values())
+            return prompt_size(Request(self._workshop.model, tuple(messages), specs))
 
         return Brief(
             task=number,
             text=task,
             history=history,
-            tools=self._workshop.tools,
+            tools=self._tools,
             settings=given.settings if given else self._workshop.settings,
             window=given.window if given else self._workshop.window,
             count=count,
@@ -214,6 +226,7 @@ class Session:
         self.stop()
         while self._busy:
             await asyncio.sleep(0.01)
+        await self._guests.close()
         await self._terminal.close()
         self._workshop.locks.release(self.id)
 

@@ -6,12 +6,14 @@ import fcntl
 import os
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
 from callwright.agent.answering import Ask
+from callwright.agent.guests import Trusted
+from callwright.agent.mcp import ServerSettings
 from callwright.agent.policy import Policy
 from callwright.agent.sandbox import Sandbox
 from callwright.agent.settings import AgentSettings
@@ -89,6 +91,9 @@ class Workshop:
     sessions: Sessions
     snapshots: Snapshots
     locks: Locks
+    servers: Sequence[ServerSettings]
+    """The MCP servers of the person's own settings."""
+    trusted: Trusted
     environment: Mapping[str, str] = field(repr=False)
     options: dict[str, Any] = field(default_factory=dict)
     """Of every request to the model."""

@@ -1,0 +1,87 @@
+"""Guests: the MCP servers of a session, those of the person's own settings and those that the project asks for.
+
+The project's file is started only after the person approved its exact content; what was approved for good is
+remembered by the sum of its bytes, so a file that changes is asked about again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from callwright.agent.approvals import Approvals
+from callwright.agent.events import Warned
+from callwright.agent.log import Log
+from callwright.agent.mcp import Project, Servers, ServerSettings, load_project
+from callwright.agent.tools.base import Tool
+from callwright.errors import ConfigError
+
+__all__ = ["Guests", "Trusted"]
+
+PROJECT_FILE = ".mcp.json"
+
+
+class Trusted:
+    """What was approved for good: a file with the sum for each project's file."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+
+    def load(self) -> dict[str, str]:
+        """All that was approved; a file that cannot be read approves nothing."""
+        try:
+            return msgspec.json.decode(self._file.read_bytes(), type=dict[str, str])
+        except (OSError, msgspec.DecodeError):
+            return {}
+
+    def add(self, project: Project) -> None:
+        """Remember that this very content was approved."""
+        self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._file.write_bytes(msgspec.json.encode(self.load() | {project.path: project.digest}))
+
+
+class Guests:
+    """Of one session. `admit` once, before its first task."""
+
+    def __init__(self, own: Sequence[ServerSettings], root: Path, trusted: Trusted, log: Log) -> None:
+        self._own = tuple(own)
+        self._root = root
+        self._trusted = trusted
+        self._log = log
+        self._servers: Servers | None = None
+
+    async def admit(self, approvals: Approvals) -> dict[str, Tool]:
+        """Start what may be started; the tools that came of it. What cannot be started is a warning."""
+        wanted = [*self._own, *await self._of_project(approvals)]
+        if not wanted:
+            return {}
+        servers = self._servers = Servers(wanted, self._root)
+        for problem in await servers.open():
+            await self._log.add(Warned(problem))
+        return {tool.spec.name: tool for tool in servers.tools}
+
+    async def _of_project(self, approvals: Approvals) -> Sequence[ServerSettings]:
+        try:
+            project = load_project(self._root / PROJECT_FILE)
+        except ConfigError as problem:
+            await self._log.add(Warned(str(problem)))
+            return ()
+        if project is None or project.is_approved(self._trusted.load()):
+            return project.servers if project else ()
+        why = (
+            f"{PROJECT_FILE} of this project starts programs on your computer; it was not approved in this form before"
+        )
+        reply = await approvals.consent(project.question, why, f"exactly this content of {project.path}, from now on")
+        if reply.verdict == "always":
+            self._trusted.add(project)
+        if reply.verdict in ("once", "always"):
+            return project.servers
+        await self._log.add(Warned(f"the MCP servers of {PROJECT_FILE} were not started"))
+        return ()
+
+    async def close(self) -> None:
+        """End them."""
+        if self._servers is not None:
+            await self._servers.close()
