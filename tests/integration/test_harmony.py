@@ -119,6 +119,43 @@ def test_a_call_that_leaks_and_comes_natively_too_is_one_call(gateway: Hosted, s
     assert heard(gateway, "leaky").said == CALLING.heard
 
 
+@pytest.mark.parametrize("left", ["<|channel|>commentary", "<|constrain|>json", "json"])
+@pytest.mark.parametrize("prefix", ["", "functions."])
+def test_what_leaks_into_the_name_of_a_native_call_is_no_part_of_it(
+    gateway: Hosted, server: Upstream, prefix: str, left: str
+) -> None:
+    named = {"name": f"{prefix}get_weather{left}", "arguments": '{"city": "Oslo"}'}
+    native = {"index": 0, "id": "call_x", "type": "function", "function": named}
+    for leaked in ((), (delta(content=CALLING.sent),)):
+        server.play(said(*leaked, delta(tool_calls=[native]), reason="tool_calls"))
+        assert heard(gateway, "leaky").calls == CALLING.calls
+
+
+@pytest.mark.parametrize("end", [-1, -6, -20, -60, -75])
+def test_an_answer_cut_inside_a_header_shows_nothing_of_it(gateway: Hosted, server: Upstream, end: int) -> None:
+    header = CALLING.sent.partition("{")[0]
+    server.play(raw(piece(header[:end]), reason="length"))
+    assert heard(gateway).said == ("", "Hm.", (), "length")
+
+
+def test_a_tool_with_dots_in_its_name_is_called_by_the_name_that_the_model_is_told(
+    gateway: Hosted, server: Upstream
+) -> None:
+    tools = [{"type": "function", "function": {"name": "files.read", "parameters": {"type": "object"}}}]
+    for form in ("{}", "functions.{}", "functions.{}json"):
+        server.play(lambda seen, form=form: raw(piece(_calling(form.format(_told(seen.json["prompt"]))))))
+        assert heard(gateway, tools=tools).calls == (Call("files.read", {}),)
+
+
+def _told(prompt: str) -> str:
+    (name,) = re.findall(r"type (\S+) = \(", prompt)
+    return str(name)
+
+
+def _calling(recipient: str) -> str:
+    return f"<|channel|>commentary to={recipient} <|constrain|>json<|message|>{{}}<|call|>"
+
+
 def test_reasoning_and_content_that_are_clean_stay_as_they_are(gateway: Hosted, server: Upstream) -> None:
     server.play(
         said(delta(reasoning_content="Final thoughts. "), delta(reasoning_content="Hm."), delta(content="Done."))

@@ -24,7 +24,7 @@ from callwright.dialects.messages import Framed
 from callwright.dialects.named_parameters import NamedParameters
 from callwright.dialects.typescript import namespace
 from callwright.model import ToolCall, ToolSpec
-from callwright.schema import Tool
+from callwright.schema import Tool, Toolbox
 from callwright.text.json_stream import copy_value
 from callwright.text.source import Marks, Reading, Source, ignore, marks
 from callwright.turn import Turn
@@ -69,14 +69,17 @@ class Harmony(Framed):
 
     def tool_of(self, turn: Turn, recipient: str) -> str:
         bare = _SPACE_OF_NAMES.sub("", recipient)
-        for name in (recipient, bare):
-            while name:
-                if name in turn.tools:
-                    return name
-                name, glued = _GLUED.subn("", name)
+        return self.meant(recipient, turn.tools) or (bare if turn.accepts(bare) else "")
+
+    def meant(self, name: str, tools: Toolbox) -> str:
+        for left in (name, _SPACE_OF_NAMES.sub("", name)):
+            while left:
+                if left in tools:
+                    return left
+                left, glued = _GLUED.subn("", left)
                 if not glued:
                     break
-        return bare if turn.accepts(bare) else ""
+        return ""
 
     def read_body(self, source: Source, turn: Turn, header: Header) -> Reading[str]:
         if not header.tool:

@@ -160,16 +160,23 @@ class Listener:
             self._native.feed(event.index, event.text)
             return
         self._settle()
-        name = self._names.nearest(event.name)
+        name = self._meant(event.name)
         if name != event.name:
             self._turn.note("renamed_tool", f"{event.name} was taken for {name}")
         self._native.start(event.index, name, event.id)
+
+    def _meant(self, name: str) -> str:
+        """The offered tool that a name means. Servers leave on it what followed in gpt-oss's header: markers (vLLM
+        #32587, ollama #11704), or a type that is glued to it (llama.cpp #15158). No tool has a marker in its name."""
+        clean = name.partition("<|")[0].strip()
+        near = self._dialect.meant(clean, self._turn.tools) or self._names.nearest(clean)
+        return near if near in self._turn.tools else name
 
     def _release(self, index: int) -> None:
         """A held call is whole: say it, unless the text has said it already."""
         begun, *rest = self._held.pop(index)
         arguments = "".join(event.text for event in rest if isinstance(event, CallDelta))
-        name = begun.name if isinstance(begun, CallStart) else ""
+        name = self._meant(begun.name) if isinstance(begun, CallStart) else ""
         if any(call.name == name and _same(call.arguments, arguments) for call in collect(self._read).tool_calls):
             self._turn.note("repeated_call", f"the backend sent the call of {name} as text and natively")
             return
