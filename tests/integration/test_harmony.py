@@ -177,6 +177,14 @@ def test_a_call_that_nobody_can_run_is_asked_about_again(gateway: Hosted, server
     assert CHAT.streamed(reply.body).said == ("In words.", "Hm.", (), "stop")
 
 
+def test_a_call_that_stays_unusable_is_named_in_the_error(gateway: Hosted, server: Upstream) -> None:
+    server.play(raw(piece("<|channel|>analysis to=container.exec code<|message|>ls<|call|>")))
+    reply = gateway.post(CHAT.path, CHAT.body("raw", stream=False))
+    message, code = CHAT.problem(reply.json)
+    assert (reply.status, code) == (502, "backend_unusable")
+    assert "in 3 tries: its call cannot be used: unknown tool 'container.exec'" in message
+
+
 # ── what went wrong in the proxy of the seed (S4) ────────────────────────────────────────────────
 
 HEAD = [piece(word) for word in ("<|start|>", "assistant", "<|channel|>", "final", "<|message|>", "First")]

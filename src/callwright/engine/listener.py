@@ -136,7 +136,8 @@ class Listener:
         """Words in the middle of a native call: the event grammar has no place for them before its end."""
         self._waiting.append(event)
         if sum(len(each.text) for each in self._waiting if not isinstance(each, ReasoningSealed)) > DEFAULT_LIMIT:
-            raise BackendError(f"the backend sent more than {DEFAULT_LIMIT} characters of text inside a tool call")
+            message = f"the backend sent more than {DEFAULT_LIMIT} characters of text inside a tool call"
+            raise BackendError(message, kind="unusable")
 
     # ── native calls ─────────────────────────────────────────────────────────────────────────────
 

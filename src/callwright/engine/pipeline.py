@@ -24,7 +24,7 @@ from callwright.backends.base import Answer, Backend, ModelInfo
 from callwright.backends.faults import TOOLS_REFUSED
 from callwright.backends.overflow import is_too_long
 from callwright.dialects.answer import ANSWER
-from callwright.engine.again import Reason, asked_again
+from callwright.engine.again import Reason, asked_again, unusable
 from callwright.engine.attempt import Attempt
 from callwright.engine.continuing import Continuing
 from callwright.engine.mend import mended
@@ -90,7 +90,7 @@ class Pipeline:
         check_request(request, route, (self._backends[name].wire for name in route.backends))
         report.model = route.name
         spent = Usage()
-        told, shortcoming, failure = request, "", None
+        told, failure = request, None
         for times in range(1, rules.ask_again + 2):
             attempt = Attempt(request, route, rules, self._ids, names, number=times)
             failure = None
@@ -127,11 +127,7 @@ class Pipeline:
             reason, shortcoming = verdict
             told, how = asked_again(request, shortcoming, times, tool=attempt.tried, said=attempt.said)
             report.again(reason, f"{shortcoming} ({how})" if times <= rules.ask_again else shortcoming)
-        raise failure or BackendError(
-            f"the model gave no usable answer in {rules.ask_again + 1} tries: {shortcoming}; "
-            "ask again, or try another model",
-            kind="protocol",
-        )
+        raise failure or unusable(reason, shortcoming, times)
 
     async def _heard(
         self,
