@@ -13,6 +13,7 @@ generation.
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import aclosing
@@ -90,10 +91,10 @@ class Pipeline:
         check_request(request, route, (self._backends[name].wire for name in route.backends))
         report.model = route.name
         spent = Usage()
-        told, failure = request, None
-        for times in range(1, rules.ask_again + 2):
+        told = request
+        for times in itertools.count(1):
             attempt = Attempt(request, route, rules, self._ids, names, number=times)
-            failure = None
+            failure: BackendError | None = None
             try:
                 async with aclosing(self._heard(ask, told, route, report, attempt, continuing)) as answer:
                     async for heard in answer:
@@ -125,9 +126,11 @@ class Pipeline:
                 yield last
                 return
             reason, shortcoming = verdict
+            if times > rules.ask_again:
+                report.again(reason, shortcoming)
+                raise failure or unusable(reason, shortcoming, times)
             told, how = asked_again(request, shortcoming, times, tool=attempt.tried, said=attempt.said)
-            report.again(reason, f"{shortcoming} ({how})" if times <= rules.ask_again else shortcoming)
-        raise failure or unusable(reason, shortcoming, times)
+            report.again(reason, f"{shortcoming} ({how})")
 
     async def _heard(
         self,
