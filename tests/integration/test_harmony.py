@@ -391,6 +391,53 @@ def test_an_answer_cut_by_the_limit_is_no_call(gateway: Hosted, server: Upstream
     assert heard(gateway).said == ("", "Hm.", (), "length")
 
 
+# ── tags of the agent's own, where gpt-oss was told of them (S4) ─────────────────────────────────
+
+TAGGED = "<get_weather>\n<city>Oslo & 'more'</city>\n</get_weather>"
+OTHER = Call("get_weather", {"city": "Oslo & 'more'"})
+PLACES = {
+    "final": f"<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>{TAGGED}<|return|>",
+    "preamble": f"<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>commentary<|message|>{TAGGED}",
+    "no frame": TAGGED,
+    "thoughts": f"<|channel|>analysis<|message|>{TAGGED}<|end|>",
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_call_in_the_tags_of_an_agent_is_a_call_wherever_it_is_cut(
+    gateway: Hosted, server: Upstream, place: str
+) -> None:
+    sent = PLACES[place]
+    for at in range(sent.index("<get"), len(sent), 3):
+        server.play(cut(sent, at))
+        answered = heard(gateway)
+        assert (answered.text, answered.calls, answered.finish) == ("", (OTHER,), "tool_calls"), sent[:at]
+
+
+@pytest.mark.parametrize("field", ["content", "reasoning_content"])
+@pytest.mark.parametrize("stream", [True, False])
+def test_a_call_in_tags_that_a_chat_server_hands_on_is_a_call(
+    gateway: Hosted, server: Upstream, field: str, stream: bool
+) -> None:
+    server.play(said(delta(**{field: TAGGED}), reason="stop"))
+    answered = heard(gateway, "leaky", stream=stream)
+    assert (answered.text, answered.calls, answered.finish) == ("", (OTHER,), "tool_calls")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        f"Write it so:\n```xml\n{TAGGED}\n```\nand wait.",
+        "The tag `<get_weather>` names a tool, and <get_weather> too.",
+        "<b>bold</b> and <city>Oslo</city>",
+        f"```\n{TAGGED}",
+    ],
+)
+def test_tags_that_are_shown_or_mentioned_stay_text(gateway: Hosted, server: Upstream, words: str) -> None:
+    server.play(raw(piece(f"<|channel|>final<|message|>{words}<|return|>")))
+    assert heard(gateway).said == (words, "", (), "stop")
+
+
 # ── old Kilo Code (C-4, C-4b) ────────────────────────────────────────────────────────────────────
 
 

@@ -19,6 +19,7 @@ from typing import ClassVar
 from callwright.arguments import Arguments, read_object
 from callwright.dialects.base import Dialect, break_off, open_call
 from callwright.dialects.call_object import read_held
+from callwright.dialects.elements import ELEMENT
 from callwright.dialects.message_header import ANALYSIS, CHANNEL, CHANNELS, CONSTRAIN, MESSAGE, START, Header
 from callwright.dialects.messages import Framed
 from callwright.dialects.named_parameters import NamedParameters
@@ -54,6 +55,8 @@ class Harmony(Framed):
     ends_text: tuple[str, ...] = (END, RETURN)
     tokens: frozenset[str] = frozenset({START, CHANNEL, CONSTRAIN, MESSAGE, END, CALL, RETURN})
     call_channel: str = "commentary"
+    # Under the prompts of agents such as Kilo Code gpt-oss writes their tags into its answers: seed S4.
+    tags: Dialect | None = ELEMENT
 
     @property
     def starts(self) -> tuple[str, ...]:

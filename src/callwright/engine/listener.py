@@ -106,20 +106,27 @@ class Listener:
         if isinstance(event, TextDelta):
             if self._framed:
                 self._settle()
-            return self._parse(event.text)
+            events = self._parse(event.text)
+            if self._frame:
+                self._think("".join(each.text for each in events if isinstance(each, ReasoningDelta)))
+            return events
         if isinstance(event, ReasoningSealed):
             self._settle()
             self._turn.seal(event.opaque)
             return self._turn.drain()
         if not self._framed:
             self._settle(self._frame)
-        if self._reasoned < REASONING_KEPT:
-            self._reasoned += len(event.text)
-            self._reasoning.append(event.text)
+        self._think(event.text)
         if self._framed:
             return self._parse(event.text)
         self._turn.reasoning(event.text)
         return self._turn.drain()
+
+    def _think(self, text: str) -> None:
+        """Reasoning in which a call may have been made."""
+        if text and self._reasoned < REASONING_KEPT:
+            self._reasoned += len(text)
+            self._reasoning.append(text)
 
     def _settle(self, frame: str = "") -> None:
         """What was being read is over. What follows stands by itself, or is reasoning in its dialect's frame."""
