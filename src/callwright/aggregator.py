@@ -231,7 +231,8 @@ class Aggregator:
     def _new(self, choice: int, name: str, call_id: str) -> _Call:
         calls = self._calls.setdefault(choice, [])
         if len(calls) >= MOST_CALLS:
-            raise BackendError(f"the backend sent more than {MOST_CALLS} tool calls in one turn")
+            message = f"the backend sent more than {MOST_CALLS} tool calls in one turn"
+            raise BackendError(message, kind="unusable")
         call = _Call(len(calls), call_id or self._ids(), name)
         calls.append(call)
         return call
@@ -264,7 +265,8 @@ class Aggregator:
     def _grow(self, size: int) -> None:
         self._size += size
         if self._size > self._limit:
-            raise BackendError(f"the backend sent more than {self._limit} characters of tool arguments in one turn")
+            message = f"the backend sent more than {self._limit} characters of tool arguments in one turn"
+            raise BackendError(message, kind="unusable")
 
     # ── Responses events ───────────────────────────────────────────────────────────────────────────
 

@@ -30,7 +30,8 @@ __all__ = [
     "WireError",
 ]
 
-BackendFault = Literal["auth", "rate_limit", "overloaded", "unavailable", "timeout", "refused", "protocol"]
+BackendFault = Literal["auth", "rate_limit", "overloaded", "unavailable", "timeout", "refused", "protocol", "unusable"]
+"""The last two: the server sent what is not in its protocol, or broke off; the model wrote what is of no use."""
 
 
 class CallwrightError(Exception):

@@ -7,10 +7,12 @@ has a model without tools write its answers (`deaf.py`): the multi-round file ta
 from __future__ import annotations
 
 import json
+import re
 import subprocess
+from base64 import b64encode
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +22,12 @@ from tests.contract.deaf import Deaf
 from tests.contract.test_copilot_traces import S0_ANSWER, S0_IDENTITY, S0_README, S0_SUMMARY, S0_THOUGHTS, S0_TRACE
 from tests.contract.test_node import run
 from tests.integration.chats import TOKEN
-from tests.integration.hosted import Hosted, backend, model, opened
+from tests.integration.hosted import Hosted, Reply, backend, model, opened
 from tests.integration.turns import spoken
 from tests.npm import LIBRARIES, node
 from tests.upstream import Seen, Upstream, answer, sse, whole
+
+BRIDGE_DOCUMENT = Path(__file__).parents[2] / "docs" / "bridge.md"
 
 pytestmark = pytest.mark.usefixtures("libraries")
 
@@ -176,3 +180,87 @@ def test_a_page_with_a_wrong_token_is_refused_and_stays_away(gateway: Hosted) ->
     assert refused.status == 503
     assert "no page connected" in refused.json["error"]["message"]
     assert TOKEN not in refused.body.decode()
+
+
+@pytest.mark.parametrize(
+    ("handler", "said"),
+    [
+        ("async ({ opened }) => (opened(1), 'Whole.')", "Whole."),
+        ("({ opened }) => (opened(1), 'At once.')", "At once."),
+        ("async function* ({ opened }) { opened(1); yield 'In '; yield 'pieces.' }", "In pieces."),
+        ("function* ({ opened }) { opened(1); yield 'In '; yield 'steps.' }", "In steps."),
+        ("async ({ opened }) => (opened(1), (async function* () { yield 'Later.' })())", "Later."),
+        ("async ({ opened }) => (opened(1), 42)", "42"),
+    ],
+)
+def test_a_page_may_answer_in_any_way_that_javascript_has(gateway: Hosted, handler: str, said: str) -> None:
+    with browsing(gateway, f"token={TOKEN}") as browser:
+        browser.tell(f"run 0 bridge.handlers.create = {handler}")
+        assert _asked(gateway).json["choices"][0]["message"]["content"] == said
+
+
+@pytest.mark.parametrize(
+    ("handler", "words"),
+    [
+        ("({ opened }) => { throw new Error('out of credit') }", "out of credit"),
+        ("async ({ opened }) => { opened(1); throw 'no more' }", "no more"),
+        ("async () => 'nameless'", "began a conversation without a name"),
+        ("async ({ opened }) => { opened(1) }", "it is empty"),
+    ],
+)
+def test_a_page_that_fails_says_why_and_stays(gateway: Hosted, handler: str, words: str) -> None:
+    with browsing(gateway, f"token={TOKEN}") as browser:
+        browser.tell(f"run 0 bridge.handlers.create = {handler}")
+        failed = _asked(gateway)
+        assert failed.status >= 400
+        assert words in failed.json["error"]["message"]
+        browser.tell("run 0 bridge.handlers.create = async ({ opened }) => (opened(1), 'Well.')")
+        assert _asked(gateway).json["choices"][0]["message"]["content"] == "Well."
+
+
+def _asked(gateway: Hosted) -> Reply:
+    return gateway.post("/v1/chat/completions", {"model": "s0", "messages": [{"role": "user", "content": "Hello"}]})
+
+
+def test_the_example_page_shows_that_its_model_failed(gateway: Hosted, server: Upstream) -> None:
+    server.play(answer(sse("Wait"), sse({"error": {"message": "out of memory"}})))
+    with browsing(gateway, f"token={TOKEN}&model=writer") as browser:
+        assert "out of memory" in _asked(gateway).json["error"]["message"]
+        _, head = browser.tell("heads 0")
+        assert head.startswith("failed: ")
+        assert "out of memory" in head
+
+
+def test_nobody_is_asked_for_an_answer_that_no_client_waits_for(gateway: Hosted) -> None:
+    body = {"model": "s0", "stream": True, "messages": [{"role": "user", "content": "Hello"}]}
+    with browsing(gateway, f"token={TOKEN}") as browser:
+        with closing(gateway.send("/v1/chat/completions", body)):
+            browser.tell("asked 0")
+        browser.tell("unasked 0")
+        assert browser.tell("heads 0") == ["said to the service", "failed: nobody waits any more"]
+
+
+SERVICE = """
+globalThis.myService = {
+  said: new Map(),
+  begin: async () => myService.find(myService.said.set("7", []) && "7"),
+  find: (id) => myService.said.has(id) && {
+    id,
+    async *say(prompt) { myService.said.get(id).push(prompt); yield* myService.said.get(id).join(" | ") },
+  },
+};
+"""
+"""What the example of the document calls its own service: it answers with all that a conversation has heard."""
+
+
+def test_the_script_of_the_document_serves_conversations(gateway: Hosted) -> None:
+    (script,) = re.findall(r"(?s)```js\n(.*?)```", BRIDGE_DOCUMENT.read_text(encoding="utf-8"))
+    script = script.replace("ws://127.0.0.1:8787", gateway.url.replace("http", "ws")).replace('"…"', f'"{TOKEN}"')
+    code = b64encode(f"{SERVICE}; (() => {{ {script} }})()".encode("latin-1")).decode()
+    with browsing(gateway, f"token={TOKEN}x") as browser:
+        browser.tell(f"run 0 (0, eval)(atob('{code}'))")
+        history = [{"role": "user", "content": "one"}]
+        for said in ("one", "one | two"):
+            reply = gateway.post("/v1/chat/completions", {"model": "s0", "messages": history})
+            assert reply.json["choices"][0]["message"]["content"] == said, reply.body
+            history += [reply.json["choices"][0]["message"], {"role": "user", "content": "two"}]

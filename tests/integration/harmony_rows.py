@@ -79,6 +79,12 @@ ROWS: dict[str, Row] = {
         f"<|channel|>commentary {TO} <|constrain|>json with the city<|message|>{BODY}<|call|>", calls=(OSLO,)
     ),
     "type glued to the name": Row(f"<|channel|>commentary {TO}json<|message|>{BODY}<|call|>", calls=(OSLO,)),
+    "no message before the arguments": Row(
+        f"<|channel|>commentary {TO} <|constrain|>json{BODY}<|call|>", calls=(OSLO,)
+    ),
+    "recipient in the role section alone": Row(
+        f" {TO}<|channel|>commentary <|constrain|>json<|message|>{BODY}<|call|>", calls=(OSLO,)
+    ),
     "a typed final": Row('<|channel|>final <|constrain|>json<|message|>{"a": 1}<|return|>', '{"a": 1}'),
     "no message after final": Row("<|channel|>final The answer is 3.<|return|>", "The answer is 3."),
     "a bare refusal": Row("I'm sorry, but I can't help with that.<|return|>", "I'm sorry, but I can't help with that."),
@@ -101,6 +107,7 @@ ROWS: dict[str, Row] = {
     "a channel with junk": Row(
         f"<|channel|>commentary?commentary? {TO} <|constrain|>json<|message|>{BODY}<|call|>", calls=(OSLO,)
     ),
+    "a word glued to the channel": Row("<|channel|>finalx<|message|>Done.<|return|>", "Done."),
     "a recipient that is no tool": Row(
         "<|channel|>commentary to=assistant<|channel|>final<|message|>Done.<|return|>", "Done."
     ),

@@ -1,25 +1,35 @@
-"""Every kind of backend, set up as docs/backends.md says, answers: its tables, with a server of ours at the address."""
+"""Every configuration of docs/backends.md and docs/bridge.md answers: its tables, with a server of ours at the address,
+or a page of ours on the bridge."""
 
 from __future__ import annotations
 
 import json
 import re
 import tomllib
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.integration.chats import TOKEN, ChatService, Pages
 from tests.integration.hosted import Hosted, backend, model
-from tests.integration.turns import spoken
-from tests.unit.config.test_backends_document import BLOCKS
+from tests.integration.turns import delta, said, spoken
+from tests.unit.config.test_backends_document import BLOCKS, DOCUMENT
 from tests.upstream import DONE, Seen, Upstream, answer, sse, whole
 
 ANSWER = "Good day."
-FIRST = {title.split('"')[1]: block for title, block in reversed(BLOCKS)}
-"""The first configuration of each section."""
+FRAMED = f"<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>{ANSWER}<|return|>"
+CHATS = ("openai", "responses", "anthropic", "ollama")
+"""Kinds that a gateway can stand at the other end of."""
 ELSEWHERE = {"codex", "embedded"}
 """Those that need a program or a model file: their own tests run them."""
+
+(BRIDGE,) = re.findall(r"(?s)```toml\n(.*?)```", DOCUMENT.with_name("bridge.md").read_text(encoding="utf-8"))
+DOCUMENTED = [
+    *(pytest.param(block, id=title) for title, block in BLOCKS if title.split('"')[1] not in ELSEWHERE),
+    pytest.param(BRIDGE + '[[models]]\nname = "m"\nbackend = "pages"\n', id="bridge"),
+]
 
 
 def _served(seen: Seen) -> Any:
@@ -29,23 +39,33 @@ def _served(seen: Seen) -> Any:
     if seen.path.endswith("/conversations"):
         return whole(ANSWER.encode(), headers={"x-conversation-id": "7"})
     harmony = "<|start|>" in seen.json.get("prompt", "")
-    said = f"<|channel|>final<|message|>{ANSWER}<|return|>" if harmony else ANSWER
-    return answer(sse({"choices": [{"text": said, "finish_reason": "stop"}]}), DONE)
+    return answer(sse({"choices": [{"text": FRAMED if harmony else ANSWER, "finish_reason": "stop"}]}), DONE)
 
 
-@pytest.mark.parametrize("kind", sorted(FIRST.keys() - ELSEWHERE))
-def test_the_documented_configuration_answers(tmp_path: Path, upstream: Upstream, kind: str) -> None:
-    block = re.sub(r"env:\w+", "a-secret-of-some-length", FIRST[kind]).replace("sqlite:///", f"sqlite:///{tmp_path}/")
-    (tmp_path / "far").mkdir()
-    with Hosted(tmp_path / "far", backend("main", upstream.url) + model("m", "main")) as far:
-        speaks_chat = kind in ("openai", "responses", "anthropic", "ollama")
-        upstream.play(spoken(ANSWER) if speaks_chat else _served)
-        place = far.url if speaks_chat else upstream.url
-        tables = re.sub(r'(?m)^url = "https?://[^/"]+', f'url = "{place}', block)
-        with Hosted(tmp_path, tables) as gateway:
-            name = tomllib.loads(block).get("models", [{"name": "demo" if kind == "scripted" else "m"}])[0]["name"]
-            body = {"model": name, "messages": [{"role": "user", "content": "Hello."}]}
-            reply = gateway.post("/v1/chat/completions", body)
+@pytest.mark.parametrize("block", DOCUMENTED)
+def test_the_documented_configuration_answers(tmp_path: Path, upstream: Upstream, block: str) -> None:
+    tables = tomllib.loads(block)
+    first = tables["backends"][0]
+    kind, name = first.get("kind", "openai"), tables.get("models", [{"name": "m"}])[0]["name"]
+    leaks = any(each.get("dialect") == "harmony" for each in tables.get("models", ()))
+    block = re.sub(r"env:\w+", TOKEN, block).replace("sqlite:///", f"sqlite:///{tmp_path}/")
+    with ExitStack() as stack:
+        place = upstream.url
+        if kind in CHATS:
+            upstream.play(said(delta(content=FRAMED)) if leaks else spoken(ANSWER))
+        else:
+            upstream.play(_served)
+        if kind in CHATS and not leaks:
+            (tmp_path / "far").mkdir()
+            tables_of_far = backend("main", upstream.url) + model("m", "main")
+            place = stack.enter_context(Hosted(tmp_path / "far", tables_of_far)).url
+        block = re.sub(r'(?m)^url = "https?://[^/"]+', f'url = "{place}', block)
+        gateway = stack.enter_context(Hosted(tmp_path, block))
+        if kind == "conversation" and "url" not in first:
+            service = ChatService(lambda heard: ANSWER)
+            stack.enter_context(Pages(gateway.url, TOKEN, service, origin=first["origins"][0]))
+        body = {"model": "demo" if kind == "scripted" else name, "messages": [{"role": "user", "content": "Hello."}]}
+        reply = gateway.post("/v1/chat/completions", body)
     assert reply.status == 200, reply.body
-    said = reply.json["choices"][0]["message"]["content"]
-    assert said if kind == "scripted" else said == ANSWER
+    content = reply.json["choices"][0]["message"]["content"]
+    assert content if kind == "scripted" else content == ANSWER

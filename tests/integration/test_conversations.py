@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -14,8 +13,6 @@ from typing import Any
 
 import pytest
 
-from callwright.config import load
-from callwright.gateway.profiles import PROFILES
 from tests.integration.chats import TOKEN, ChatService, Pages, everything
 from tests.integration.hosted import Hosted, Reply, backend, model
 from tests.upstream import Upstream
@@ -276,17 +273,3 @@ def test_fifty_interleaved_conversations_of_five_clients_never_mix(setup: Setup)
     assert len({tuple(each) for each in heard}) == 50
     if setup.pages is not None:
         assert {page for page, _ in setup.pages.served} == {"page1", "page2"}
-
-
-# ── the document ─────────────────────────────────────────────────────────────────────────────────
-
-_DOCUMENTS = [Path(__file__).parents[2] / "docs" / name for name in ("backends.md", "bridge.md")]
-_SETTINGS = [found for path in _DOCUMENTS for found in re.findall(r"(?s)```toml\n(.*?)```", path.read_text("utf-8"))]
-
-
-@pytest.mark.parametrize("settings", [text for text in _SETTINGS if 'kind = "conversation"' in text])
-def test_the_settings_of_the_documents_are_right(tmp_path: Path, settings: str) -> None:
-    file = tmp_path / "callwright.toml"
-    file.write_text(settings, encoding="utf-8")
-    config = load(file, {"CHAT_KEY": "sk-0123456789abcdef", "BRIDGE_TOKEN": TOKEN}, profiles=PROFILES)
-    assert [each.kind for each in config.backends] == ["conversation"]

@@ -119,6 +119,43 @@ def test_a_call_that_leaks_and_comes_natively_too_is_one_call(gateway: Hosted, s
     assert heard(gateway, "leaky").said == CALLING.heard
 
 
+@pytest.mark.parametrize("left", ["<|channel|>commentary", "<|constrain|>json", "json"])
+@pytest.mark.parametrize("prefix", ["", "functions."])
+def test_what_leaks_into_the_name_of_a_native_call_is_no_part_of_it(
+    gateway: Hosted, server: Upstream, prefix: str, left: str
+) -> None:
+    named = {"name": f"{prefix}get_weather{left}", "arguments": '{"city": "Oslo"}'}
+    native = {"index": 0, "id": "call_x", "type": "function", "function": named}
+    for leaked in ((), (delta(content=CALLING.sent),)):
+        server.play(said(*leaked, delta(tool_calls=[native]), reason="tool_calls"))
+        assert heard(gateway, "leaky").calls == CALLING.calls
+
+
+@pytest.mark.parametrize("end", [-1, -6, -20, -60, -75])
+def test_an_answer_cut_inside_a_header_shows_nothing_of_it(gateway: Hosted, server: Upstream, end: int) -> None:
+    header = CALLING.sent.partition("{")[0]
+    server.play(raw(piece(header[:end]), reason="length"))
+    assert heard(gateway).said == ("", "Hm.", (), "length")
+
+
+def test_a_tool_with_dots_in_its_name_is_called_by_the_name_that_the_model_is_told(
+    gateway: Hosted, server: Upstream
+) -> None:
+    tools = [{"type": "function", "function": {"name": "files.read", "parameters": {"type": "object"}}}]
+    for form in ("{}", "functions.{}", "functions.{}json"):
+        server.play(lambda seen, form=form: raw(piece(_calling(form.format(_told(seen.json["prompt"]))))))
+        assert heard(gateway, tools=tools).calls == (Call("files.read", {}),)
+
+
+def _told(prompt: str) -> str:
+    (name,) = re.findall(r"type (\S+) = \(", prompt)
+    return str(name)
+
+
+def _calling(recipient: str) -> str:
+    return f"<|channel|>commentary to={recipient} <|constrain|>json<|message|>{{}}<|call|>"
+
+
 def test_reasoning_and_content_that_are_clean_stay_as_they_are(gateway: Hosted, server: Upstream) -> None:
     server.play(
         said(delta(reasoning_content="Final thoughts. "), delta(reasoning_content="Hm."), delta(content="Done."))
@@ -138,6 +175,14 @@ def test_a_call_that_nobody_can_run_is_asked_about_again(gateway: Hosted, server
     server.play(raw(piece(CALLING.sent)), raw(piece("<|channel|>final<|message|>In words.<|return|>")))
     reply = gateway.post(CHAT.path, CHAT.body("raw", stream=True, tools=False))
     assert CHAT.streamed(reply.body).said == ("In words.", "Hm.", (), "stop")
+
+
+def test_a_call_that_stays_unusable_is_named_in_the_error(gateway: Hosted, server: Upstream) -> None:
+    server.play(raw(piece("<|channel|>analysis to=container.exec code<|message|>ls<|call|>")))
+    reply = gateway.post(CHAT.path, CHAT.body("raw", stream=False))
+    message, code = CHAT.problem(reply.json)
+    assert (reply.status, code) == (502, "backend_unusable")
+    assert "in 3 tries: its call cannot be used: unknown tool 'container.exec'" in message
 
 
 # ── what went wrong in the proxy of the seed (S4) ────────────────────────────────────────────────
@@ -344,6 +389,53 @@ def test_tokens_of_text_generation_inference_are_read_one_by_one(gateway: Hosted
 def test_an_answer_cut_by_the_limit_is_no_call(gateway: Hosted, server: Upstream) -> None:
     server.play(raw(piece(CALLING.sent[:-20]), reason="length"))
     assert heard(gateway).said == ("", "Hm.", (), "length")
+
+
+# ── tags of the agent's own, where gpt-oss was told of them (S4) ─────────────────────────────────
+
+TAGGED = "<get_weather>\n<city>Oslo & 'more'</city>\n</get_weather>"
+OTHER = Call("get_weather", {"city": "Oslo & 'more'"})
+PLACES = {
+    "final": f"<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>{TAGGED}<|return|>",
+    "preamble": f"<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>commentary<|message|>{TAGGED}",
+    "no frame": TAGGED,
+    "thoughts": f"<|channel|>analysis<|message|>{TAGGED}<|end|>",
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_call_in_the_tags_of_an_agent_is_a_call_wherever_it_is_cut(
+    gateway: Hosted, server: Upstream, place: str
+) -> None:
+    sent = PLACES[place]
+    for at in range(sent.index("<get"), len(sent), 3):
+        server.play(cut(sent, at))
+        answered = heard(gateway)
+        assert (answered.text, answered.calls, answered.finish) == ("", (OTHER,), "tool_calls"), sent[:at]
+
+
+@pytest.mark.parametrize("field", ["content", "reasoning_content"])
+@pytest.mark.parametrize("stream", [True, False])
+def test_a_call_in_tags_that_a_chat_server_hands_on_is_a_call(
+    gateway: Hosted, server: Upstream, field: str, stream: bool
+) -> None:
+    server.play(said(delta(**{field: TAGGED}), reason="stop"))
+    answered = heard(gateway, "leaky", stream=stream)
+    assert (answered.text, answered.calls, answered.finish) == ("", (OTHER,), "tool_calls")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        f"Write it so:\n```xml\n{TAGGED}\n```\nand wait.",
+        "The tag `<get_weather>` names a tool, and <get_weather> too.",
+        "<b>bold</b> and <city>Oslo</city>",
+        f"```\n{TAGGED}",
+    ],
+)
+def test_tags_that_are_shown_or_mentioned_stay_text(gateway: Hosted, server: Upstream, words: str) -> None:
+    server.play(raw(piece(f"<|channel|>final<|message|>{words}<|return|>")))
+    assert heard(gateway).said == (words, "", (), "stop")
 
 
 # ── old Kilo Code (C-4, C-4b) ────────────────────────────────────────────────────────────────────

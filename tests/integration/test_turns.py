@@ -152,7 +152,9 @@ def test_an_empty_turn_is_asked_for_again_and_then_an_error(
         message = failed.error
     else:
         message = wire.problem(reply.json)[0]
-    assert "no usable answer in 3 tries" in message
+    assert "no usable answer in 3 tries: it is empty" in message
+    assert "Try again, or use another model" in message
+    assert "[[backends]]" not in message, "it is the model that failed, and not how its server is reached"
 
 
 def test_thoughts_without_an_answer_are_an_empty_turn(gateway: Hosted, server: Upstream) -> None:

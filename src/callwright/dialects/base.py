@@ -121,6 +121,10 @@ class Dialect(ABC):
         """What may follow an opener after white space; empty when anything may. Lets `auto` choose."""
         return ()
 
+    def meant(self, name: str, tools: Toolbox) -> str:
+        """The offered tool that a name means with what this family leaves on it; empty where that shows none."""
+        return ""
+
     @abstractmethod
     def read_calls(self, source: Source, turn: Turn, opener: str) -> Reading[str]:
         """Read the calls after an opener. Returns the empty string, or why this is no call.

@@ -19,12 +19,13 @@ from typing import ClassVar
 from callwright.arguments import Arguments, read_object
 from callwright.dialects.base import Dialect, break_off, open_call
 from callwright.dialects.call_object import read_held
+from callwright.dialects.elements import ELEMENT
 from callwright.dialects.message_header import ANALYSIS, CHANNEL, CHANNELS, CONSTRAIN, MESSAGE, START, Header
 from callwright.dialects.messages import Framed
 from callwright.dialects.named_parameters import NamedParameters
 from callwright.dialects.typescript import namespace
 from callwright.model import ToolCall, ToolSpec
-from callwright.schema import Tool
+from callwright.schema import Tool, Toolbox
 from callwright.text.json_stream import copy_value
 from callwright.text.source import Marks, Reading, Source, ignore, marks
 from callwright.turn import Turn
@@ -54,6 +55,8 @@ class Harmony(Framed):
     ends_text: tuple[str, ...] = (END, RETURN)
     tokens: frozenset[str] = frozenset({START, CHANNEL, CONSTRAIN, MESSAGE, END, CALL, RETURN})
     call_channel: str = "commentary"
+    # Under the prompts of agents such as Kilo Code gpt-oss writes their tags into its answers: seed S4.
+    tags: Dialect | None = ELEMENT
 
     @property
     def starts(self) -> tuple[str, ...]:
@@ -69,14 +72,17 @@ class Harmony(Framed):
 
     def tool_of(self, turn: Turn, recipient: str) -> str:
         bare = _SPACE_OF_NAMES.sub("", recipient)
-        for name in (recipient, bare):
-            while name:
-                if name in turn.tools:
-                    return name
-                name, glued = _GLUED.subn("", name)
+        return self.meant(recipient, turn.tools) or (bare if turn.accepts(bare) else "")
+
+    def meant(self, name: str, tools: Toolbox) -> str:
+        for left in (name, _SPACE_OF_NAMES.sub("", name)):
+            while left:
+                if left in tools:
+                    return left
+                left, glued = _GLUED.subn("", left)
                 if not glued:
                     break
-        return bare if turn.accepts(bare) else ""
+        return ""
 
     def read_body(self, source: Source, turn: Turn, header: Header) -> Reading[str]:
         if not header.tool:

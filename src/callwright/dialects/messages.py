@@ -16,7 +16,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import ClassVar
 
-from callwright.dialects.base import Dialect, Think
+from callwright.dialects.base import FENCE, Dialect, Think
 from callwright.dialects.message_header import (
     ANALYSIS,
     ASSISTANT,
@@ -58,6 +58,8 @@ class Framed(Dialect):
     ends_text: tuple[str, ...]
     bare: tuple[str, ...] = ()
     """Markers that begin a call even where no message frames it."""
+    tags: Dialect | None = None
+    """Another family, whose calls count where they stand in the words for the reader."""
 
     @property
     def openers(self) -> tuple[str, ...]:
@@ -121,6 +123,10 @@ class Messages:
         self._stripped = False
         self._outside: list[str] = []
         self._stops = (*dialect.ends_call, *dialect.ends_text, *dialect.framing)
+        self._tags = dialect.tags.openers_for(turn.tools) if dialect.tags else ()
+        quoted = tuple(f"`{tag}" for tag in self._tags)
+        self._inside = (*self._tags, *quoted, FENCE) if self._tags else ()
+        """What is listened for in the words for the reader: tags that begin calls, and what makes them mere words."""
         self._listen((*dialect.frame, *dialect.framing))
 
     def _listen(self, ends: tuple[str, ...]) -> None:
@@ -338,9 +344,17 @@ class Messages:
     def _copy(self, emit: Emit, *, framed: bool) -> Reading[str | None]:
         """Copy a body to the marker that ends it. A marker that continues nothing is a word of the text."""
         source, turn, dialect = self._source, self._turn, self._dialect
+        ends, fenced = self._ends if framed else self._ends_outside, False
+        if self._inside and emit == turn.text:
+            ends = marks(*ends.all, *self._inside)
         while True:
-            marker = yield from source.copy_until(self._ends if framed else self._ends_outside, emit)
-            if marker in (MESSAGE, CONSTRAIN):
+            marker = yield from source.copy_until(ends, emit)
+            if marker in self._tags and dialect.tags and not fenced:
+                yield from dialect.tags.attempt(source, turn, marker, emit)
+            elif marker in self._inside:
+                emit(marker or "")
+                fenced ^= marker == FENCE
+            elif marker in (MESSAGE, CONSTRAIN):
                 turn.note("stray_marker", f"{marker} stood inside a message")
             elif marker in (START, CHANNEL):
                 if (yield from self._is_message()):

@@ -10,9 +10,10 @@ from typing import Any, Literal
 
 import msgspec
 
+from callwright.errors import BackendError
 from callwright.model import Message, Request, Text
 
-__all__ = ["Reason", "asked_again"]
+__all__ = ["Reason", "asked_again", "unusable"]
 
 Reason = Literal["unusable_call", "missing_call", "empty", "error", "other_backend"]
 """Why a model is asked again: its call cannot be used, there is none though one must be, the answer is empty, it is in
@@ -45,6 +46,13 @@ def asked_again(
         told = msgspec.structs.replace(told, options=_resampled(request.options, times))
         steps.append(f"temperature {told.options['temperature']}")
     return told, ", ".join(steps)
+
+
+def unusable(reason: Reason, problem: str, times: int) -> BackendError:
+    """The budget is spent: what is wrong with the last answer, and what a person can look at."""
+    tries = "one try" if times == 1 else f"{times} tries"
+    often = "; often the prompt does not fit its window, or its chat template is wrong" if reason == "empty" else ""
+    return BackendError(f"the model gave no usable answer in {tries}: {problem}{often}", kind="unusable")
 
 
 def _pinned(request: Request, tool: str) -> str:

@@ -77,6 +77,8 @@ class Attempt:
         self.unkept = 0
         """… and the characters that came after as much as is kept."""
         self._kept = 0
+        self._no_call = ""
+        """Why what looked like a call was none."""
         self.first = not any(message.role == "assistant" for message in request.messages)
         """Nothing of the conversation was answered yet."""
         self._words: list[str] = []
@@ -179,7 +181,9 @@ class Attempt:
             case Finish():
                 self.finish = event
                 return False
-            case CallEnd() | Malformed():
+            case Malformed():
+                self._no_call = self._no_call or event.reason
+            case CallEnd():
                 pass
         return True
 
@@ -204,7 +208,11 @@ class Attempt:
             return None
         if self._required is not None and not self._required.met:
             return "missing_call", "it holds no call, and one was required"
-        return None if self.said.strip() else ("empty", "it is empty: no text and no call")
+        if self.said.strip():
+            return None
+        if self._no_call:
+            return "unusable_call", f"its call cannot be used: {self._no_call}"
+        return "empty", "it is empty: no text and no call"
 
     @property
     def said(self) -> str:

@@ -106,20 +106,27 @@ class Listener:
         if isinstance(event, TextDelta):
             if self._framed:
                 self._settle()
-            return self._parse(event.text)
+            events = self._parse(event.text)
+            if self._frame:
+                self._think("".join(each.text for each in events if isinstance(each, ReasoningDelta)))
+            return events
         if isinstance(event, ReasoningSealed):
             self._settle()
             self._turn.seal(event.opaque)
             return self._turn.drain()
         if not self._framed:
             self._settle(self._frame)
-        if self._reasoned < REASONING_KEPT:
-            self._reasoned += len(event.text)
-            self._reasoning.append(event.text)
+        self._think(event.text)
         if self._framed:
             return self._parse(event.text)
         self._turn.reasoning(event.text)
         return self._turn.drain()
+
+    def _think(self, text: str) -> None:
+        """Reasoning in which a call may have been made."""
+        if text and self._reasoned < REASONING_KEPT:
+            self._reasoned += len(text)
+            self._reasoning.append(text)
 
     def _settle(self, frame: str = "") -> None:
         """What was being read is over. What follows stands by itself, or is reasoning in its dialect's frame."""
@@ -136,7 +143,8 @@ class Listener:
         """Words in the middle of a native call: the event grammar has no place for them before its end."""
         self._waiting.append(event)
         if sum(len(each.text) for each in self._waiting if not isinstance(each, ReasoningSealed)) > DEFAULT_LIMIT:
-            raise BackendError(f"the backend sent more than {DEFAULT_LIMIT} characters of text inside a tool call")
+            message = f"the backend sent more than {DEFAULT_LIMIT} characters of text inside a tool call"
+            raise BackendError(message, kind="unusable")
 
     # ── native calls ─────────────────────────────────────────────────────────────────────────────
 
@@ -160,16 +168,23 @@ class Listener:
             self._native.feed(event.index, event.text)
             return
         self._settle()
-        name = self._names.nearest(event.name)
+        name = self._meant(event.name)
         if name != event.name:
             self._turn.note("renamed_tool", f"{event.name} was taken for {name}")
         self._native.start(event.index, name, event.id)
+
+    def _meant(self, name: str) -> str:
+        """The offered tool that a name means. Servers leave on it what followed in gpt-oss's header: markers (vLLM
+        #32587, ollama #11704), or a type that is glued to it (llama.cpp #15158). No tool has a marker in its name."""
+        clean = name.partition("<|")[0].strip()
+        near = self._dialect.meant(clean, self._turn.tools) or self._names.nearest(clean)
+        return near if near in self._turn.tools else name
 
     def _release(self, index: int) -> None:
         """A held call is whole: say it, unless the text has said it already."""
         begun, *rest = self._held.pop(index)
         arguments = "".join(event.text for event in rest if isinstance(event, CallDelta))
-        name = begun.name if isinstance(begun, CallStart) else ""
+        name = self._meant(begun.name) if isinstance(begun, CallStart) else ""
         if any(call.name == name and _same(call.arguments, arguments) for call in collect(self._read).tool_calls):
             self._turn.note("repeated_call", f"the backend sent the call of {name} as text and natively")
             return

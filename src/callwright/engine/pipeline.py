@@ -13,6 +13,7 @@ generation.
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import aclosing
@@ -24,7 +25,7 @@ from callwright.backends.base import Answer, Backend, ModelInfo
 from callwright.backends.faults import TOOLS_REFUSED
 from callwright.backends.overflow import is_too_long
 from callwright.dialects.answer import ANSWER
-from callwright.engine.again import Reason, asked_again
+from callwright.engine.again import Reason, asked_again, unusable
 from callwright.engine.attempt import Attempt
 from callwright.engine.continuing import Continuing
 from callwright.engine.mend import mended
@@ -90,10 +91,10 @@ class Pipeline:
         check_request(request, route, (self._backends[name].wire for name in route.backends))
         report.model = route.name
         spent = Usage()
-        told, shortcoming, failure = request, "", None
-        for times in range(1, rules.ask_again + 2):
+        told = request
+        for times in itertools.count(1):
             attempt = Attempt(request, route, rules, self._ids, names, number=times)
-            failure = None
+            failure: BackendError | None = None
             try:
                 async with aclosing(self._heard(ask, told, route, report, attempt, continuing)) as answer:
                     async for heard in answer:
@@ -125,13 +126,11 @@ class Pipeline:
                 yield last
                 return
             reason, shortcoming = verdict
+            if times > rules.ask_again:
+                report.again(reason, shortcoming)
+                raise failure or unusable(reason, shortcoming, times)
             told, how = asked_again(request, shortcoming, times, tool=attempt.tried, said=attempt.said)
-            report.again(reason, f"{shortcoming} ({how})" if times <= rules.ask_again else shortcoming)
-        raise failure or BackendError(
-            f"the model gave no usable answer in {rules.ask_again + 1} tries: {shortcoming}; "
-            "ask again, or try another model",
-            kind="protocol",
-        )
+            report.again(reason, f"{shortcoming} ({how})")
 
     async def _heard(
         self,

@@ -46,8 +46,14 @@ _FAILURES: dict[BackendFault, _Failure] = {
     "unavailable": _Failure(503, "server_error", "Check that it is running and that its [[backends]] table is right."),
     "timeout": _Failure(504, "timeout_error", "Make the prompt smaller, or the time in its [[backends]] table longer."),
     "refused": _Failure(502, "server_error", "Change the request, or the model's settings, so that it accepts it."),
-    "protocol": _Failure(502, "server_error", "Check that the `kind` in its [[backends]] table is what it speaks."),
+    "protocol": _Failure(
+        502, "server_error", "It does not speak what the `kind` in its [[backends]] table says: correct one of the two."
+    ),
+    "unusable": _Failure(
+        502, "server_error", "Try again, or use another model; `callwright serve --journal full` keeps what it wrote."
+    ),
 }
+_BROKE_OFF = "Try again; if it happens again, the log of its server may say why."
 
 
 def of(error: BaseException, *, request_id: str = "", backend_status: int = 0) -> Problem:
@@ -108,7 +114,7 @@ def _backend(error: BackendError, backend_status: int) -> Problem:
         return Problem(status=401, message=_sentence(said), fault="backend", kind=_KINDS[401], code=LOGIN_NEEDED)
     return Problem(
         status=status,
-        message=f"{_sentence(said)} {failure.advice}",
+        message=f"{_sentence(said)} {_BROKE_OFF if error.kind == 'protocol' and error.retryable else failure.advice}",
         fault="backend",
         kind="invalid_request_error" if status == 400 else failure.kind,
         code=f"backend_{error.kind}",

@@ -203,7 +203,7 @@ class _Turn:
             len(event.text) for event in events if isinstance(event, TextDelta | ReasoningDelta | CallDelta)
         )
         if self._kept > _MOST_KEPT:
-            raise BackendError(f"the model wrote more than {_MOST_KEPT} characters and did not stop")
+            raise BackendError(f"the model wrote more than {_MOST_KEPT} characters and did not stop", kind="unusable")
 
     def _batches(self, plan: Plan) -> AsyncGenerator[tuple[int, list[Event]], None]:
         engine = self._opened.state.engine

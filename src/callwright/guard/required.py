@@ -38,7 +38,8 @@ class Required:
         self._size += len(event.text)
         if self._size > DEFAULT_LIMIT:
             raise BackendError(
-                f"the model wrote more than {DEFAULT_LIMIT} characters before the call that was required"
+                f"the model wrote more than {DEFAULT_LIMIT} characters before the call that was required",
+                kind="unusable",
             )
 
     @property

@@ -153,7 +153,8 @@ class Source:
 
     def overflow(self) -> BackendError:
         """The error for a reader that would have to hold more than the limit."""
-        return BackendError(f"the model's output holds an undecided stretch of more than {self.limit} characters")
+        message = f"the model's output holds an undecided stretch of more than {self.limit} characters"
+        return BackendError(message, kind="unusable")
 
     # ── keeping what is consumed while it is not yet sure what it is ──────────────────────────────
 

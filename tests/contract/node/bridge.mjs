@@ -1,8 +1,9 @@
 // Opens the gateway's example page in a real browser, once for each of the fragments, and does what it is told, line by
 // line on its input: `close N` closes the tab of that number, `shot N PATH` takes a picture of it, `seen N` prints what
-// it shows, `listed N` its conversations, `asked N` waits until a person is to answer, `type N WORDS` does, `broken N`
-// breaks its connection. Called with the gateway's address and the fragments. Prints a line of JSON when all are
-// connected or refused, and after each command.
+// it shows and `heads N` what stands above each message, `listed N` its conversations, `asked N` waits until a person is
+// to answer and `unasked N` until nobody is, `type N WORDS` answers, `broken N` breaks its connection, `run N CODE` runs
+// code in it. Called with the gateway's address and the fragments. Prints a line of JSON when all are connected or
+// refused, and after each command.
 import { createInterface } from "node:readline";
 import chromium from "@sparticuz/chromium";
 import puppeteer from "puppeteer-core";
@@ -31,8 +32,11 @@ const commands = {
   close: (page) => page.close(),
   shot: (page, path) => page.screenshot({ path }),
   seen: (page) => page.$$eval("article", (all) => all.map(({ className, textContent }) => [className, textContent])),
+  heads: (page) => page.$$eval("article", (all) => all.map(({ dataset }) => dataset.who)),
   listed: (page) => page.$$eval("nav button", (all) => all.map(({ textContent }) => textContent)),
   asked: (page) => page.waitForSelector("textarea").then(() => null),
+  unasked: (page) => page.waitForSelector("textarea", { hidden: true }).then(() => null),
+  run: (page, ...code) => page.evaluate(code.join(" ")).then(() => null),
   broken: (page) => page.evaluate(() => bridge.socket.close(4000)), // not a goodbye: it comes back by itself
   type: (page, ...words) => page.type("textarea", words.join(" ")).then(() => page.click("form button")),
 };

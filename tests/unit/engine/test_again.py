@@ -126,7 +126,7 @@ def test_a_model_that_then_answers_in_words_may_where_no_call_is_required() -> N
 
 def test_no_more_is_asked_than_the_budget_allows() -> None:
     backend = Fake(called("get_weather", "{}"))
-    with pytest.raises(BackendError, match="1 tries"):
+    with pytest.raises(BackendError, match="in one try"):
         run(backend, ToolRules(malformed="ask", ask_again=0))
     assert len(backend.asked) == 1
 

@@ -133,6 +133,20 @@ def test_an_almost_right_name_is_taken_for_the_offered_one(said: str) -> None:
     assert [repair.kind for repair in turn.repairs] == ["renamed_tool"]
 
 
+@pytest.mark.parametrize("said", ["{}<|channel|>commentary", "functions.{}<|channel|>json", "{} <|constrain|>json"])
+@pytest.mark.parametrize("family", ["auto", "harmony", "hermes"])
+def test_what_a_server_left_of_gpt_oss_headers_is_no_part_of_a_name(said: str, family: str) -> None:
+    turn = listen(*native(0, said.format("read_file"), '{"path": "a"}'), name=family)
+    assert names(turn) == ["read_file"]
+    assert [repair.kind for repair in turn.repairs] == ["renamed_tool"]
+
+
+def test_a_type_that_is_glued_to_a_name_is_none_of_it_in_harmony_alone() -> None:
+    call = native(0, "read_filejson", '{"path": "a"}')
+    assert names(listen(*call, name="harmony")) == ["read_file"]
+    assert names(listen(*call)) == ["read_filejson"]
+
+
 def test_a_name_that_no_tool_has_is_passed_on() -> None:
     # Clients answer it with an error for the model, which then recovers: every agent in reference tests did.
     assert names(listen(*native(0, "no_such_tool", "{}"))) == ["no_such_tool"]

@@ -18,6 +18,7 @@ STATUSES = {
     "timeout": 504,
     "refused": 502,
     "protocol": 502,
+    "unusable": 502,
 }
 
 
@@ -72,7 +73,16 @@ def test_a_reached_limit_says_when_to_come_back() -> None:
 
 
 def test_garbage_from_a_backend_is_its_fault() -> None:
-    assert problems.of(WireError("not SSE")).status == 502
+    problem = problems.of(WireError("not SSE"))
+    assert problem.status == 502
+    assert "`kind`" in problem.message
+
+
+def test_an_answer_that_broke_off_says_nothing_of_settings() -> None:
+    problem = problems.of(BackendError("the stream ended before the answer did", retryable=True))
+    assert problem.message == (
+        "the stream ended before the answer did. Try again; if it happens again, the log of its server may say why."
+    )
 
 
 @pytest.mark.parametrize("error", [ValueError("password=hunter2"), MisuseError("hunter2"), KeyError("hunter2")])

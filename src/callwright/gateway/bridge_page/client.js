@@ -104,9 +104,11 @@ const CallwrightBridge = (() => {
       const { signal } = serving.abort;
       const opened = (conversation) => serving.tell("opened", { conversation: String(conversation) });
       try {
-        const answer = this.handlers[type]({ ...request, signal, opened });
-        if (answer?.[Symbol.asyncIterator]) for await (const text of answer) serving.tell("text", { text });
-        else serving.tell("text", { text: await answer });
+        const answer = (await this.handlers[type]({ ...request, signal, opened })) ?? "";
+        for await (const text of typeof answer === "object" ? answer : [answer]) {
+          if (signal.aborted) break;
+          serving.tell("text", { text: String(text) });
+        }
         if (!signal.aborted) serving.tell("done");
       } catch (error) {
         const code = error instanceof UnknownConversation ? "unknown_conversation" : "";
