@@ -70,9 +70,7 @@ class Guests:
             return ()
         if project is None or project.is_approved(self._trusted.load()):
             return project.servers if project else ()
-        why = (
-            f"{PROJECT_FILE} of this project starts programs on your computer; it was not approved in this form before"
-        )
+        why = f"{PROJECT_FILE} starts programs on your computer, and this form of it was not approved before"
         reply = await approvals.consent(project.question, why, f"exactly this content of {project.path}, from now on")
         if reply.verdict == "always":
             self._trusted.add(project)
