@@ -23,7 +23,7 @@ class Echo:
         self._started: CallStart | None = None
         self._fragments: list[str] = []
         self._gap = ""
-        """What stands before the next call: nothing at the start, a new line after words, the delimiter after a call."""
+        """What stands before the next call: nothing at the start, a new line after words, the delimiter after calls."""
 
     def feed(self, events: Iterable[Event]) -> list[Event]:
         """The events, with the text of each call after its end."""
