@@ -16,7 +16,7 @@ from tests.codex import CACHE, CREATED, NEEDED, PROGRAM, call, responded, text
 from tests.integration.codexes import CATALOGUED, child, heard, problem
 from tests.integration.hosted import Hosted, backend, model, opened
 from tests.integration.wires import CHAT, RESPONSES, Call, Heard, Wire
-from tests.upstream import HANG, Upstream, answer
+from tests.upstream import HANG, Upstream, answer, closed_port, whole
 
 pytestmark = [NEEDED, pytest.mark.timeout(120)]
 
@@ -33,17 +33,18 @@ def lone(tmp_path: Path, upstream: Upstream) -> Iterator[Hosted]:
 def test_a_child_that_is_killed_ends_its_turns_well_and_the_next_one_works(
     lone: Hosted, upstream: Upstream, wire: Wire
 ) -> None:
-    upstream.play(answer(CREATED, *text("One moment")[:2], HANG))
-    with opened(lone.url, wire.path, wire.body("m", stream=True)) as coming:
-        coming.until(b"One moment")
-        pid = child(lone).child.pid
-        os.kill(pid, signal.SIGKILL)
-        turn = wire.streamed(coming.rest())
-    assert (turn.text, turn.finish) == ("One moment", "")
-    assert "lost its process" in turn.error
-    upstream.play(responded(*text("Back.")))
-    assert heard(lone, wire).text == "Back."
-    assert child(lone).child.pid not in (0, pid)
+    for _ in range(2):
+        upstream.play(answer(CREATED, *text("One moment")[:2], HANG))
+        with opened(lone.url, wire.path, wire.body("m", stream=True)) as coming:
+            coming.until(b"One moment")
+            pid = child(lone).child.pid
+            os.kill(pid, signal.SIGKILL)
+            turn = wire.streamed(coming.rest())
+        assert (turn.text, turn.finish) == ("One moment", "")
+        assert "lost its process" in turn.error
+        upstream.play(responded(*text("Back.")))
+        assert heard(lone, wire).text == "Back."
+        assert child(lone).child.pid not in (0, pid)
 
 
 def test_a_kill_before_the_first_word_is_not_noticed(lone: Hosted, upstream: Upstream) -> None:
@@ -57,6 +58,20 @@ def test_a_kill_before_the_first_word_is_not_noticed(lone: Hosted, upstream: Ups
     os.kill(child(lone).child.pid, signal.SIGKILL)
     asking.join(60)
     assert [each.text for each in said] == ["Here."]
+
+
+def test_readiness_is_the_child_s_and_its_provider_s(tmp_path: Path, upstream: Upstream) -> None:
+    upstream.play(whole(b'{"data": [{"id": "m"}]}'))
+    missing = str(tmp_path / "nowhere")
+    for name, path, url, ready in [
+        ("all", str(PROGRAM), upstream.url, True),
+        ("program", missing, upstream.url, False),
+        ("provider", str(PROGRAM), f"http://127.0.0.1:{closed_port()}", False),
+    ]:
+        (tmp_path / name).mkdir()
+        with Hosted(tmp_path / name, backend("codex", url, kind="codex", path=path) + model("m", "codex")) as gateway:
+            reply = gateway.get("/readyz")
+        assert (reply.status, reply.json["backends"]) == (200 if ready else 503, {"codex": ready})
 
 
 def test_a_folder_of_its_own_goes_with_the_gateway(tmp_path: Path, upstream: Upstream) -> None:
