@@ -3,6 +3,7 @@ in coming, the arguments do not fit, or what looks like one is noise."""
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -10,10 +11,13 @@ from typing import Any
 import pytest
 
 from callwright.backends.codex import thread
+from tests import old_clients
 from tests.codex import CREATED, NEEDED, PROGRAM, call, ended, item, responded, text
 from tests.integration.codexes import heard
 from tests.integration.hosted import Hosted, backend, model
+from tests.integration.test_output_modes import VALUES, escaped
 from tests.integration.wires import CHAT, RESPONSES, Call, Wire
+from tests.old_clients import Found
 from tests.upstream import CLOSE, HANG, Step, Upstream, answer
 
 pytestmark = [NEEDED, pytest.mark.timeout(120)]
@@ -107,6 +111,25 @@ def test_what_codex_drops_of_a_schema_holds_for_calls_all_the_same(
     assert offered["parameters"]["properties"]["a"] != schema, "Codex drops or changes it"
     (made,) = reply.json["choices"][0]["message"]["tool_calls"]
     assert (made["id"], made["function"]["arguments"]) == ("call_2", right)
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+@pytest.mark.parametrize("value", VALUES.values(), ids=VALUES)
+def test_old_obsidian_copilot_finds_the_calls_in_the_text(
+    gateway: Hosted, provider: Upstream, value: str, stream: bool
+) -> None:
+    """As over every other backend: tests/integration/test_output_modes.py."""
+    value = value.replace("</content>", "</city>")
+    made = [Call("get_weather", {"city": value}), Call("ping", {"all": [value]})]
+    provider.play(
+        responded(*(piece for each in made for piece in call(each.name, each.name, json.dumps(each.arguments))))
+    )
+    turn = heard(gateway, CHAT, stream=stream, name="m@obsidian-xml")
+    assert (list(turn.calls), turn.finish) == (made, "tool_calls")
+    assert old_clients.obsidian(turn.text) == [
+        Found("get_weather", {"city": escaped(value) if "</" in value else value}),
+        Found("ping", {"all": [value]}),
+    ]
 
 
 PROBE = item("done", "function_call_output", call_id="x", output="resources/list failed: unknown MCP server 'obsidian'")
