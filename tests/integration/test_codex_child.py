@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import subprocess
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 
@@ -15,7 +18,7 @@ from callwright.backends.codex import binary
 from tests.codex import CACHE, CREATED, NEEDED, PROGRAM, call, responded, text
 from tests.integration.codexes import CATALOGUED, child, heard, problem
 from tests.integration.hosted import Hosted, backend, model, opened
-from tests.integration.wires import CHAT, RESPONSES, Call, Heard, Wire
+from tests.integration.wires import CHAT, QUESTION, RESPONSES, TOOLS, Call, Heard, Wire
 from tests.upstream import HANG, Upstream, answer, closed_port, whole
 
 pytestmark = [NEEDED, pytest.mark.timeout(120)]
@@ -84,6 +87,23 @@ def test_a_folder_of_its_own_goes_with_the_gateway(tmp_path: Path, upstream: Ups
     assert not folder.exists()
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
+
+
+def test_no_model_of_the_catalogue_brings_tools_or_words_of_its_own(tmp_path: Path, upstream: Upstream) -> None:
+    said = subprocess.run(
+        [PROGRAM, "debug", "models", "--bundled"], env={"HOME": str(tmp_path)}, stdout=PIPE, check=True
+    )
+    names = [each["slug"] for each in json.loads(said.stdout)["models"]]
+    assert CATALOGUED in names
+    upstream.play(responded(*text("Yes.")))
+    tables = backend("codex", upstream.url, kind="codex", path=str(PROGRAM))
+    with Hosted(tmp_path, tables + "".join(model(name, "codex") for name in names)) as gateway:
+        for name in names:
+            heard(gateway, CHAT, name=name)
+            asked = upstream.requests[-1].json
+            assert [tool["name"] for tool in asked["tools"]] == list(TOOLS), name
+            assert [part["text"] for item in asked["input"] for part in item["content"]] == [QUESTION], name
+            assert "instructions" not in asked
 
 
 def test_a_home_that_holds_another_configuration_is_left_alone(tmp_path: Path) -> None:
