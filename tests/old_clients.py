@@ -23,33 +23,37 @@ class Found(NamedTuple):
 # ── Obsidian Copilot ─────────────────────────────────────────────────────────────────────────────
 
 _BLOCK = re.compile(r"<use_tool>([\s\S]*?)(?:</use_tool>|$)")
+_NAME = re.compile(r"<name>([\s\S]*?)</name>")
 _PARAMETER = re.compile(r"<([^>]+)>([\s\S]*?)</\1>")
+_TAG = re.compile(r"<[^>]+>")
+_ITEM = re.compile(r"<item>([\s\S]*?)</item>")
+_LISTS = ("chatHistory", "salientTerms")
+"""Parameters that are lists when they are empty."""
 
 
 def obsidian(text: str) -> list[Found]:
-    """Several blocks, each to its first closing tag; a block without a name is ignored."""
+    """Several blocks, each to its first closing tag; the first name is the tool's, and without one it is ignored."""
     found = []
     for block in _BLOCK.findall(text):
-        members = dict(_PARAMETER.findall(block))
-        name = members.pop("name", "").strip()
-        if name:
-            found.append(Found(name, {key: _value(value.strip()) for key, value in members.items()}))
+        named = _NAME.search(block)
+        if named and named[1].strip():
+            parameters = _PARAMETER.findall(_NAME.sub("", block, count=1))
+            found.append(Found(named[1].strip(), {key: _value(value.strip(), key) for key, value in parameters}))
     return found
 
 
-def _value(text: str) -> Any:
+def _value(text: str, key: str = "") -> Any:
     """JSON between brackets if no tags are in it, a list of items, an object of elements, or a string as it stands."""
-    tags = _PARAMETER.findall(text)
-    if not tags and text[:1] + text[-1:] in ("[]", "{}"):
+    if not text and key in _LISTS:
+        return []
+    if not _TAG.search(text):
         try:
-            return json.loads(text)
+            return json.loads(text) if text[:1] + text[-1:] in ("[]", "{}") else text
         except ValueError:
             return text
-    if not tags:
-        return text
-    if all(key == "item" for key, _ in tags):
-        return [_value(value.strip()) for _, value in tags]
-    return {key: _value(value.strip()) for key, value in tags}
+    if items := _ITEM.findall(text):
+        return [_value(item.replace("<item>", "").strip()) for item in items]
+    return {key: _value(value.strip()) for key, value in _PARAMETER.findall(text)} or text
 
 
 # ── Kilo Code ────────────────────────────────────────────────────────────────────────────────────

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import subprocess
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 
@@ -15,8 +18,8 @@ from callwright.backends.codex import binary
 from tests.codex import CACHE, CREATED, NEEDED, PROGRAM, call, responded, text
 from tests.integration.codexes import CATALOGUED, child, heard, problem
 from tests.integration.hosted import Hosted, backend, model, opened
-from tests.integration.wires import CHAT, RESPONSES, Call, Heard, Wire
-from tests.upstream import HANG, Upstream, answer
+from tests.integration.wires import CHAT, QUESTION, RESPONSES, TOOLS, Call, Heard, Wire
+from tests.upstream import HANG, Upstream, answer, closed_port, whole
 
 pytestmark = [NEEDED, pytest.mark.timeout(120)]
 
@@ -33,17 +36,18 @@ def lone(tmp_path: Path, upstream: Upstream) -> Iterator[Hosted]:
 def test_a_child_that_is_killed_ends_its_turns_well_and_the_next_one_works(
     lone: Hosted, upstream: Upstream, wire: Wire
 ) -> None:
-    upstream.play(answer(CREATED, *text("One moment")[:2], HANG))
-    with opened(lone.url, wire.path, wire.body("m", stream=True)) as coming:
-        coming.until(b"One moment")
-        pid = child(lone).child.pid
-        os.kill(pid, signal.SIGKILL)
-        turn = wire.streamed(coming.rest())
-    assert (turn.text, turn.finish) == ("One moment", "")
-    assert "lost its process" in turn.error
-    upstream.play(responded(*text("Back.")))
-    assert heard(lone, wire).text == "Back."
-    assert child(lone).child.pid not in (0, pid)
+    for _ in range(2):
+        upstream.play(answer(CREATED, *text("One moment")[:2], HANG))
+        with opened(lone.url, wire.path, wire.body("m", stream=True)) as coming:
+            coming.until(b"One moment")
+            pid = child(lone).child.pid
+            os.kill(pid, signal.SIGKILL)
+            turn = wire.streamed(coming.rest())
+        assert (turn.text, turn.finish) == ("One moment", "")
+        assert "lost its process" in turn.error
+        upstream.play(responded(*text("Back.")))
+        assert heard(lone, wire).text == "Back."
+        assert child(lone).child.pid not in (0, pid)
 
 
 def test_a_kill_before_the_first_word_is_not_noticed(lone: Hosted, upstream: Upstream) -> None:
@@ -59,6 +63,20 @@ def test_a_kill_before_the_first_word_is_not_noticed(lone: Hosted, upstream: Ups
     assert [each.text for each in said] == ["Here."]
 
 
+def test_readiness_is_the_child_s_and_its_provider_s(tmp_path: Path, upstream: Upstream) -> None:
+    upstream.play(whole(b'{"data": [{"id": "m"}]}'))
+    missing = str(tmp_path / "nowhere")
+    for name, path, url, ready in [
+        ("all", str(PROGRAM), upstream.url, True),
+        ("program", missing, upstream.url, False),
+        ("provider", str(PROGRAM), f"http://127.0.0.1:{closed_port()}", False),
+    ]:
+        (tmp_path / name).mkdir()
+        with Hosted(tmp_path / name, backend("codex", url, kind="codex", path=path) + model("m", "codex")) as gateway:
+            reply = gateway.get("/readyz")
+        assert (reply.status, reply.json["backends"]) == (200 if ready else 503, {"codex": ready})
+
+
 def test_a_folder_of_its_own_goes_with_the_gateway(tmp_path: Path, upstream: Upstream) -> None:
     upstream.play(responded(*text("Yes.")))
     tables = backend("codex", upstream.url, kind="codex", path=str(PROGRAM)) + model("m", "codex")
@@ -69,6 +87,23 @@ def test_a_folder_of_its_own_goes_with_the_gateway(tmp_path: Path, upstream: Ups
     assert not folder.exists()
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
+
+
+def test_no_model_of_the_catalogue_brings_tools_or_words_of_its_own(tmp_path: Path, upstream: Upstream) -> None:
+    said = subprocess.run(
+        [PROGRAM, "debug", "models", "--bundled"], env={"HOME": str(tmp_path)}, stdout=PIPE, check=True
+    )
+    names = [each["slug"] for each in json.loads(said.stdout)["models"]]
+    assert CATALOGUED in names
+    upstream.play(responded(*text("Yes.")))
+    tables = backend("codex", upstream.url, kind="codex", path=str(PROGRAM))
+    with Hosted(tmp_path, tables + "".join(model(name, "codex") for name in names)) as gateway:
+        for name in names:
+            heard(gateway, CHAT, name=name)
+            asked = upstream.requests[-1].json
+            assert [tool["name"] for tool in asked["tools"]] == list(TOOLS), name
+            assert [part["text"] for item in asked["input"] for part in item["content"]] == [QUESTION], name
+            assert "instructions" not in asked
 
 
 def test_a_home_that_holds_another_configuration_is_left_alone(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from tests.integration.faults import FAULTS, WORDS, documented
 from tests.integration.hosted import Hosted, Reply, backend, model
 from tests.integration.turns import CALL_BEGUN, CALL_ENDED, said, spoken, text
 from tests.integration.wires import CHAT, WIRES, Call, Wire
-from tests.upstream import HANG, Step, Upstream, answer, closed_port, refused
+from tests.upstream import CLOSE, HANG, Step, Upstream, answer, closed_port, refused, sse
 
 ENDINGS = documented("When the model's server fails")
 SHORT = {"first_token_seconds": 0.3, "idle_seconds": 0.3, "backoff_seconds": 0}
@@ -102,6 +102,27 @@ def test_words_in_one_read_with_a_failure_are_shown_whatever_the_server_speaks(
     assert heard.said == (WORDS, "", (), "")
     assert heard.error.startswith(f"The backend failed: the backend '{kind}'")
     assert "fell silent" not in heard.error
+
+
+@pytest.mark.parametrize("wire", WIRES.values(), ids=WIRES)
+@pytest.mark.parametrize("words", ["Half", "See <tool_c", "a < b and <function", "[TOOL", "```json\n{"])
+def test_words_that_might_have_become_a_call_are_shown_when_a_stream_breaks_off(
+    gateway: Hosted, server: Upstream, wire: Wire, words: str
+) -> None:
+    server.play(answer(sse(words), CLOSE))
+    heard = wire.streamed(gateway.post(wire.path, wire.body("m", stream=True)).body)
+    assert heard.said == (words, "", (), "")
+    assert "broke off in the middle" in heard.error
+
+
+@pytest.mark.parametrize(
+    "half", ['<tool_call>{"name": "ping", "argu', '<tool_call>{"name": "get_weather", "arguments": {"c']
+)
+def test_half_a_call_is_no_words_when_a_stream_breaks_off(gateway: Hosted, server: Upstream, half: str) -> None:
+    server.play(answer(sse(f"Well. {half}"), CLOSE))
+    heard = CHAT.streamed(gateway.post(CHAT.path, CHAT.body("m", stream=True)).body)
+    assert heard.said == ("Well. ", "", (), "")
+    assert "broke off in the middle" in heard.error
 
 
 @pytest.mark.parametrize("wire", WIRES.values(), ids=WIRES)

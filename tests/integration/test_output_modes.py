@@ -24,6 +24,7 @@ SCHEMA = {
     "properties": {
         "path": {"type": "string"},
         "content": {"type": "string"},
+        "name": {"type": "string"},
         "args": {"type": "array", "items": {"type": "string"}},
     },
 }
@@ -94,14 +95,17 @@ def test_openai_json_is_the_call_and_no_text(
 def test_old_obsidian_copilot_finds_the_calls_in_the_text(
     gateway: Hosted, server: Upstream, value: str, stream: bool, name: str
 ) -> None:
-    calls = [Call("write_to_file", {"path": "a", "content": value}), Call("read_file", {"args": [value, "b"]})]
+    calls = [
+        Call("write_to_file", {"path": "a", "content": value}),
+        Call("read_file", {"name": "n", "args": [value, "b"]}),
+    ]
     heard = answered(gateway, server, name, "obsidian-xml", calls, stream=stream)
     assert (list(heard.calls), heard.finish) == (calls, "tool_calls"), "beside the text"
     # Its parser knows no escapes: a string of tags cannot be given back, but its call is whole.
     shown = escaped(value) if "</" in value else value
     assert old_clients.obsidian(heard.text) == [
         Found("write_to_file", {"path": "a", "content": shown}),
-        Found("read_file", {"args": [value, "b"]}),
+        Found("read_file", {"name": "n", "args": [value, "b"]}),
     ]
 
 

@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
-from tests.integration.hosted import Hosted, Reply, backend, model
+from tests.integration.hosted import Hosted, Reply, ask, backend, model
 from tests.integration.turns import CALL_BEGUN, CALL_ENDED, delta, finish, said, spoken, text, usage
 from tests.integration.wires import CHAT, RESPONSES, WIRES, Call, Heard, Wire
 from tests.responses import told
+from tests.served import Served
 from tests.upstream import DONE, RESET, Script, Upstream, answer, rate_limited, refused
 
 WEATHER = Call("get_weather", {"city": "Paris", "days": 3})
@@ -267,6 +268,22 @@ def test_telemetry_can_be_switched_off(tmp_path: Path, upstream: Upstream, strea
         reply = gateway.post(CHAT.path, CHAT.body("m", stream=stream))
     assert b"\n: " not in reply.body
     assert not [name for name in reply.headers if name.startswith("x-codex")]
+
+
+def test_the_log_says_what_became_of_the_calls(tmp_path: Path, upstream: Upstream) -> None:
+    upstream.play(refused(404, "no list"))
+    tables = backend("main", upstream.url) + model("m", "main", profile="obsidian-xml")
+    with Served(tmp_path, tables) as gateway:
+        for stream, script in ((True, CALLING), (False, spoken("Hello."))):
+            upstream.play(script)
+            assert ask(gateway.url, CHAT.path, CHAT.body("m", stream=stream)).status == 200
+    lines = gateway.log.read_text(encoding="utf-8").splitlines()
+    turns = [turn for turn in (json.loads(line) for line in lines if line.startswith("{")) if turn["event"] == "turn"]
+    assert [(turn["has_tool_calls"], turn["tool_call_count"], turn.get("tool_call_names")) for turn in turns] == [
+        (True, 1, ["get_weather"]),
+        (False, 0, None),
+    ]
+    assert [turn["output_mode"] for turn in turns] == ["obsidian-xml"] * 2
 
 
 # ── tokens (W-14) ────────────────────────────────────────────────────────────────────────────────

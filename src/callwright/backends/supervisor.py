@@ -30,6 +30,9 @@ PAUSES = (0.0, 1.0, 2.0, 5.0, 10.0, 30.0)
 """Seconds before a start, by how many failures came before it."""
 STEADY_SECONDS = 60.0
 """A child that lived as long has not failed: what ends it later is no consequence of how it started."""
+PATIENCE_SECONDS = 2.0
+"""The longest pause that whoever needs the child waits out. A longer one is told at once, and so is any of a child that
+could not be started."""
 FAREWELL_SECONDS = 2.0
 """How long a child may take to end by itself."""
 _KEPT_LINES = 20
@@ -48,6 +51,8 @@ class Keeper(ABC, Generic[Greeting]):
         """Whether there is a greeting or a failure to tell."""
         self._greeting: Greeting | None = None
         self._failure = ""
+        self._was_there = False
+        """Whether the last child came to its greeting."""
         self._keeping: asyncio.Task[None] | None = None
         self.pid = 0
         """Of the child; 0 while there is none."""
@@ -83,6 +88,7 @@ class Keeper(ABC, Generic[Greeting]):
         failures = 0
         while True:
             begun = loop.time()
+            self._was_there = False
             try:
                 ending = await self._live()
             except OSError as error:
@@ -94,8 +100,9 @@ class Keeper(ABC, Generic[Greeting]):
             told = f"{self._who} {ending}"
             log.warning("%s; it is started again in %g seconds", told, pause)
             if pause:
-                self._failure = told
-                self._known.set()
+                if pause > PATIENCE_SECONDS or not self._was_there:
+                    self._failure = told
+                    self._known.set()
                 await asyncio.sleep(pause)
                 self._failure = ""
                 self._known.clear()
@@ -113,6 +120,7 @@ class Keeper(ABC, Generic[Greeting]):
             except TimeoutError:
                 return f"was not ready within {self._seconds:g} seconds"
             if self._greeting:
+                self._was_there = True
                 said.clear()
                 self._known.set()
             code = await process.wait()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import partial
+from itertools import takewhile
 from types import MappingProxyType
 
 import msgspec
@@ -158,6 +159,11 @@ class Attempt:
     def stop(self) -> list[Event]:
         """A rule ended the turn: what is there already, with an ending."""
         return self.take([Finish("stop")])
+
+    def break_off(self) -> list[Event]:
+        """The backend failed: words that were held back, since they might have become a call."""
+        events = self.take([Finish("length")])
+        return list(takewhile(lambda event: isinstance(event, TextDelta | ReasoningDelta), events))
 
     def _passes(self, event: Event) -> bool:
         match event:

@@ -105,6 +105,8 @@ class Pipeline:
                             break
             except BackendError as problem:
                 if not problem.salvage or attempt.called:
+                    if words := attempt.break_off():
+                        yield words
                     raise
                 # Half a call in an error is no answer, and the model can be asked again for a whole one.
                 whole = msgspec.structs.replace(rules, truncated="drop")

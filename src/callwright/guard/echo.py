@@ -22,7 +22,8 @@ class Echo:
         self._delimiter = delimiter or "\n"
         self._started: CallStart | None = None
         self._fragments: list[str] = []
-        self._written = False
+        self._gap = ""
+        """What stands before the next call: nothing at the start, a new line after words, the delimiter after calls."""
 
     def feed(self, events: Iterable[Event]) -> list[Event]:
         """The events, with the text of each call after its end."""
@@ -36,10 +37,10 @@ class Echo:
                     self._fragments.append(event.text)
                 case CallEnd(complete=True) if self._started:
                     call = ToolCall(self._started.id, self._started.name, "".join(self._fragments))
-                    out.append(TextDelta((self._delimiter if self._written else "") + self._render(call)))
-                    self._written = True
+                    out.append(TextDelta(self._gap + self._render(call)))
+                    self._gap = self._delimiter
                 case TextDelta():
-                    self._written = True
+                    self._gap = "\n"
                 case _:
                     pass
         return out

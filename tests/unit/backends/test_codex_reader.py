@@ -111,6 +111,12 @@ def test_a_call_of_another_kind_ends_the_turn_too() -> None:
     assert turn.finish_reason == "tool_calls"
 
 
+def test_what_the_provider_did_itself_is_no_call() -> None:
+    search = item("web_search_call", id="ws_1", status="completed", action={"type": "search", "query": "x"})
+    turn = collect(read(search, item("mcp_call", id="m"), said("Found."), COMPLETED))
+    assert (turn.text, turn.tool_calls, turn.finish_reason) == ("Found.", (), "stop")
+
+
 def test_a_turn_without_the_end_of_a_response_ends_all_the_same() -> None:
     assert read(said("x"), ended(status="completed"))[-1] == Finish("stop")
 

@@ -100,6 +100,28 @@ def test_one_that_was_killed_is_started_again(tmp_path: Path) -> None:
     assert starts(tmp_path) == 2
 
 
+def test_a_short_pause_of_one_that_was_there_is_waited_out_and_a_long_one_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor, "PATIENCE_SECONDS", 0.5)
+
+    async def story(kept: Supervisor) -> None:
+        for pause in (0.0, 0.2, 0.4):
+            assert await kept.address() == "at it"
+            pid, begun = kept.pid, time.monotonic()
+            os.kill(pid, signal.SIGKILL)
+            await changed(kept, pid)
+            assert await kept.address() == "at it"
+            assert time.monotonic() - begun > pause
+        pid = kept.pid
+        os.kill(pid, signal.SIGKILL)
+        await changed(kept, pid)
+        with pytest.raises(BackendError, match="ended by SIGKILL"):
+            await kept.address()
+
+    run(child(tmp_path, LIVES, pauses=(0.0, 0.2, 0.4, 30.0)), story)
+
+
 def test_one_that_cannot_start_is_tried_once_more_and_then_rests_with_its_reason(tmp_path: Path) -> None:
     async def story(kept: Supervisor) -> None:
         for _ in range(3):

@@ -77,6 +77,12 @@ def test_old_kilo_writes_files_that_hold_its_own_closing_tag(content: str) -> No
     assert in_kilo(call(path="a", content=content)) == {"path": "a", "content": content}
 
 
+@pytest.mark.parametrize("name", ["Ann", "a & b", "<b>", "</use", "x" * 300])
+def test_a_parameter_may_be_called_name(name: str) -> None:
+    assert in_obsidian(call(name=name, path="a")) == {"name": name, "path": "a"}
+    assert in_obsidian(call(path="a", name=name)) == {"path": "a", "name": name}
+
+
 def test_numbers_are_text_and_nulls_are_left_out() -> None:
     made = call(path="a", line_count=3, args=None)
     assert (

@@ -163,10 +163,11 @@ def xml(one: ToolCall) -> str:
 
 
 def test_calls_are_written_into_the_text_as_well() -> None:
-    out = Echo(xml, " | ").feed([TextDelta("so "), *call(0, "a", '{"x": 1}'), *call(1, "b"), Finish("tool_calls")])
+    out = Echo(xml, " | ").feed([TextDelta("so"), *call(0, "a", '{"x": 1}'), *call(1, "b"), Finish("tool_calls")])
     check(out)
-    assert collect(out).text == "so  | <a>{'x': 1}</a> | <b>{}</b>"
+    assert collect(out).text == "so\n<a>{'x': 1}</a> | <b>{}</b>", "the delimiter is between calls, not after words"
     assert told(out) == ["a", "b"]
+    assert collect(Echo(xml).feed([*call(0, "a"), *call(1, "b")])).text == "<a>{}</a>\n<b>{}</b>"
 
 
 def test_a_cut_call_is_not_written_into_the_text() -> None:

@@ -38,6 +38,8 @@ _DELTAS: dict[str, _Words] = {
     "item/reasoning/summaryTextDelta": ReasoningDelta,
     "item/reasoning/textDelta": ReasoningDelta,
 }
+_CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call", "tool_search_call"})
+"""Those that Codex runs or answers. Others, as `web_search_call`, tell of what a provider did itself."""
 _ITEMS: dict[str, _Words] = {"message": TextDelta, "reasoning": ReasoningDelta}
 
 
@@ -102,7 +104,7 @@ class CodexReader(EventReader):
 
     def _item(self, item: dict[str, Any]) -> Iterator[Event]:
         kind = str(item.get("type"))
-        if kind.endswith("_call"):
+        if kind in _CALLS:
             yield from self._call(kind, item)
         elif kind in _ITEMS and item.get("role", "assistant") == "assistant":
             words = _ITEMS[kind]

@@ -19,13 +19,13 @@ import msgspec
 from callwright.errors import BackendError
 from callwright.wire.framing import UNREADABLE
 
-__all__ = ["LONGEST_LINE", "Notice", "Rpc"]
+__all__ = ["LONGEST_LINE", "TOOL_CALL", "Notice", "Rpc"]
 
 log = logging.getLogger("callwright.backends")
 
 LONGEST_LINE = 64 * 1024 * 1024
-_TOOL_CALL = "item/tool/call"
-"""The one question of the child's that is left open: its turn is ended, and the client answers in the next one."""
+TOOL_CALL = "item/tool/call"
+"""The one question of the child's that is left to the thread: its turn is ended, and the client answers in the next."""
 
 
 class _Named(msgspec.Struct, frozen=True):
@@ -104,6 +104,11 @@ class Rpc:
         if not self._lost:
             self.tell({"id": next(self._ids), "method": method, "params": params})
 
+    def reply(self, question: int | str | None, result: dict[str, Any]) -> None:
+        """Answer a question of the child's."""
+        if not self._lost:
+            self.tell({"id": question, "result": result})
+
     async def ask(self, method: str, **params: Any) -> Any:
         """Send a request; its result. Raises `BackendError`."""
         if self._lost:
@@ -136,7 +141,7 @@ class Rpc:
     def _hear(self, notice: Notice, line: bytes) -> None:
         if not notice.method:
             self._reply(notice)
-        elif notice.id is not None and notice.method != _TOOL_CALL:
+        elif notice.id is not None and notice.method != TOOL_CALL:
             # Approvals and the like: nothing here may be approved, and nobody is to wait for an answer.
             self.tell({"id": notice.id, "error": {"code": -32601, "message": "nobody is here to answer this"}})
         elif follower := self.followers.get(notice.params.thread_id or ""):

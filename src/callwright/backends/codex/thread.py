@@ -2,6 +2,10 @@
 
 It is read like an answer over HTTP: bytes as they come, here the notices about the turn, one in a line. Reading cannot
 slow the child down, since all turns share its output; so what waits is bounded, and a turn that nobody reads fails.
+
+The calls of a response are left open, and their turn is ended with it. But Codex does not tell of a response that broke
+off before its calls are answered (measured with 0.166.0). So after a silence they are: nothing comes of that but the
+truth, or one more request of Codex's at the provider that ends as soon as the response does.
 """
 
 from __future__ import annotations
@@ -10,10 +14,10 @@ import asyncio
 from contextlib import suppress
 from typing import Any
 
-from callwright.backends.codex.rpc import Notice, Rpc
+from callwright.backends.codex.rpc import TOOL_CALL, Notice, Rpc
 from callwright.errors import BackendError
 
-__all__ = ["HEARD", "Thread"]
+__all__ = ["HEARD", "SILENCE_SECONDS", "Thread"]
 
 HEARD = frozenset(
     {
@@ -27,7 +31,10 @@ HEARD = frozenset(
     }
 )
 """Notices that say something of the answer."""
+SILENCE_SECONDS = 5.0
+"""How long nothing may follow a call before it is answered. A call that is still being written is silent too."""
 _HELD_BYTES = 64 * 1024 * 1024
+_NO_RESULT = {"contentItems": [], "success": False}
 
 
 class Thread:
@@ -46,6 +53,10 @@ class Thread:
         self._held = 0
         self._failure: BackendError | None = None
         self._waiter: asyncio.Future[None] | None = None
+        self._open: list[int | str | None] = []
+        """The questions of Codex's about calls that nobody has answered …"""
+        self._silence: asyncio.TimerHandle | None = None
+        """… and when that is done."""
         self._begun = rpc.run(self._begin(start, items, turn))
 
     async def begin(self) -> None:
@@ -84,12 +95,26 @@ class Thread:
             self.lose(BackendError("the backend's turn was ended", kind="unavailable"))
             self._rpc.run(self._farewell())
 
+    def _answer(self) -> None:
+        """Answer the calls, so that Codex tells how their response ended if it has."""
+        for question in self._open:
+            self._rpc.reply(question, _NO_RESULT)
+        self._open.clear()
+
+    def _listen(self) -> None:
+        """Begin to wait for a silence anew, while there are calls whose response goes on for all that is known."""
+        if self._silence is not None:
+            self._silence.cancel()
+        if self._open and not self._interrupted:
+            self._silence = asyncio.get_running_loop().call_later(SILENCE_SECONDS, self._answer)
+
     async def _farewell(self) -> None:
         # Also where the turn has only half begun: what is running must be known to be ended.
         with suppress(BackendError):
             await self._begun
         self._rpc.followers.pop(self._id, None)
         self._interrupt()
+        self._listen()
         if self._id:
             self._rpc.post("thread/unsubscribe", threadId=self._id)
 
@@ -104,10 +129,14 @@ class Thread:
         """A notice about this thread. Injected history is told too, as part of another turn."""
         if notice.method == "turn/started":
             self._turn = notice.turn  # may come before the reply, and what follows before it too
+        elif notice.method == TOOL_CALL:
+            self._open.append(notice.id)
+            self._listen()
         elif self._failure is None and notice.method in HEARD and notice.turn == self._turn:
             if notice.method == "rawResponse/completed":
                 # At once: calls that Codex answers itself, of unknown tools or unreadable, would have it ask again.
                 self._interrupt()
+            self._listen()
             self._lines.append(line)
             self._held += len(line)
             if self._held > _HELD_BYTES:
