@@ -1,8 +1,9 @@
 """Where commands run: in bubblewrap where that works, so that a command can change the workspace and nothing else.
 
 In the sandbox the workspace is as it is; the rest of the file system can be read and not written; the home folder,
-`/tmp` and `/run` are the session's own, with nothing in them but the programs that the search path leads to. Protected files of the workspace are empty there, or cannot be changed. Whether there is a sandbox is found out once, by
-running something in it, and said in `note`: a command is never tried in a sandbox that does not work.
+`/tmp` and `/run` are the session's own, with nothing in them but the programs that the search path leads to. Protected
+files of the workspace are empty there, or cannot be changed. Whether there is a sandbox is found out once, by running
+something in it, and said in `note`: a command is never tried in a sandbox that does not work.
 """
 
 from __future__ import annotations
@@ -119,13 +120,15 @@ def open_sandbox(
     for folder in ("home", "tmp", "run", "nothing"):
         (scratch / folder).mkdir()
     (scratch / "empty").touch(mode=0o444)
-    words = (program, *_words(workspace.root, scratch, settings, environment))
+    home = _home(workspace.root, environment)
+    words = (program, *_words(workspace.root, home, scratch, settings, environment))
     sandbox = Sandbox(note="", words=words, workspace=workspace, protected=protected, scratch=scratch)
     if flaw := _flaw(sandbox, workspace.root):
         sandbox.close()
         return _none(f"bubblewrap does not work here ({flaw})", settings)
-    network = "and reach the network" if settings.network else "and have no network"
-    note = f"Commands run in a sandbox: they can change the workspace, see nothing of your home folder, {network}."
+    seen = "see nothing of your home folder" if home else "your home folder is not hidden from them"
+    network = "they reach the network" if settings.network else "they have no network"
+    note = f"Commands run in a sandbox: they can change only the workspace, {seen}, and {network}."
     return Sandbox(note=note, words=words, workspace=workspace, protected=protected, scratch=scratch)
 
 
@@ -148,7 +151,15 @@ def _flaw(sandbox: Sandbox, folder: Path) -> str:
     return (said or f"exit code {done.returncode}") if done.returncode else ""
 
 
-def _words(root: Path, scratch: Path, settings: SandboxSettings, environment: Mapping[str, str]) -> Iterator[str]:
+def _home(root: Path, environment: Mapping[str, str]) -> Path | None:
+    """The home folder, where it can be hidden: not when it is in the workspace, or is the whole file system."""
+    home = Path(environment.get("HOME") or Path.home()).resolve()
+    return home if home.is_dir() and home.parent != home and not home.is_relative_to(root) else None
+
+
+def _words(
+    root: Path, home: Path | None, scratch: Path, settings: SandboxSettings, environment: Mapping[str, str]
+) -> Iterator[str]:
     yield from ("--die-with-parent", "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts")
     yield from ("--unshare-cgroup-try", "--cap-drop", "ALL")
     if not settings.network:
@@ -156,8 +167,7 @@ def _words(root: Path, scratch: Path, settings: SandboxSettings, environment: Ma
     yield from ("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc")
     # A socket of a service, such as Docker's, can be used on a read-only file system too.
     own = {Path("/tmp").resolve(): "tmp", Path("/var/tmp").resolve(): "tmp", Path("/run").resolve(): "run"}  # noqa: S108
-    home = Path(environment.get("HOME", "")).resolve() if environment.get("HOME") else None
-    if home is not None and home.is_dir() and home.parent != home and not home.is_relative_to(root):
+    if home is not None:
         own[home] = "home"
     for hidden, name in own.items():
         yield from ("--bind", str(scratch / name), str(hidden))
