@@ -1,7 +1,7 @@
 """Whether the sandbox can be tested here: bubblewrap must be there, and the kernel must allow what it does.
 
-Without bubblewrap its tests are skipped; in continuous integration (CI is set) that is a failure. Where the kernel allows
-nobody a user namespace they are skipped everywhere, and say so.
+Without bubblewrap its tests are skipped; in continuous integration (CI is set) that is a failure. Where the kernel
+allows nobody a user namespace they are skipped everywhere, and say so.
 """
 
 from __future__ import annotations

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,12 +12,19 @@ from hypothesis import strategies as st
 from callwright.agent.excerpt import Excerpt
 from callwright.agent.screen import Line, Screen
 
+
+def spoken(escaped: str) -> bytes:
+    """A piece as it is written below: `\\x1b[K`."""
+    return re.sub(r"\\(x..|.)", lambda found: ast.literal_eval(f'"\\{found[1]}"'), escaped).encode()
+
+
+SEQUENCES = r"""
+\n \r \r\n \b \t \x85 \x1b \x1b[ \x1b]0; \x07 \x1b\\ \x1bP \x9b \x9d \x9c m [ 0; é 中 👩‍💻
+\x1b[2K \x1b[K \x1b[1K \x1b[1A \x1b[3B \x1b[5C \x1b[2D \x1b[J \x1b[2J \x1b[H \x1b[3;4H
+\x1b[31m \x1b[38:2:1:2:3m \x1b[?2004h \x1b(B \x1b#8
+"""
 PIECES = st.one_of(
-    st.sampled_from(
-        ["\n", "\r", "\r\n", "\b", "\t", "\x1b", "\x1b[", "\x1b]0;", "\x07", "\x1b\\", "\x1bP", "\x9b", "\x9d", "\x9c"]
-        + ["\x1b[2K", "\x1b[K", "\x1b[1A", "\x1b[3B", "\x1b[5C", "\x1b[2D", "\x1b[J", "\x1b[2J", "\x1b[H", "\x1b[3;4H"]
-        + ["\x1b[31m", "\x1b[38:2:1:2:3m", "\x1b[?2004h", "\x1b(B", "\x1b#8", "m", "[", "0;", "é", "中", "👩‍💻", "\x85"]
-    ).map(str.encode),
+    st.sampled_from(SEQUENCES.split()).map(spoken),
     st.text(st.characters(exclude_categories=["Cs"]), max_size=6).map(str.encode),
     st.binary(max_size=4),
 )
@@ -35,7 +44,7 @@ def lines(pieces: list[bytes], *, rows: int) -> list[Line]:
 def test_any_cutting_of_the_bytes_shows_the_same(data: bytes, cuts: list[int], rows: int) -> None:
     whole = lines([data], rows=rows)
     edges = [0, *sorted(cut % (len(data) + 1) for cut in cuts), len(data)]
-    assert lines([data[start:end] for start, end in zip(edges, edges[1:], strict=False)], rows=rows) == whole
+    assert lines([data[start:end] for start, end in pairwise(edges)], rows=rows) == whole
     assert lines([data[at : at + 1] for at in range(len(data))], rows=rows) == whole
 
 
