@@ -170,7 +170,9 @@ def _words(
     if home is not None:
         own[home] = "home"
     for hidden, name in own.items():
-        yield from ("--bind", str(scratch / name), str(hidden))
+        if hidden.is_dir():
+            yield from ("--bind", str(scratch / name), str(hidden))
+    yield from ("--setenv", "TMPDIR", "/tmp")  # noqa: S108
     for program in _programs(root, home, list(own), environment):
         yield from ("--ro-bind", str(program), str(program))
     yield from ("--bind", str(root), str(root))
@@ -180,6 +182,12 @@ def _programs(root: Path, home: Path | None, hidden: Sequence[Path], environment
     """What must be seen of the hidden folders for the programs of the search path to run, and names to be resolved."""
     wanted = [Path("/etc/resolv.conf").resolve()]
     entries = [Path(entry) for entry in environment.get("PATH", "").split(os.pathsep)]
+    # A virtual environment of the project runs an interpreter that is elsewhere. Its name is all that can be trusted: in
+    # a project of somebody else this may be a link to anything.
+    interpreters = [(root / name).resolve() for name in _ENVIRONMENTS]
+    entries += [
+        real.parent for real in interpreters if real.parent.name == "bin" and real.name.startswith(("python", "pypy"))
+    ]
     for folder in [entry.resolve() for entry in entries if entry.is_absolute()]:
         top = folder.relative_to(home).parts[0] if home and folder.is_relative_to(home) and folder != home else ""
         if home and top in _PROGRAMS:
@@ -188,8 +196,6 @@ def _programs(root: Path, home: Path | None, hidden: Sequence[Path], environment
             wanted.append(folder.parent)
         else:
             wanted.append(folder)
-    # A virtual environment of the project runs an interpreter that is elsewhere.
-    wanted += [(root / each).resolve().parent.parent for each in _ENVIRONMENTS if (root / each).exists()]
     for each in sorted(set(wanted)):
         inside = any(each.is_relative_to(folder) and each != folder for folder in hidden)
         if inside and each.exists() and not each.is_relative_to(root) and not root.is_relative_to(each):

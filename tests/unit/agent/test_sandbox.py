@@ -39,7 +39,7 @@ class Session:
         (self.home / ".cargo" / "credentials.toml").write_text("hunter2")
         (self.home / ".nvm" / "versions" / "node" / "v1" / "lib").mkdir()
         entries = [f"{self.home}/.cargo/bin", f"{self.home}/.nvm/versions/node/v1/bin", f"{self.home}/bin", PATH]
-        self.environment = {"HOME": str(self.home), "PATH": ":".join(entries)}
+        self.environment = {"HOME": str(self.home), "PATH": ":".join(entries), "TMPDIR": "/elsewhere"}
         self.workspace = Workspace(self.root)
         self.sandbox: Sandbox = open_sandbox(
             self.workspace, settings, environment=self.environment, protected=lambda: protected
@@ -107,7 +107,7 @@ def test_programs_of_the_home_folder_cannot_be_changed(session: Session) -> None
 
 
 def test_home_and_tmp_are_kept_for_the_session_and_not_longer(session: Session) -> None:
-    done = session.ran("echo cached > ~/.cache-file; echo t > /tmp/t", "cat ~/.cache-file /tmp/t")
+    done = session.ran("echo cached > ~/.cache-file; echo t > $TMPDIR/t", "cat ~/.cache-file /tmp/t")
     assert done[1].output == "cached\nt"
     assert not (session.home / ".cache-file").exists()
     assert not Path("/tmp/t").exists()
@@ -189,19 +189,22 @@ def test_out_of_time_ends_everything_even_what_hides(session: Session, command: 
     assert not any(b"333.25" in words for words in command_lines())
 
 
-def test_an_interpreter_that_a_virtual_environment_leads_to_is_seen(tmp_path: Path) -> None:
+def test_an_interpreter_that_a_virtual_environment_leads_to_is_seen_and_nothing_else(tmp_path: Path) -> None:
     needed()
     made = Session(tmp_path.resolve(), SandboxSettings(), Protected())
-    made.sandbox.close()
     real = made.home / "pythons" / "3.99" / "bin" / "python"
     real.parent.mkdir(parents=True)
     real.write_text("#!/bin/sh\necho snake\n")
     real.chmod(0o755)
-    (made.root / ".venv" / "bin").mkdir(parents=True)
-    (made.root / ".venv" / "bin" / "python").symlink_to(real)
+    (made.home / ".ssh" / "keys").mkdir()
+    (made.home / ".ssh" / "keys" / "python").touch()
+    for name, leads_to in {".venv": real, "venv": made.home / ".ssh" / "keys" / "python"}.items():
+        (made.root / name / "bin").mkdir(parents=True)
+        (made.root / name / "bin" / "python").symlink_to(leads_to)
+    made.sandbox.close()
     made.sandbox = open_sandbox(made.workspace, SandboxSettings(), environment=made.environment)
     try:
-        assert made.output(".venv/bin/python") == "snake"
+        assert made.output(".venv/bin/python; ls -A1 ~/.ssh 2>/dev/null") == "snake"
     finally:
         made.sandbox.close()
 
