@@ -182,8 +182,8 @@ def _programs(root: Path, home: Path | None, hidden: Sequence[Path], environment
     """What must be seen of the hidden folders for the programs of the search path to run, and names to be resolved."""
     wanted = [Path("/etc/resolv.conf").resolve()]
     entries = [Path(entry) for entry in environment.get("PATH", "").split(os.pathsep)]
-    # A virtual environment of the project runs an interpreter that is elsewhere. Its name is all that can be trusted: in
-    # a project of somebody else this may be a link to anything.
+    # A virtual environment of the project runs an interpreter that is elsewhere. In a project of somebody else this may
+    # be a link to anything: what is shown must be called like one, and be where programs are.
     interpreters = [(root / name).resolve() for name in _ENVIRONMENTS]
     entries += [
         real.parent for real in interpreters if real.parent.name == "bin" and real.name.startswith(("python", "pypy"))
