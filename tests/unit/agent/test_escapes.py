@@ -75,22 +75,17 @@ def swapping(name: Path, outside: Path) -> Iterator[None]:
     stop = threading.Event()
 
     def swap() -> None:
+        # Whatever was made at the name meanwhile is in the way, and goes.
         while not stop.is_set():
-            name.rename(aside)
-            with suppress(FileExistsError):  # a write made the folder anew
+            with suppress(OSError):
+                name.rename(aside)
+            with suppress(OSError):
                 name.symlink_to(outside)
-            if name.is_symlink():
+            with suppress(OSError):
                 name.unlink()
-            elif name.is_dir():
-                shutil.rmtree(name)
-            else:
-                name.unlink(missing_ok=True)
+            shutil.rmtree(name, ignore_errors=True)
             with suppress(OSError):
                 aside.rename(name)
-            while aside.exists():
-                shutil.rmtree(name, ignore_errors=True)
-                with suppress(OSError):
-                    aside.rename(name)
 
     swapper = threading.Thread(target=swap)
     swapper.start()

@@ -1,0 +1,78 @@
+"""The beginning and the end of an output of any length, with a line that says what was left out between them.
+
+Invariant: memory is bounded by the number of lines kept; every line that was added is shown or counted. Lines of binary
+data are neither: a run of them becomes one line that says how much it was.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from callwright.agent.screen import Line
+
+__all__ = ["Excerpt"]
+
+# Binary data has newlines in it by chance, and so short lines that look like text. A run of it is over when this many
+# lines in a row have nothing in them that is not.
+_CLEAN_LINES = 3
+
+
+class Excerpt:
+    """The first `head` and the last `tail` lines of what is added."""
+
+    def __init__(self, *, head: int, tail: int) -> None:
+        self._head = head
+        self._first: list[str] = []
+        self._last: deque[str] = deque(maxlen=tail)
+        self._count = 0
+        self._binary_bytes = 0
+        self._clean: list[Line] = []
+
+    def add(self, line: Line) -> None:
+        """One more line."""
+        if line.kind == "binary" or (self._binary_bytes and line.kind == "mixed"):
+            self._binary_bytes += line.size_bytes + sum(each.size_bytes for each in self._clean)
+            self._clean.clear()
+        elif self._binary_bytes:
+            self._clean.append(line)
+            if len(self._clean) == _CLEAN_LINES:
+                self._end_binary()
+        else:
+            self._keep(line.text)
+
+    def close(self) -> None:
+        """Nothing comes any more."""
+        self._end_binary()
+
+    @property
+    def cut_lines(self) -> int:
+        """How many lines are left out."""
+        return self._count - len(self._first) - len(self._last)
+
+    @property
+    def text(self) -> str:
+        """What is kept, with a marker in the gap."""
+        gap = [f"[… {self.cut_lines:,} lines left out …]"] if self.cut_lines else []
+        return "\n".join([*self._first, *gap, *self._last])
+
+    def _keep(self, line: str) -> None:
+        self._count += 1
+        if len(self._first) < self._head:
+            self._first.append(line)
+        else:
+            self._last.append(line)
+
+    def _end_binary(self) -> None:
+        if self._binary_bytes:
+            self._keep(f"[{_amount(self._binary_bytes)} of binary output left out]")
+            self._binary_bytes = 0
+        for line in self._clean:
+            self._keep(line.text)
+        self._clean.clear()
+
+
+def _amount(size_bytes: int) -> str:
+    if size_bytes < 1024:
+        return f"{size_bytes} bytes"
+    kib = size_bytes / 1024
+    return f"{kib:.0f} KiB" if kib < 1024 else f"{kib / 1024:.1f} MiB"

@@ -1,0 +1,56 @@
+"""The environment that commands run in: the person's own, without credentials, and with nothing that waits for keys.
+
+Invariant: a variable that is named like a credential is passed on only where the person said so, by its name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+
+__all__ = ["surroundings"]
+
+_SECRET = re.compile(
+    r"""
+      ^CALLWRIGHT_ | SECRET | PASSWORD | PASSWD | PASSPHRASE | CREDENTIAL
+    | (?:^|_)(?:\w*KEY|AUTH|TOKEN|PAT|PWD|DSN)S?(?:_ID|_FILE|_URL)?$
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+_OURS = frozenset({"PWD", "OLDPWD"})
+# user:password@ in an address; a proxy needs its own to be of any use.
+_LOGIN = re.compile(r"://[^/\s:@]*:[^/\s@]+@")
+_PROXY = re.compile(r"_proxy$", re.IGNORECASE)
+# What a shell would run before the command, or instead of it.
+_SHELL = re.compile(r"^(?:BASH_ENV|ENV|BASH_FUNC_.*|PROMPT_COMMAND|SHELLOPTS|BASHOPTS)$", re.DOTALL)
+# Nobody is there to press a key: no pagers, no editors, no questions.
+_UNATTENDED = {
+    "TERM": "dumb",
+    "NO_COLOR": "1",
+    "PAGER": "cat",
+    "LESS": "-dEFRX",
+    "GIT_PAGER": "cat",
+    "MANPAGER": "cat",
+    "SYSTEMD_PAGER": "cat",
+    "EDITOR": "false",
+    "VISUAL": "false",
+    "GIT_EDITOR": "false",
+    "GIT_TERMINAL_PROMPT": "0",
+    "DEBIAN_FRONTEND": "noninteractive",
+    "PIP_NO_INPUT": "1",
+    "npm_config_yes": "true",
+}
+
+
+def surroundings(
+    environment: Mapping[str, str], *, passed: Collection[str] = (), added: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """The environment for commands. `passed` names credentials that they may have; `added` has the last word."""
+    kept = {name: value for name, value in environment.items() if name in passed or not _is_withheld(name, value)}
+    return {**kept, **_UNATTENDED, **(added or {})}
+
+
+def _is_withheld(name: str, value: str) -> bool:
+    if name in _OURS or _SHELL.match(name):
+        return True
+    return bool(_SECRET.search(name)) or (bool(_LOGIN.search(value)) and not _PROXY.search(name))

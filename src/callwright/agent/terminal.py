@@ -1,0 +1,265 @@
+"""The one terminal of a session: commands, one after the other, in a folder that stays inside the workspace.
+
+Invariants: a command ends, with everything that it started, when it is over, when its time is up, when the person stops
+it and when the task that runs it is cancelled; it can read nothing from a keyboard; what it prints is held in bounded
+memory. The folder that a command ends in is where the next one starts, if it is in the workspace. Variables, functions
+and aliases of a command end with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import shutil
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Annotated, Literal
+
+import msgspec
+
+from callwright.agent.excerpt import Excerpt
+from callwright.agent.processes import MARK, end
+from callwright.agent.pseudoterminal import PseudoTerminal
+from callwright.agent.sandbox import Sandbox
+from callwright.agent.screen import Screen
+from callwright.agent.surroundings import surroundings
+from callwright.agent.workspace import Workspace
+from callwright.errors import ConfigError, ToolError
+
+__all__ = ["Ran", "Terminal", "TerminalSettings"]
+
+# The command is an argument, and no text of ours stands around it. When it is over, the shell says where it is.
+_SCRIPT = """\
+__folder=$1 __command=$2
+trap 'builtin pwd -P 2>/dev/null >&"$__folder"' EXIT
+set --
+eval "$__command"
+"""
+_OUT_OF_TIME = (
+    "The command was ended after {:g} seconds: it needs more time, which a call can ask for, or waits for somebody."
+)
+_ROWS = 40
+_GRACE_S = 2.0
+_LONGEST_FOLDER_BYTES = 8192
+_TELL_S = 0.1
+_TOLD_LINES = 40
+
+_How = Literal["done", "timed out", "stopped"]
+
+
+class TerminalSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How commands are run."""
+
+    timeout_s: Annotated[float, msgspec.Meta(gt=0)] = 120.0
+    """How long a command may take when the model says nothing."""
+    longest_s: Annotated[float, msgspec.Meta(gt=0)] = 1800.0
+    """How long it may take at most, whatever the model says."""
+    head: Annotated[int, msgspec.Meta(ge=1)] = 15
+    """How many lines of the beginning of an output are kept."""
+    tail: Annotated[int, msgspec.Meta(ge=1)] = 85
+    """How many lines of its end are kept."""
+    columns: Annotated[int, msgspec.Meta(ge=20, le=1000)] = 120
+    """How wide programs believe the terminal to be."""
+    line_characters: Annotated[int, msgspec.Meta(ge=100)] = 2000
+    """How much of one line is kept."""
+    shell: str = "bash"
+    """The bash to run commands with, by name or by path."""
+    environment: dict[str, str] = {}
+    """Variables for commands, besides those of the agent's own environment."""
+    pass_on: tuple[str, ...] = ()
+    """Variables that are passed on although they are named like credentials."""
+
+
+class Ran(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a command."""
+
+    exit_code: int | None
+    """As a shell says it, 128 and more for a signal; None when the command was ended from here."""
+    output: str
+    cut_lines: int
+    """How many lines were left out of the output's middle."""
+    timed_out: bool = False
+    stopped: bool = False
+    folder: str
+    """Where the terminal is now, from the workspace's root."""
+    seconds: float
+    note: str = ""
+    """Sentences for the model: what happened besides."""
+
+
+class Terminal:
+    """One terminal, opened with its first command. `folder` is where it is, from the workspace's root."""
+
+    def __init__(
+        self, workspace: Workspace, settings: TerminalSettings, sandbox: Sandbox, *, environment: Mapping[str, str]
+    ) -> None:
+        self.folder = "."
+        self._workspace = workspace
+        self._settings = settings
+        self._sandbox = sandbox
+        self._environment = surroundings(environment, passed=settings.pass_on, added=settings.environment)
+        shell = shutil.which(settings.shell, path=self._environment.get("PATH", os.defpath))
+        if shell is None:
+            raise ConfigError([f"the shell {settings.shell!r} is not installed: commands need bash"])
+        self._shell = shell
+        self._pty: PseudoTerminal | None = None
+        self._one_at_a_time = asyncio.Lock()
+        self._stopping = asyncio.Event()
+        self._ending: set[asyncio.Task[None]] = set()
+
+    async def run(
+        self, command: str, *, folder: str = "", seconds: float | None = None, tell: Callable[[str], None]
+    ) -> Ran:
+        """Run a command to its end, and say what became of it. `tell` gets its lines while it runs.
+
+        `ToolError` when the folder leads out or is none, or when the command cannot be started.
+        """
+        if "\0" in command:
+            raise ToolError("a command cannot have a NUL in it")
+        async with self._one_at_a_time:
+            self._stopping.clear()
+            limit_s = min(seconds or self._settings.timeout_s, self._settings.longest_s)
+            return await self._run(command, self._starting_folder(folder), limit_s, tell)
+
+    def stop(self) -> None:
+        """End the command that runs now, if one does: its `Ran` says `stopped`, with the output so far."""
+        self._stopping.set()
+
+    async def close(self) -> None:
+        """End what runs, and give the terminal back."""
+        self.stop()
+        async with self._one_at_a_time:
+            if self._pty is not None:
+                self._pty.close()
+                self._pty = None
+
+    def _starting_folder(self, folder: str) -> str:
+        """Where a command starts: where it was asked to, else where the last one ended, else at the root."""
+        if not folder:
+            return self.folder if self._is_folder(self.folder) else "."
+        start = self._workspace.relative(folder)
+        if not self._is_folder(start):
+            raise ToolError(f"there is no folder {start!r} to run the command in")
+        return start
+
+    def _is_folder(self, path: str) -> bool:
+        try:
+            return self._workspace.kind(path) == "folder"
+        except ToolError:
+            return False
+
+    async def _run(self, command: str, start: str, limit_s: float, tell: Callable[[str], None]) -> Ran:
+        excerpt = Excerpt(head=self._settings.head, tail=self._settings.tail)
+        telling = _Telling(tell)
+        screen = Screen(excerpt.add, passed=telling.add, rows=_ROWS, line_limit=self._settings.line_characters)
+        began = time.monotonic()
+        self._pty = self._pty or PseudoTerminal(columns=self._settings.columns, rows=_ROWS)
+        mark = secrets.token_hex(16)
+        hears, says = os.pipe()
+        try:
+            with self._pty.watched(screen.feed):
+                try:
+                    process = await self._start(self._pty.writer, command, start, says=says, mark=mark)
+                finally:
+                    os.close(says)
+                try:
+                    how = await self._wait(process, limit_s)
+                finally:
+                    await self._end(process, mark)
+            self.folder, moved = self._settled(hears, start)
+        finally:
+            os.close(hears)
+        for each in (screen, excerpt, telling):
+            each.close()
+        notes = [_OUT_OF_TIME.format(limit_s), moved] if how == "timed out" else [moved]
+        return Ran(
+            exit_code=_exit_code(process.returncode) if how == "done" else None,
+            output=excerpt.text,
+            cut_lines=excerpt.cut_lines,
+            timed_out=how == "timed out",
+            stopped=how == "stopped",
+            folder=self.folder,
+            seconds=time.monotonic() - began,
+            note=" ".join(filter(None, notes)),
+        )
+
+    async def _start(
+        self, writer: int, command: str, start: str, *, says: int, mark: str
+    ) -> asyncio.subprocess.Process:
+        folder = self._workspace.root / start
+        words = [self._shell, "-c", _SCRIPT, "bash", str(says), command]
+        try:
+            return await asyncio.create_subprocess_exec(
+                *self._sandbox.wrapped(words, folder),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=writer,
+                stderr=writer,
+                cwd=folder,
+                env={**self._environment, MARK: mark},
+                pass_fds=(says,),
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise ToolError(f"the command could not be started: {error.strerror}") from error
+
+    async def _wait(self, process: asyncio.subprocess.Process, limit_s: float) -> _How:
+        over = asyncio.ensure_future(process.wait())
+        stopped = asyncio.ensure_future(self._stopping.wait())
+        try:
+            await asyncio.wait({over, stopped}, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
+            return "done" if over.done() else "stopped" if stopped.done() else "timed out"
+        finally:
+            over.cancel()
+            stopped.cancel()
+
+    async def _end(self, process: asyncio.subprocess.Process, mark: str) -> None:
+        """End the command also when this task is cancelled, once or twice."""
+        ending = asyncio.ensure_future(end(process, mark, grace_s=_GRACE_S))
+        self._ending.add(ending)
+        ending.add_done_callback(self._ending.discard)
+        await asyncio.shield(ending)
+
+    def _settled(self, hears: int, start: str) -> tuple[str, str]:
+        """Where the terminal is after a command that started in `start`, and a sentence where that is not its doing."""
+        os.set_blocking(hears, False)
+        try:
+            ended = os.fsdecode(os.read(hears, _LONGEST_FOLDER_BYTES).removesuffix(b"\n"))
+        except BlockingIOError:
+            ended = ""  # a process of the command still has the other end, and the shell said nothing
+        if not ended:
+            return start, ""
+        try:
+            folder = self._workspace.relative(ended)
+        except ToolError:
+            there = "the workspace's root" if start == "." else repr(start)
+            return start, f"The command ended outside of the workspace: the terminal is back in {there}."
+        if not self._is_folder(folder):
+            return ".", "The folder that the command ended in is gone: the terminal is back in the workspace's root."
+        return folder, ""
+
+
+class _Telling:
+    """Lines for the person who watches, in batches: at most ten a second, and of a flood only the last lines."""
+
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        self._tell = tell
+        self._lines: deque[str] = deque(maxlen=_TOLD_LINES)
+        self._timer: asyncio.TimerHandle | None = None
+
+    def add(self, line: str) -> None:
+        self._lines.append(line)
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(_TELL_S, self.close)
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+            self._tell("\n".join(self._lines))
+            self._lines.clear()
+
+
+def _exit_code(code: int | None) -> int | None:
+    return code if code is None or code >= 0 else 128 - code
