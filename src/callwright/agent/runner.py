@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -88,7 +88,8 @@ class ToolRunner:
                 # Not raced with a stop: it takes milliseconds, and half an edit helps nobody.
                 return self._edited(ended, await self._checkpoints.make(call.id, self._workspace))
             if command is not None:
-                return self._ran(ended, command, await self._aloud(tongue, self._in_terminal(command, tongue)))
+                running = self._in_terminal(command, tongue)
+                return self._ran(ended, command, await self._aloud(tongue, running, self._terminal.stop))
             room = Room(workspace=self._workspace, tell=tongue.say)
             content = await self._aloud(tongue, _looked_up(tool, arguments, room))
             return ended("ok", content, wrote=isinstance(tool, Outside))
@@ -97,11 +98,13 @@ class ToolRunner:
         except HaltError:
             return ended("stopped", "The person stopped this while it ran.", wrote=not isinstance(tool, Reader))
 
-    async def _aloud(self, tongue: _Tongue, doing: Coroutine[Any, Any, Any]) -> Any:
+    async def _aloud(
+        self, tongue: _Tongue, doing: Coroutine[Any, Any, Any], ending: Callable[[], None] | None = None
+    ) -> Any:
         """Do it, raced with a stop; what it says meanwhile is shown."""
         saying = asyncio.ensure_future(tongue.run())
         try:
-            return await self._halt.race(doing)
+            return await self._halt.race(doing, ending)
         finally:
             tongue.over.set()
             await saying
@@ -110,9 +113,9 @@ class ToolRunner:
         return await self._terminal.run(command.text, folder=command.folder, seconds=command.seconds, tell=tongue.say)
 
     def _ran(self, ended: _Ending, command: Command, ran: Ran) -> ToolEnded:
-        code = "It was ended by the time limit" if ran.timed_out else f"Exit code {ran.exit_code}"
-        lines = [f"{code}, after {ran.seconds:.1f} s, in {ran.folder or '.'}.", ran.note, ran.output]
-        status: ToolStatus = "ok" if ran.exit_code == 0 and not ran.timed_out else "error"
+        code = "It was ended" if ran.exit_code is None else f"Exit code {ran.exit_code}"
+        lines = [f"{code}, after {ran.seconds:.1f} s, in {ran.folder}.", ran.note, ran.output]
+        status: ToolStatus = "stopped" if ran.stopped else "ok" if ran.exit_code == 0 else "error"
         wrote = not self._policy.command(command.text).reads_only
         content = "\n".join(line for line in lines if line)
         return ended(status, content, wrote=wrote, exit_code=ran.exit_code)

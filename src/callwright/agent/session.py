@@ -57,7 +57,9 @@ class Session:
         self._tools = dict(workshop.tools)
         self._guests = Guests(workshop.servers, workshop.workspace.root, workshop.trusted, log)
         self._equipped = False
-        self._terminal = Terminal(workshop.workspace, workshop.terminal, workshop.sandbox)
+        self._terminal = Terminal(
+            workshop.workspace, workshop.terminal, workshop.sandbox, environment=workshop.environment
+        )
         self._approvals = Approvals(
             workshop.policy, workshop.settings, self._tools, workshop.workspace, log, self._halt
         )

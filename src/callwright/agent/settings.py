@@ -32,8 +32,8 @@ class AgentSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Let models think that can."""
     network: bool = True
     """Commands in the sandbox reach the network."""
-    sandbox: Literal["auto", "off", "required"] = "auto"
-    """Run commands in bubblewrap where there is one, never, or not without it."""
+    sandbox: Literal["auto", "always", "never"] = "auto"
+    """Run commands in bubblewrap where it works, not at all without it, or without it."""
     command_seconds: Annotated[float, msgspec.Meta(gt=0)] = 120
     """How long a command may run unless its call says otherwise."""
     condense: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.8
