@@ -1,0 +1,4 @@
+"""The terminal face: a person talks to the agent, line by line, and decides what it may do.
+
+`transcript` is the view, a function of the events alone; everything else here is about keys and drawing.
+"""
