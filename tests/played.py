@@ -7,7 +7,9 @@ answer says: a denied call does not run, a stop stops. What comes after the call
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -69,6 +71,7 @@ class Played:
         first = next((i for i, each in enumerate(events) if isinstance(each.event, TaskGiven)), len(events))
         self._told = list(events[: first if told is None else told])
         self._script = list(events[len(self._told) :])
+        self._clock = self._told[-1].at if self._told else 1_790_000_000.0
         opened = self._told[0].event if self._told else None
         self.id = opened.session if isinstance(opened, SessionOpened) else "played"
 
@@ -162,13 +165,11 @@ class Played:
             self.busy = False
 
     async def _pause(self, coming: Stamped) -> None:
-        gap = coming.at - self._told[-1].at if self._told and self._speed else 0
+        gap, self._clock = coming.at - self._clock, coming.at
         await asyncio.sleep(0)
-        if gap > 0 and not self._stop.is_set():
-            try:
+        if self._speed and gap > 0 and not isinstance(coming.event, TaskGiven) and not self._stop.is_set():
+            with suppress(TimeoutError):
                 await asyncio.wait_for(self._stop.wait(), gap / self._speed)
-            except TimeoutError:
-                pass
 
     async def _wait(self, asked: ApprovalAsked) -> None:
         self._open = asked.approval
@@ -196,7 +197,7 @@ class Played:
         return stopped
 
     def _tell(self, event: SessionEvent) -> None:
-        at = self._told[-1].at + 0.1 if self._told else 1_790_000_000.0
+        at = time.time() if self._speed else self._clock
         self._told.append(Stamped(len(self._told) + 1, at, event))
         for watch in list(self._watches):
             watch(self._told[-1])

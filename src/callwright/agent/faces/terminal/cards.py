@@ -67,7 +67,7 @@ def line(mark: str, style: str, text: Text, indent: int = 0) -> RenderableType:
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")
     grid.add_row(Text(mark, style=style), text)
-    return Padding(grid, (0, 0, 0, indent), expand=False) if indent else grid
+    return Padding(grid, (0, 0, 0, indent)) if indent else grid
 
 
 def stat(file: FileStat) -> Text:
@@ -111,7 +111,7 @@ def tool_card(event: ToolEnded, output: str, why: str, indent: int) -> Renderabl
     if not below.strip():
         return line(mark, style, text, indent)
     worked = event.status == "ok" and not failed_command
-    folded = Padding(_folded(below, _OUTPUT_LINES[worked]), (0, 0, 0, indent + 2), expand=False)
+    folded = Padding(_folded(below, _OUTPUT_LINES[worked]), (0, 0, 0, indent + 2))
     return Group(line(mark, style, text, indent), folded)
 
 
@@ -205,7 +205,7 @@ def _(event: Stopped) -> RenderableType:
 def _(event: Summarised) -> RenderableType:
     parts: list[RenderableType] = []
     if event.files:
-        parts.append(Padding(files_table(event.files), (0, 0, 0, 2), expand=False))
+        parts.append(Padding(files_table(event.files), (0, 0, 0, 2)))
     for mark, style, word, calls in (("✗", "red", "failed", event.failed), ("⊘", "yellow", "denied", event.denied)):
         parts += [line(mark, style, Text(f"{one_line(call)}  {word}"), 2) for call in calls]
     done = f"{plural(len(event.done), 'call')} done" if event.done else ""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable, Iterable
-from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
@@ -19,7 +19,7 @@ from callwright.agent.faces.terminal.cards import files_table, output_view
 from callwright.agent.faces.terminal.diffview import diff_view
 from callwright.agent.faces.terminal.screen import Screen
 from callwright.agent.faces.terminal.transcript import Transcript
-from callwright.agent.faces.terminal.wording import clean, counts, one_line, place, plural
+from callwright.agent.faces.terminal.wording import ago, clean, counts, one_line, place, plural
 from callwright.errors import MisuseError
 
 if TYPE_CHECKING:
@@ -77,21 +77,22 @@ class SlashCompleter(Completer):
                     )
 
 
-def sessions_table(rows: Iterable[SessionRow], home: str) -> Table:
-    """Sessions as a list, the newest first."""
+def sessions_table(rows: Iterable[SessionRow], *, home: str, now: float) -> Table:
+    """Sessions as a list. Where there is no room the task and the workspace give way."""
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-    table.add_column("id", no_wrap=True, style="bold")
-    table.add_column("task", ratio=1, no_wrap=True, overflow="ellipsis", min_width=12)
-    table.add_column("when", no_wrap=True)
-    table.add_column("state", no_wrap=True)
-    table.add_column("lines", no_wrap=True, justify="right")
-    table.add_column("workspace", no_wrap=True, overflow="ellipsis", style="dim")
-    styles = {"working": "green", "interrupted": "yellow", "idle": "dim"}
-    for row in rows:
-        when = datetime.fromtimestamp(row.updated).astimezone().strftime("%Y-%m-%d %H:%M")
-        changed = counts(row.added, row.removed) if row.added or row.removed else ""
-        state = Text(row.state, style=styles[row.state])
-        table.add_row(row.id, Text(one_line(row.title)), when, state, changed, Text(place(row.workspace, home)))
+    cells = [
+        (row, ago(now - row.updated), counts(row.added, row.removed) if row.added or row.removed else "")
+        for row in rows
+    ]
+    table.add_column("id", no_wrap=True, style="bold", min_width=max((len(row.id) for row, _, _ in cells), default=0))
+    table.add_column("task", no_wrap=True, overflow="ellipsis", min_width=8)
+    table.add_column("when", no_wrap=True, min_width=max((len(when) for _, when, _ in cells), default=0))
+    table.add_column("state", no_wrap=True, min_width=11)
+    table.add_column("lines", no_wrap=True, min_width=max((len(changed) for _, _, changed in cells), default=0))
+    table.add_column("workspace", no_wrap=True, overflow="ellipsis", style="dim", min_width=8)
+    for row, when, changed in cells:
+        state = Text(row.state, style=_STATES[row.state])
+        table.add_row(Text(row.id), Text(one_line(row.title)), when, state, changed, Text(place(row.workspace, home)))
     return table
 
 
@@ -169,7 +170,7 @@ async def _files(desk: Desk, _: str) -> None:
 
 
 async def _sessions(desk: Desk, words: str) -> None:
-    desk.screen.print(sessions_table(await desk.sessions.rows(words, limit=20), desk.home))
+    desk.screen.print(sessions_table(await desk.sessions.rows(words, limit=20), home=desk.home, now=time.time()))
 
 
 async def _thinking(desk: Desk, _: str) -> None:
@@ -196,6 +197,7 @@ async def _quit(desk: Desk, _: str) -> bool:
     return True
 
 
+_STATES = {"working": "green", "interrupted": "yellow", "idle": "dim"}
 _YES_NO = {"y": "yes", "n": "no"}
 _KEYS = {
     "Alt-Enter": "a new line in what you write",

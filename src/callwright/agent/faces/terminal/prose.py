@@ -95,7 +95,7 @@ class _Code(CodeBlock):
         code = Syntax(
             str(self.text).rstrip(), self.lexer_name, theme="ansi_dark", background_color="default", word_wrap=True
         )
-        yield Padding(code, (0, 0, 0, 2), expand=False)
+        yield Padding(code, (0, 0, 0, 2))
 
 
 class Prose(Markdown):

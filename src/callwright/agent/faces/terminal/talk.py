@@ -23,7 +23,7 @@ from callwright.agent.faces.terminal.asking import answer_to, newline_keys
 from callwright.agent.faces.terminal.commands import Desk, SlashCompleter, obey
 from callwright.agent.faces.terminal.screen import Screen, hearing
 from callwright.agent.faces.terminal.transcript import Transcript
-from callwright.agent.faces.terminal.wording import counts, plural, total
+from callwright.agent.faces.terminal.wording import clean, counts, plural, total
 from callwright.errors import CallwrightError, MisuseError, StoreError
 
 __all__ = ["talk"]
@@ -88,7 +88,7 @@ class _Talk:
         keys = newline_keys()
         keys.add("c-t")(lambda _: self._toggle_thinking())
         self._prompt: PromptSession[str] = PromptSession(
-            FormattedText([("bold ansicyan", "› ")]),
+            FormattedText([("bold ansicyan", "\n› ")]),
             history=history or InMemoryHistory(),
             completer=SlashCompleter(self._transcript),
             key_bindings=keys,
@@ -111,7 +111,9 @@ class _Talk:
             try:
                 if not line.startswith("/"):
                     await self._work(self._session.run(line))
-                elif await obey(self._desk, line):
+                    continue
+                self._screen.print(Text(f"\n› {clean(line)}", style="dim"))
+                if await obey(self._desk, line):
                     break
             except CallwrightError as problem:
                 self._screen.print(Text(str(problem), style="red"))

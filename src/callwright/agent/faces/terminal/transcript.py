@@ -139,7 +139,7 @@ class Transcript:
         for running in self._running.values():
             parts.append(self._status(one_line(running.began.view), now - running.since, hint))
             if running.tail.strip():
-                tail = Text(clean(running.tail).rstrip("\n"), style="dim")
+                tail = Text(clean(running.tail).rstrip("\n"), style="dim", no_wrap=True, overflow="ellipsis")
                 parts.append(Padding(Tail(tail, _TAIL_LINES), (0, 0, 0, self._indent + 2)))
         if self._doing and not self._running:
             thought = one_line("".join(self._thoughts[-20:]))[-60:] if not self.thinking else ""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from callwright.agent.events import FileStat
 
-__all__ = ["clean", "counts", "duration", "one_line", "place", "plural", "tokens", "total"]
+__all__ = ["ago", "clean", "counts", "duration", "one_line", "place", "plural", "tokens", "total"]
 
 _HIDDEN = {
     **{code: chr(0x2400 + code) for code in range(0x20) if chr(code) not in "\n\t"},
@@ -41,6 +41,14 @@ def duration(seconds: float) -> str:
     if seconds < 59.95:
         return f"{seconds:.1f} s"
     return f"{round(seconds) // 60} min {round(seconds) % 60:02} s"
+
+
+def ago(seconds: float) -> str:
+    """`now`, `5 min ago`, `3 h ago`, `12 d ago`."""
+    for unit, length in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= length:
+            return f"{int(seconds // length)} {unit} ago"
+    return "now"
 
 
 def tokens(count: int) -> str:
