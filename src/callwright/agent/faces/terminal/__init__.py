@@ -2,3 +2,7 @@
 
 `transcript` is the view, a function of the events alone; everything else here is about keys and drawing.
 """
+
+from callwright.agent.faces.terminal.talking import talk
+
+__all__ = ["talk"]

@@ -263,6 +263,8 @@ def _allowed(event: Decided, indent: int) -> RenderableType:
     if event.by == "remembered":
         return line("✓", "green", Text(f"Allowed before: {one_line(event.why)}", style="dim"), indent)
     text = Text("You allowed it", style="dim")
+    if event.words:
+        text.append(f". {clean(event.words)}")
     if event.remembered:
         text.append(f", and until this session ends: {clean('; '.join(event.remembered))}")
     return line("✓", "green", text, indent)

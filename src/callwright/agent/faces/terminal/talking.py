@@ -18,13 +18,14 @@ from rich.text import Text
 from callwright.agent.events import Stopped
 from callwright.agent.faces.base import SessionList
 from callwright.agent.faces.following import follow
-from callwright.agent.faces.headless import EXIT_CODES, plain
 from callwright.agent.faces.terminal.asking import answer_to, newline_keys
 from callwright.agent.faces.terminal.commands import Desk, SlashCompleter, obey
+from callwright.agent.faces.terminal.plain import plain
 from callwright.agent.faces.terminal.screen import Screen, hearing
 from callwright.agent.faces.terminal.transcript import Transcript
 from callwright.agent.faces.terminal.wording import clean, counts, plural, total
-from callwright.errors import CallwrightError, MisuseError, StoreError
+from callwright.agent.faces.unattended import EXIT_CODES
+from callwright.errors import CallwrightError, MisuseError
 
 __all__ = ["talk"]
 
@@ -38,7 +39,7 @@ async def talk(
     sessions: SessionList,
     *,
     task: str = "",
-    resume: str | None = None,
+    resume: str = "",
     once: bool = False,
     console: Console | None = None,
     interactive: bool | None = None,
@@ -46,34 +47,24 @@ async def talk(
 ) -> int:
     """Work on the task, then on what the person says next; returns the exit code.
 
-    `resume` names the session to open again, empty for the newest one. With `once`, or where nobody is at a terminal,
-    it ends with the task; in the latter case nobody can be asked, so approvals are denied. `history` is a file for what
-    the person types.
+    `resume` names the session to open again. With `once`, or where nobody is at a terminal, it ends with the task; in
+    the latter case nobody can be asked, so approvals are denied. `history` is a file for what the person types.
     """
     console = console or Console(highlight=False)
     if interactive is None:
         interactive = sys.stdin.isatty() and console.is_terminal
-    if not interactive and not task and resume is None:
+    if not interactive and not task and not resume:
         raise MisuseError("say what to do: nobody is at a terminal who could be asked")
-    session = await sessions.open(await _wanted(sessions, resume))
+    session = await sessions.open(resume)
+    if not interactive:
+        return await plain(session, task, out=sys.stdout, err=sys.stderr, resume=bool(resume))
     try:
-        if not interactive:
-            return await plain(session, task, out=sys.stdout, err=sys.stderr)
         transcript = Transcript(home=str(Path.home()), hints=True)
         face = _Talk(Screen(console, session, transcript), sessions, FileHistory(str(history)) if history else None)
-        code = await face.begin(task, resume=resume is not None)
+        code = await face.begin(task, resume=bool(resume))
         return code if once or face.left else await face.go_on()
     finally:
         await session.close()
-
-
-async def _wanted(sessions: SessionList, resume: str | None) -> str:
-    if resume != "":
-        return resume or ""
-    newest = await sessions.rows(limit=1)
-    if not newest:
-        raise StoreError("there is no session yet that could be opened again")
-    return newest[0].id
 
 
 class _Talk:
