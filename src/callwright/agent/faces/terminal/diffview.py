@@ -11,7 +11,7 @@ from callwright.agent.faces.terminal.wording import clean
 __all__ = ["diff_view"]
 
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
-_STYLES = {"+": "green", "-": "red", "\\": "dim"}
+_STYLES = {"+": "green", "-": "red"}
 
 
 def diff_view(diff: str) -> Text:
@@ -23,12 +23,14 @@ def diff_view(diff: str) -> Text:
             old, new = int(found[1]), int(found[3])
             last_old, last_new = old + int(found[2] or 1), new + int(found[4] or 1)
             view.append(f"{line}\n", "cyan")
+        elif line.startswith("\\"):  # No newline at end of file
+            view.append(f"      {line}\n", "dim")
         elif old < last_old or new < last_new:
             sign = line[:1]
             view.append(f"{old if sign == '-' else new:>5} ", "dim").append(f"{line}\n", _STYLES.get(sign, ""))
-            old += sign not in ("+", "\\")
-            new += sign not in ("-", "\\")
+            old += sign != "+"
+            new += sign != "-"
         else:  # between hunks: the names of a file, and what git says of it
-            view.append(f"{line}\n", "dim" if line.startswith("\\") else "bold")
+            view.append(f"{line}\n", "bold")
     view.rstrip()
     return view
