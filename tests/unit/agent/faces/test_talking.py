@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import io
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 
 import pytest
-from prompt_toolkit.application import create_app_session
+from prompt_toolkit.application import create_app_session, get_app_session
 from prompt_toolkit.document import Document
 from prompt_toolkit.input import PipeInput, create_pipe_input
 from prompt_toolkit.output import DummyOutput
@@ -31,20 +31,32 @@ class Person:
     def __init__(self, keys: PipeInput, screen: io.StringIO, session: Played) -> None:
         self._keys = keys
         self._screen = screen
+        self._prompted: object = None
         self.session = session
 
     @property
     def screen(self) -> str:
         return self._screen.getvalue()
 
-    def type(self, keys: str) -> None:
+    def press(self, keys: str) -> None:
+        """While the agent works."""
         self._keys.send_text(keys)
+
+    async def type(self, *lines: str) -> None:
+        """Each at a prompt of its own, once that listens."""
+        for keys in lines:
+            await self.wait(self._has_new_prompt)
+            self._prompted = get_app_session().app.future  # type: ignore[union-attr]
+            self._keys.send_text(keys)
+
+    def _has_new_prompt(self) -> bool:
+        app = get_app_session().app
+        return app is not None and app.is_running and app.future is not self._prompted
 
     async def wait(self, condition: Callable[[], bool]) -> None:
         async with asyncio.timeout(20):
             while not condition():
                 await asyncio.sleep(0.01)
-        await asyncio.sleep(0.15)  # until the prompt that follows listens
 
     async def sees(self, words: str) -> None:
         await self.wait(lambda: words in self.screen)
@@ -52,7 +64,7 @@ class Person:
 
 def at_terminal(
     session: Played,
-    act: Callable[[Person], Awaitable[None]],
+    act: Callable[[Person], Coroutine[None, None, None]],
     *,
     task: str = "",
     once: bool = False,
@@ -76,18 +88,13 @@ def at_terminal(
                     history=history,
                 )
             )
-            acting = asyncio.ensure_future(_acted(act, Person(keys, screen, session)))
+            acting = asyncio.ensure_future(act(Person(keys, screen, session)))
             done, _ = await asyncio.wait({talking, acting}, timeout=30, return_when=asyncio.FIRST_EXCEPTION)
             assert talking in done, screen.getvalue()[-2000:]
             await acting
             return talking.result()
 
     return asyncio.run(go()), screen.getvalue()
-
-
-async def _acted(act: Callable[[Person], Awaitable[None]], person: Person) -> None:
-    await asyncio.sleep(0.2)
-    await act(person)
 
 
 def changed() -> Played:
@@ -99,9 +106,9 @@ def changed() -> Played:
 
 def test_a_task_is_done_and_the_prompt_comes_again() -> None:
     async def act(person: Person) -> None:
-        person.type("Fix the failing test\r")
+        await person.type("Fix the failing test\r")
         await person.sees("/diff shows the changes")
-        person.type(CTRL_D)
+        await person.type(CTRL_D)
 
     session = Played(recorded("fix"))
     code, screen = at_terminal(session, act)
@@ -114,9 +121,8 @@ def test_a_task_is_done_and_the_prompt_comes_again() -> None:
 def test_with_once_it_ends_with_the_task_and_its_exit_code() -> None:
     async def act(person: Person) -> None:
         await person.sees("always asked")
-        person.type("n")
-        await asyncio.sleep(0.2)
-        person.type("only inside the workspace\r")
+        await person.type("n")
+        await person.type("only inside the workspace\r")
 
     session = Played(recorded("denied"))
     code, _ = at_terminal(session, act, task="Make room", once=True)
@@ -126,9 +132,9 @@ def test_with_once_it_ends_with_the_task_and_its_exit_code() -> None:
 
 def test_several_lines_are_one_task() -> None:
     async def act(person: Person) -> None:
-        person.type(f"first{ALT_ENTER}second\r")
+        await person.type(f"first{ALT_ENTER}second\r")
         await person.sees("✓ Done")
-        person.type(CTRL_D)
+        await person.type(CTRL_D)
 
     session = Played(recorded("question"))
     at_terminal(session, act)
@@ -140,7 +146,7 @@ def test_several_lines_are_one_task() -> None:
     [
         (["y"], ("once", "", "")),
         (["Y"], ("once", "", "")),
-        (["x", "\r", "y"], ("once", "", "")),
+        (["x\ry"], ("once", "", "")),
         (["s"], ("stop", "", "")),
         ([CTRL_C], ("stop", "", "")),
         (["n", "\r"], ("deny", "", "")),
@@ -148,17 +154,15 @@ def test_several_lines_are_one_task() -> None:
         (["e", "\x15git push\r"], ("once", "git push", "")),
         (["e", "\r"], ("once", "", "")),
         (["e", CTRL_C, "n", "no\r"], ("deny", "", "no")),
-        (["a", "y"], ("once", "", "")),
+        (["ay"], ("once", "", "")),
     ],
 )
 def test_what_a_key_answers(keys: list[str], expected: tuple[str, str, str]) -> None:
     async def act(person: Person) -> None:
         await person.sees("edits of .env")
-        person.type("y")
+        await person.type("y")
         await person.sees("git-push-force")
-        for key in keys:
-            person.type(key)
-            await asyncio.sleep(0.2)
+        await person.type(*keys)
 
     session = Played(recorded("approval"))
     at_terminal(session, act, task="Publish", once=True)
@@ -169,9 +173,9 @@ def test_what_a_key_answers(keys: list[str], expected: tuple[str, str, str]) -> 
 def test_always_is_an_answer_where_it_is_offered() -> None:
     async def act(person: Person) -> None:
         await person.sees("edits of .env")
-        person.type("a")
+        await person.type("a")
         await person.sees("git-push-force")
-        person.type("y")
+        await person.type("y")
 
     session = Played(recorded("approval"))
     at_terminal(session, act, task="Publish", once=True)
@@ -181,13 +185,11 @@ def test_always_is_an_answer_where_it_is_offered() -> None:
 def test_a_key_pressed_before_the_question_is_no_answer() -> None:
     async def act(person: Person) -> None:
         await person.sees("edits of .env")
-        person.type("yyyyyy")
+        await person.type("yyyyyy")
         await person.sees("git-push-force")
-        await asyncio.sleep(0.3)
         assert len(person.session.replies) == 1
-        person.type("n")
-        await asyncio.sleep(0.2)
-        person.type("\r")
+        await person.type("n")
+        await person.type("\r")
 
     session = Played(recorded("approval"))
     at_terminal(session, act, task="Publish", once=True)
@@ -196,13 +198,13 @@ def test_a_key_pressed_before_the_question_is_no_answer() -> None:
 
 def test_ctrl_c_stops_the_task_and_the_prompt_comes_again() -> None:
     async def act(person: Person) -> None:
-        person.type("Fix it\r")
+        await person.type("Fix it\r")
         await person.sees("Thinking")
-        person.type(CTRL_C)
+        person.press(CTRL_C)
         await person.sees("Stopped: you stopped it")
-        person.type("/quit\r")
+        await person.type("/quit\r")
 
-    session = Played(recorded("fix"), speed=0.5)
+    session = Played(recorded("fix"), speed=1)
     assert at_terminal(session, act)[0] == 0
 
 
@@ -212,32 +214,31 @@ def test_ctrl_c_twice_leaves() -> None:
             pass
 
     async def act(person: Person) -> None:
-        person.type("Fix it\r")
+        await person.type("Fix it\r")
         await person.sees("Thinking")
-        person.type(CTRL_C)
+        person.press(CTRL_C)
         await person.sees("Ctrl-C again leaves")
-        person.type(CTRL_C)
+        person.press(CTRL_C)
 
-    assert at_terminal(Stubborn(recorded("fix"), speed=0.2), act)[0] == 130
+    assert at_terminal(Stubborn(recorded("fix"), speed=1), act)[0] == 130
 
 
 def test_ctrl_c_twice_at_the_prompt_leaves() -> None:
     async def act(person: Person) -> None:
-        person.type(CTRL_C)
+        await person.type(CTRL_C)
         await person.sees("Ctrl-C again leaves")
-        person.type(CTRL_C)
+        await person.type(CTRL_C)
 
     assert at_terminal(Played(recorded("fix")), act)[0] == 0
 
 
 def test_ctrl_t_shows_what_the_model_thinks() -> None:
     async def act(person: Person) -> None:
-        person.type("Fix it\r")
         await person.sees("Thinking")
-        person.type(CTRL_T)
+        person.press(CTRL_T)
         await person.sees("Thought for")
 
-    _, screen = at_terminal(Played(recorded("fix"), speed=2), act, once=True, task="Fix it")
+    _, screen = at_terminal(Played(recorded("fix"), speed=5), act, once=True, task="Fix it")
     assert "Then I can look at the code that is under" in screen
 
 
@@ -257,12 +258,7 @@ def test_ctrl_t_shows_what_the_model_thinks() -> None:
 def test_what_undo_takes_back(lines: list[str], undone: list[tuple[str, str, bool]]) -> None:
     async def act(person: Person) -> None:
         await person.sees("/diff shows the changes")
-        person.type(f"{lines[0]}\r")
-        await asyncio.sleep(0.4)
-        for key in lines[1:]:
-            person.type(key)
-            await asyncio.sleep(0.4)
-        person.type(CTRL_D)
+        await person.type(f"{lines[0]}\r", *lines[1:], CTRL_D)
 
     session = changed()
     at_terminal(session, act, task="Add hints")
@@ -273,11 +269,10 @@ def test_what_undo_takes_back(lines: list[str], undone: list[tuple[str, str, boo
 def test_what_the_person_changed_is_only_taken_back_when_he_says_so(key: str, forced: list[bool]) -> None:
     async def act(person: Person) -> None:
         await person.sees("/diff shows the changes")
-        person.type("/undo util.py\r")
+        await person.type("/undo util.py\r")
         await person.sees("changed by you")
-        person.type(key)
-        await asyncio.sleep(0.3)
-        person.type(CTRL_D)
+        await person.type(key)
+        await person.type(CTRL_D)
 
     session = changed()
     session.conflicts = ("util.py was changed by you since",)
@@ -299,11 +294,11 @@ def test_slash_commands_answer() -> None:
             "/stop",
             "/nope",
         ):
-            person.type(f"{line}\r")
+            await person.type(f"{line}\r")
             await person.sees(f"› {line}")
-        person.type("/keep util.py\r")
+        await person.type("/keep util.py\r")
         await person.sees("Kept: util.py")
-        person.type("/quit\r")
+        await person.type("/quit\r")
 
     session = changed()
     sessions = PlayedSessions(session, stored={"older": recorded("question")})
@@ -324,7 +319,7 @@ def test_slash_commands_answer() -> None:
 def test_a_session_that_was_left_goes_on() -> None:
     async def act(person: Person) -> None:
         await person.sees("which is the limit")
-        person.type(CTRL_D)
+        await person.type(CTRL_D)
 
     sessions = PlayedSessions(stored={"interrupted": recorded("interrupted")})
     code, screen = at_terminal(Played([]), act, sessions=sessions, resume="interrupted")
@@ -334,9 +329,9 @@ def test_a_session_that_was_left_goes_on() -> None:
 
 def test_what_was_typed_is_remembered(tmp_path: Path) -> None:
     async def act(person: Person) -> None:
-        person.type("Fix the failing test\r")
+        await person.type("Fix the failing test\r")
         await person.sees("✓ Done")
-        person.type(CTRL_D)
+        await person.type(CTRL_D)
 
     at_terminal(Played(recorded("fix")), act, history=tmp_path / "typed")
     assert "Fix the failing test" in (tmp_path / "typed").read_text()
