@@ -12,6 +12,7 @@ from typing import Any
 from prompt_toolkit import PromptSession
 from prompt_toolkit.formatted_text import FormattedText
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
+from prompt_toolkit.styles import Style
 from rich.console import Console
 from rich.text import Text
 
@@ -33,6 +34,9 @@ _EVERY = 0.1
 """How often the spinner and the seconds move."""
 _AT_MOST_EVERY = 1 / 30
 """Drawing more often is not seen."""
+
+
+_STYLE = Style.from_dict({"bottom-toolbar": "noreverse ansibrightblack"})
 
 
 async def talk(
@@ -87,7 +91,8 @@ class _Talk:
             prompt_continuation="  ",
             bottom_toolbar=self._toolbar,
             erase_when_done=True,  # the task stands in the transcript
-            reserve_space_for_menu=4,
+            reserve_space_for_menu=6,
+            style=_STYLE,
         )
 
     async def begin(self, task: str, *, resume: bool) -> int:
