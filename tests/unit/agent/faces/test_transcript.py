@@ -261,11 +261,13 @@ def test_the_home_folder_is_a_tilde() -> None:
     )
 
 
-def test_the_moving_part_stays_small_however_much_is_written() -> None:
+def test_the_moving_part_fits_on_the_screen_however_much_is_written() -> None:
     transcript = Transcript()
-    for event in stamped(TurnBegan(number=1), TextShown("```\n" + "x" * 200 + "\n" * 500)):
+    for event in stamped(TurnBegan(number=1), TextShown("```\n" + ("x" * 200 + "\n") * 500)):
         transcript.feed(event)
-    assert len(printed([transcript.moving(time.time(), "Ctrl-C stops")])) <= 30
+    lines = printed([transcript.moving(time.time(), "Ctrl-C stops")])
+    assert len(lines) == 28
+    assert "Ctrl-C stops" in lines[-1]
 
 
 def test_ten_thousand_events_are_opened_again_well_under_two_seconds() -> None:

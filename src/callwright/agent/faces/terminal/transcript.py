@@ -62,14 +62,17 @@ _TAIL_CHARACTERS = 4000
 
 
 class Tail:
-    """The last lines of something, as they are wrapped."""
+    """The last lines of something, as they are wrapped; without a number as many as there is room for.
+
+    What is taller than the screen cannot be taken off it again.
+    """
 
     def __init__(self, content: RenderableType, lines: int = 0) -> None:
         self._content = content
         self._lines = lines
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        most = self._lines or max(console.size.height - _TAIL_LINES, 1)
+        most = self._lines or max(console.size.height - 2, 1)
         for row in console.render_lines(self._content, options, pad=False)[-most:]:
             yield from row
             yield Segment.line()
@@ -133,7 +136,7 @@ class Transcript:
         """What is being written or done at this moment; nothing when nobody works."""
         parts: list[RenderableType] = []
         if pending := self._paragraphs.pending.strip("\n"):
-            parts.append(Tail(Text(clean(pending))))
+            parts.append(Text(clean(pending)))
         if self._thoughts and self.thinking:
             parts.append(Tail(Text(clean("".join(self._thoughts)), style="dim italic"), _THINKING_LINES))
         for running in self._running.values():
@@ -146,7 +149,7 @@ class Transcript:
             parts.append(self._status(self._doing, now - self._since, hint, thought))
         if parts and (self._apart or pending):
             parts.insert(0, Text())
-        return Group(*parts)
+        return Tail(Group(*parts))
 
     def _status(self, doing: str, seconds: float, *details: str) -> Text:
         spinner = _SPINNER[int(seconds * 10) % len(_SPINNER)]
