@@ -23,6 +23,7 @@ COMMANDS = (
     "smoke",
     "usage",
     "journal",
+    "sessions",
     "codex",
     "config",
     "templates",

@@ -1,0 +1,48 @@
+"""Following a session while it works, at one's own pace.
+
+The session keeps its events, so there is no queue that could fill: a watch only says that there is something new.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import suppress
+
+from callwright.agent.events import Resumed, SessionOpened, Stamped, Stopped
+from callwright.agent.faces.base import SessionFace
+
+__all__ = ["follow", "opening"]
+
+
+def opening(session: SessionFace) -> int:
+    """Where in its events this process opened the session."""
+    for index in range(len(session.events) - 1, -1, -1):
+        if isinstance(session.events[index].event, SessionOpened | Resumed):
+            return index
+    return 0
+
+
+async def follow(
+    session: SessionFace, work: asyncio.Future[Stopped | None], start: int, *, every: float | None = None
+) -> AsyncGenerator[Sequence[Stamped]]:
+    """The events from `start` on, each once and in order, until `work` is done and its last event was given.
+
+    With `every`, something is given at least so often, be it nothing new.
+    """
+    news = asyncio.Event()
+    unwatch = session.watch(lambda _: news.set())
+    work.add_done_callback(lambda _: news.set())
+    try:
+        while True:
+            news.clear()
+            over = work.done()
+            events = session.events[start:]
+            start += len(events)
+            yield events
+            if over:
+                return
+            with suppress(TimeoutError):
+                await asyncio.wait_for(news.wait(), every)
+    finally:
+        unwatch()

@@ -1,0 +1,36 @@
+"""A unified diff in colour, each line with its number. Without colour the signs still say it."""
+
+from __future__ import annotations
+
+import re
+
+from rich.text import Text
+
+from callwright.agent.faces.terminal.wording import clean
+
+__all__ = ["diff_view"]
+
+_HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+_STYLES = {"+": "green", "-": "red"}
+
+
+def diff_view(diff: str) -> Text:
+    """The diff, with the new file's line numbers, and the old one's where a line is gone."""
+    view = Text()
+    old = new = last_old = last_new = 0
+    for line in clean(diff).removesuffix("\n").split("\n"):
+        if found := _HUNK.match(line):
+            old, new = int(found[1]), int(found[3])
+            last_old, last_new = old + int(found[2] or 1), new + int(found[4] or 1)
+            view.append(f"{line}\n", "cyan")
+        elif line.startswith("\\"):  # No newline at end of file
+            view.append(f"      {line}\n", "dim")
+        elif old < last_old or new < last_new:
+            sign = line[:1]
+            view.append(f"{old if sign == '-' else new:>5} ", "dim").append(f"{line}\n", _STYLES.get(sign, ""))
+            old += sign != "+"
+            new += sign != "-"
+        else:  # between hunks: the names of a file, and what git says of it
+            view.append(f"{line}\n", "bold")
+    view.rstrip()
+    return view

@@ -1,0 +1,125 @@
+"""`callwright sessions`: what the agent did: list it, look at it, search it, forget it."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from callwright.errors import MisuseError
+
+if TYPE_CHECKING:
+    from callwright.agent.sessions import Archive
+
+__all__ = ["add"]
+
+_EXAMPLES = """\
+examples:
+  callwright sessions                        the newest sessions
+  callwright sessions search failing test    those in which this was said
+  callwright sessions show 7f3a              all of one, as it was on the screen
+  callwright sessions show 7f3a --json       its events, one JSON object on each line
+  callwright sessions delete 7f3a            forget it; files are left as they are
+
+callwright agent --resume 7f3a goes on with one.
+"""
+_UNSAID: Any = argparse.SUPPRESS
+"""What is said before the verb is not overwritten by what is not said after it."""
+_Verb = Callable[["Archive", argparse.Namespace], Awaitable[None]]
+
+
+def add(commands: Any) -> None:
+    """Add the command to the command line."""
+    parser = commands.add_parser(
+        "sessions",
+        help="what the agent did: list, show, search, delete",
+        description="The sessions of the agent.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    _options(parser, _list)
+    parser.set_defaults(words=[], limit=20, json=False, config=None)
+    verbs = parser.add_subparsers(title="commands", metavar="COMMAND")
+    for name, (about, operand, verb) in _VERBS.items():
+        each = verbs.add_parser(name, help=about, description=about)
+        if operand == "ID":
+            each.add_argument("session", metavar="ID", help="the session, as the list has it")
+        elif operand:
+            each.add_argument("words", nargs="+", metavar=operand, help="what was said in it")
+        if verb is _list:
+            each.add_argument("-n", dest="limit", type=int, metavar="N", default=_UNSAID, help="at most so many (20)")
+        _options(each, verb)
+
+
+def _options(parser: argparse.ArgumentParser, verb: _Verb) -> None:
+    parser.add_argument("--json", action="store_true", default=_UNSAID, help="as JSON, one object on each line")
+    parser.add_argument("--config", type=Path, metavar="FILE", default=_UNSAID, help="the configuration")
+    parser.set_defaults(run=_run, verb=verb)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    from callwright.cli.agent import open_archive
+
+    if arguments.limit < 1:
+        raise MisuseError("-n must be 1 or more")
+
+    async def run() -> None:
+        async with open_archive(arguments) as sessions:
+            await arguments.verb(sessions, arguments)
+
+    asyncio.run(run())
+    return 0
+
+
+async def _list(sessions: Archive, arguments: argparse.Namespace) -> None:
+    rows = await sessions.rows(" ".join(arguments.words), limit=arguments.limit)
+    if arguments.json:
+        _print_lines(rows)
+    elif rows:
+        from rich.console import Console
+
+        from callwright.agent.faces.terminal.commands import sessions_table
+
+        Console(highlight=False).print(sessions_table(rows, home=str(Path.home()), now=time.time()))
+    else:
+        print("No session is like that." if arguments.words else "There are no sessions yet.")
+
+
+async def _show(sessions: Archive, arguments: argparse.Namespace) -> None:
+    events = await sessions.events(arguments.session)
+    if arguments.json:
+        _print_lines(events)
+        return
+    from rich.console import Console
+
+    from callwright.agent.faces.terminal.transcript import reopened
+
+    console = Console(highlight=False)
+    for piece in reopened(events, home=str(Path.home())):
+        console.print(piece)
+
+
+async def _delete(sessions: Archive, arguments: argparse.Namespace) -> None:
+    await sessions.delete(arguments.session)
+    if not arguments.json:
+        print(f"{arguments.session} is forgotten; files are as they were.")
+
+
+def _print_lines(values: list[Any]) -> None:
+    encoder = msgspec.json.Encoder()
+    for value in values:
+        sys.stdout.write(encoder.encode(value).decode() + "\n")
+
+
+_VERBS: dict[str, tuple[str, str, _Verb]] = {
+    "list": ("one line for each session, the newest first", "", _list),
+    "show": ("all of a session, as it was on the screen", "ID", _show),
+    "search": ("the sessions in which something was said", "WORDS", _list),
+    "delete": ("forget a session; files are left as they are", "ID", _delete),
+}
