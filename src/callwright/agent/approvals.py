@@ -15,13 +15,12 @@ from typing import Any, NamedTuple
 import msgspec
 
 from callwright.agent.change import Change
-from callwright.agent.diff import unified
 from callwright.agent.effects import Decide
 from callwright.agent.events import ApprovalAsked, By, Decided, Subject
 from callwright.agent.faces.base import Reply
 from callwright.agent.halt import Halt, HaltError
 from callwright.agent.log import Log
-from callwright.agent.planning import arguments_of, digest
+from callwright.agent.planning import arguments_of, digest, shown_diff
 from callwright.agent.policy import Judgement, Policy
 from callwright.agent.settings import AgentSettings
 from callwright.agent.tools.base import Arguments, Editor, Outside, Reader, Runner, Tool
@@ -122,7 +121,7 @@ class Approvals:
             tier=case.judged.tier,
             command=case.command if case.subject == "command" else "",
             folder=case.folder,
-            diff="\n".join(unified(change) for change in case.changes)[:_DIFF_LIMIT],
+            diff=shown_diff(case.changes, _DIFF_LIMIT),
             remember=case.judged.remember if case.subject == "command" else (),
         )
         reply = await self._wait(asked)

@@ -1,4 +1,4 @@
-"""A call's arguments, and the mark of what it would change."""
+"""A call's arguments, and what it would change: its mark, and how it looks."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import Any
 import msgspec
 
 from callwright.agent.change import Change
+from callwright.agent.diff import unified
 from callwright.errors import ToolError
 from callwright.model import ToolCall
 
-__all__ = ["arguments_of", "digest"]
+__all__ = ["arguments_of", "digest", "shown_diff"]
 
 
 def arguments_of(call: ToolCall) -> dict[str, Any]:
@@ -32,3 +33,12 @@ def digest(changes: Sequence[Change]) -> str:
         for piece in (change.path.encode(), change.before, change.after):
             mark.update(b"-" if piece is None else b"%d:%s" % (len(piece), piece))
     return mark.hexdigest()
+
+
+def shown_diff(changes: Sequence[Change], limit: int) -> str:
+    """The changes as a person sees them. What is left out is said, at both ends, so that it cannot be missed."""
+    diff = "\n".join(unified(change) for change in changes)
+    if len(diff) <= limit:
+        return diff
+    cut = f"[{len(diff) - limit} of {len(diff)} characters of this diff are not shown]"
+    return f"{cut}\n{diff[:limit]}\n{cut}"

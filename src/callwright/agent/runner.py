@@ -15,7 +15,7 @@ from callwright.agent.events import Checkpointed, FileStat, ToolBegan, ToolEnded
 from callwright.agent.halt import Halt, HaltError
 from callwright.agent.log import Log
 from callwright.agent.nudges import INTERRUPTED
-from callwright.agent.planning import arguments_of, digest
+from callwright.agent.planning import arguments_of, digest, shown_diff
 from callwright.agent.policy import Policy
 from callwright.agent.terminal import Ran, Terminal
 from callwright.agent.tools.base import Arguments, Command, Editor, Outside, Reader, Room, Runner, Tool
@@ -29,6 +29,7 @@ _TOLD_PAUSE = 0.1
 _TOLD_LIMIT = 40_000
 """Characters of a tool's output that are shown while it runs; its result has the rest."""
 _RESULT_LIMIT = 100_000
+_DIFF_LIMIT = 20_000
 
 
 class ToolRunner:
@@ -123,7 +124,8 @@ class ToolRunner:
     def _edited(self, ended: _Ending, changes: Sequence[Change]) -> ToolEnded:
         files = tuple(_stat(change) for change in changes)
         what = [f"{file.path} was {file.state}: +{file.added} -{file.removed} lines" for file in files]
-        return ended("ok", "\n".join(what) or "Nothing had to be changed.", files=files, wrote=bool(files))
+        told = "\n".join(what) or "Nothing had to be changed."
+        return ended("ok", told, files=files, wrote=bool(files), diff=shown_diff(changes, _DIFF_LIMIT))
 
 
 class _Ending:
