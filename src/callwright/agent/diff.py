@@ -231,5 +231,7 @@ def unified(change: Change) -> str:
 def quoted(path: str) -> str:
     """A path as git writes it: in quotation marks and with escapes where it would not fit on a line."""
     escapes = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
-    shown = "".join(escapes.get(sign, sign if sign >= " " and sign != "\x7f" else f"\\{ord(sign):03o}") for sign in path)
+    shown = "".join(
+        escapes.get(sign, sign if sign >= " " and sign != "\x7f" else f"\\{ord(sign):03o}") for sign in path
+    )
     return path if shown == path else f'"{shown}"'

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from itertools import takewhile
 
 from callwright.agent.change import Change
 from callwright.agent.edits import nearest, text_of
@@ -67,81 +68,107 @@ def _made(section: FilePatch, data: bytes | None) -> bytes | None:
 
 
 def _with_hunks(section: FilePatch, text: str) -> str:
-    mark = _MARK if text.startswith(_MARK) else ""
-    there = text.removeprefix(_MARK).split("\n")
+    there = text.split("\n")
     has_end = there[-1] == ""
     if has_end:
         there.pop()
-    end = "\r" if there and there[0].endswith("\r") else ""
-    bare = [line.removesuffix("\r") for line in there]
-    places: dict[str, list[int]] = {}
-    for number, line in enumerate(bare):
-        places.setdefault(line, []).append(number)
+    file = _File([_bare(line) for line in there])
+    spelled = _Spelling(section, there)
     made: list[str] = []
-    at = shift = 0
-    has_end = has_end or not there
     for number, hunk in enumerate(section.hunks, 1):
-        where = f"{section.path}, hunk {number}"
-        start = _start(hunk, bare, places, at, shift, where)
+        at, start = file.at, file.find(hunk, f"{section.path}, hunk {number}")
         made += there[at:start]
-        at = start
         for sign, line in hunk.lines:
-            if sign != "+":
-                made += there[at : at + 1] if sign == " " else []
-                at += 1
+            if sign == "+":
+                made.append(spelled.line(line, file.at))
             else:
-                made.append(line + end)
-        shift = start - hunk.start if hunk.start is not None else shift
-        if at == len(there) and hunk.ends is not None:
+                made += there[file.at : file.at + 1] if sign == " " else []
+                file.at += 1
+        if file.at == len(there) and hunk.ends is not None:
             has_end = hunk.ends
-    made += there[at:]
-    return mark + "\n".join(made) + ("\n" if has_end and made else "")
+    made += there[file.at :]
+    return spelled.whole("\n".join(made) + ("\n" if has_end and made else ""))
 
 
-def _start(
-    hunk: PatchHunk, bare: list[str], places: dict[str, list[int]], at: int, shift: int, where: str
-) -> int:
-    """The line, from 0, where a hunk begins: at or after `at`, nearest to where it says."""
-    for anchor in hunk.anchors:
-        found = next((number for number in range(at, len(bare)) if bare[number].strip() == anchor.strip()), None)
-        if found is None:
-            raise ToolError(f"{where}: there is no line {anchor.strip()!r} after line {at}. {nearest(_joined(bare), anchor)}")
-        at = found + 1
-    old = [line for sign, line in hunk.lines if sign != "+"]
-    if not old:
-        if hunk.start is None:
-            return at if hunk.anchors else len(bare)
-        return min(max(hunk.start + shift, at), len(bare))
-    first = places.get(old[0], [])
-    fits = [number for number in first[bisect_left(first, at) :] if bare[number : number + len(old)] == old]
-    if hunk.at_end:
-        fits = [number for number in fits if number + len(old) == len(bare)]
-    if not fits:
-        raise ToolError(f"{where}: {_missed(hunk, old, bare, at, shift)}")
-    if hunk.start is not None:
-        expected = hunk.start + shift
-        return min(fits, key=lambda number: abs(number - expected))
-    if len(fits) > 1 and not hunk.anchors and not at:
-        shown = ", ".join(str(number + 1) for number in fits[:_SHOWN_PLACES])
-        raise ToolError(
-            f"{where}: its lines are in the file {len(fits)} times, from lines {shown} on: "
-            "add lines around them, or a line `@@` with the function that they are in"
-        )
-    return fits[0]
+def _bare(line: str) -> str:
+    return line.removeprefix(_MARK).removesuffix("\r")
 
 
-def _missed(hunk: PatchHunk, old: Sequence[str], bare: Sequence[str], at: int, shift: int) -> str:
-    """Expected against what is there, from the place where most of it fits or where the hunk says."""
-    text = "\n".join(old)
-    if text in _joined(bare[:at]):
-        return f"its lines stand before line {at + 1}, where an earlier hunk ended: put the hunks in the file's order"
-    start = None if hunk.start is None else hunk.start + shift
-    if start is not None and bare[start : start + 1] == old[:1]:
-        wrong = next(number for number, line in enumerate(old) if bare[start + number : start + number + 1] != [line])
-        has = repr(bare[start + wrong]) if start + wrong < len(bare) else "the end of the file"
-        return f"line {start + wrong + 1} should be {old[wrong]!r}, but is {has}"
-    return f"these lines are not in the file:\n{text}\n{nearest(_joined(bare), text)}"
+class _Spelling:
+    """How a file writes its lines. A patch that says it itself is taken by its word, others are not."""
+
+    def __init__(self, section: FilePatch, there: Sequence[str]) -> None:
+        lines = [line for hunk in section.hunks for _, line in hunk.lines]
+        says_mark = any(line.startswith(_MARK) for line in lines)
+        self._says_end = not there or any(line.endswith("\r") for line in lines)
+        self._there = there
+        self._mark = _MARK if not says_mark and there and there[0].startswith(_MARK) else ""
+
+    def line(self, line: str, at: int) -> str:
+        """A new line, with the end of the one that it stands behind."""
+        return line if self._says_end or not self._there[max(0, at - 1)].endswith("\r") else f"{line}\r"
+
+    def whole(self, text: str) -> str:
+        """The text of the file."""
+        return self._mark + text.removeprefix(self._mark)
 
 
-def _joined(bare: Sequence[str]) -> str:
-    return "\n".join(bare)
+class _File:
+    """The lines of a file, and how far they were gone through."""
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        self._lines = lines
+        self._places: dict[str, list[int]] = {}
+        for number, line in enumerate(lines):
+            self._places.setdefault(line, []).append(number)
+        self._shift = 0
+        self.at = 0
+
+    def find(self, hunk: PatchHunk, where: str) -> int:
+        """Go to the line where a hunk begins, nearest to where it says. Never back."""
+        for anchor in hunk.anchors:
+            self.at = self._anchor(anchor.strip(), where) + 1
+        old = [_bare(line) for sign, line in hunk.lines if sign != "+"]
+        expected = None if hunk.start is None else hunk.start + self._shift
+        if not old:
+            behind = self.at if hunk.anchors else len(self._lines)
+            self.at = behind if expected is None else min(max(expected, self.at), len(self._lines))
+            return self.at
+        first = self._places.get(old[0], [])
+        fits = [at for at in first[bisect_left(first, self.at) :] if self._lines[at : at + len(old)] == old]
+        if hunk.at_end:
+            fits = [at for at in fits if at + len(old) == len(self._lines)]
+        if not fits:
+            raise ToolError(f"{where}: {self._missed(old, expected)}")
+        if hunk.start is not None and expected is not None:
+            self.at = min(fits, key=lambda at: abs(at - expected))
+            self._shift = self.at - hunk.start
+            return self.at
+        if len(fits) > 1 and not hunk.anchors and not self.at:
+            shown = ", ".join(str(at + 1) for at in fits[:_SHOWN_PLACES])
+            raise ToolError(
+                f"{where}: its lines are in the file {len(fits)} times, from lines {shown} on: "
+                "add lines around them, or a line `@@` with the function that they are in"
+            )
+        self.at = fits[0]
+        return self.at
+
+    def _anchor(self, anchor: str, where: str) -> int:
+        for number in range(self.at, len(self._lines)):
+            if self._lines[number].strip() == anchor:
+                return number
+        near = nearest("\n".join(self._lines), anchor)
+        raise ToolError(f"{where}: there is no line {anchor!r} after line {self.at}. {near}")
+
+    def _missed(self, old: Sequence[str], expected: int | None) -> str:
+        """Expected against what is there: where the hunk says, or where most of it fits."""
+        text = "\n".join(old)
+        if f"\n{text}\n" in "\n".join(["", *self._lines[: self.at], ""]):
+            return f"its lines stand before line {self.at + 1}, where an earlier hunk ended: keep the file's order"
+        there = [] if expected is None else self._lines[expected : expected + len(old)]
+        if expected is not None and there[:1] == old[:1] and there != old:
+            same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(there, old, strict=False)))
+            has = repr(there[same]) if same < len(there) else "the end of the file"
+            return f"line {expected + same + 1} should be {old[same]!r}, but is {has}"
+        near = nearest("\n".join(self._lines), text)
+        return f"these lines are not in the file:\n{text}\n{near}"

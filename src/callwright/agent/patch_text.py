@@ -29,6 +29,8 @@ _ESCAPE = re.compile(rb"\\([0-7]{3}|.)")
 _ESCAPES = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"a": b"\a", b"b": b"\b", b"f": b"\f", b"v": b"\v"}
 _NOWHERE = "/dev/null"
 _LINK = "120000"
+_SIGNATURE = "-- "
+"""What git puts under a patch that is sent by mail."""
 
 
 class PatchHunk(NamedTuple):
@@ -58,7 +60,8 @@ class FilePatch(NamedTuple):
 
 def parsed(text: str) -> list[FilePatch]:
     """The files of a patch, in its order. `ToolError` for what is none."""
-    text = text.replace("\r\n", "\n")
+    if text.count("\r\n") == text.count("\n"):  # the patch's own line ends, which say nothing about the file's
+        text = text.replace("\r\n", "\n")
     if fenced := _FENCE.match(text):
         text = fenced[1]
     lines = text.removesuffix("\n").split("\n")
@@ -128,10 +131,7 @@ def _chunks(lines: _Lines) -> Iterator[PatchHunk]:
         anchors = []
         while (anchor := lines.take("@@")) is not None:
             anchors += [anchor.removeprefix(" ")] if anchor.strip() else []
-        body = []
-        while (line := lines.peek()) is not None and (line == "" or line[0] in " -+"):
-            lines.take()
-            body.append((line[:1] or " ", line[1:]))
+        body = [line for line in _whole_body(lines, may_end=False) if line[0] != "\\"]
         if not body:
             raise lines.fault("there should be lines that begin with a space, `-` or `+`")
         at_end = lines.take("*** End of File") is not None
@@ -176,7 +176,7 @@ def _headers(lines: _Lines) -> _Headers | None:
     first = lines.peek() or ""
     if first.startswith("diff --git "):
         return _git_headers(lines)
-    if first.startswith("--- ") and (lines.peek(1) or "").startswith("+++ "):
+    if _headers_follow(lines):
         return _plain_headers(lines)
     return None
 
@@ -184,9 +184,9 @@ def _headers(lines: _Lines) -> _Headers | None:
 def _plain_headers(lines: _Lines) -> _Headers:
     old, new = (_path(lines.take(sign) or "") for sign in ("--- ", "+++ "))
     if old == _NOWHERE:
-        return _Headers(old, _stripped(new, "b/"), "add")
+        return _Headers(old, new.removeprefix("b/"), "add")
     if new == _NOWHERE:
-        return _Headers(_stripped(old, "a/"), new, "delete")
+        return _Headers(old.removeprefix("a/"), new, "delete")
     if old.startswith("a/") and new.startswith("b/"):
         old, new = old[2:], new[2:]
     return _Headers(old, new, "update")
@@ -200,7 +200,7 @@ def _git_headers(lines: _Lines) -> _Headers:
             raise lines.fault("a patch of a binary file cannot be applied")
         for name in ("new file mode ", "deleted file mode ", "rename from ", "rename to ", "copy from ", "copy to "):
             if (value := lines.take(name)) is not None:
-                said[name.rpartition(" ")[0].strip() if "mode" in name else name.strip()] = _path(value)
+                said[name.strip()] = _path(value)
                 break
         else:
             lines.take()
@@ -222,10 +222,7 @@ def _git_headers(lines: _Lines) -> _Headers:
 
 def _same_name(both: str) -> str:
     """The file of `diff --git a/x b/x`, which only has one name where no other line says it."""
-    if both.startswith('"'):
-        return _stripped(_path(both), "a/")
-    half = len(both) // 2
-    return _stripped(both[:half].rstrip() if len(both) % 2 else both, "a/")
+    return (_path(both) if both.startswith('"') else both[: len(both) // 2]).removeprefix("a/")
 
 
 def _path(text: str) -> str:
@@ -238,10 +235,6 @@ def _path(text: str) -> str:
         return bytes([int(sign, 8) & 255]) if len(sign) == 3 else _ESCAPES.get(sign, sign)
 
     return _ESCAPE.sub(plain, found[1].encode()).decode("utf-8", "replace")
-
-
-def _stripped(path: str, prefix: str) -> str:
-    return path.removeprefix(prefix)
 
 
 def _unified_hunk(lines: _Lines) -> PatchHunk:
@@ -282,22 +275,30 @@ def _counted_body(lines: _Lines, old: int, new: int) -> list[tuple[str, str]] | 
         old -= sign in " -"
         new -= sign in " +"
         body.append((sign, line[1:]))
-    follows = lines.peek()
-    is_over = follows is None or not follows or follows[0] not in " +-" or _headers_follow(lines)
-    return body if old == new == 0 and is_over else None
+    return body if old == new == 0 and _is_over(lines) else None
 
 
-def _whole_body(lines: _Lines) -> list[tuple[str, str]]:
+def _is_over(lines: _Lines) -> bool:
+    """Whether nothing follows that might still belong to the hunk."""
+    ahead = 0
+    while lines.peek(ahead) == "":
+        ahead += 1
+    follows = lines.peek(ahead) or ""
+    return follows[:1] not in (" ", "-", "+") or follows == _SIGNATURE or _headers_follow(lines, ahead)
+
+
+def _whole_body(lines: _Lines, *, may_end: bool = True) -> list[tuple[str, str]]:
     """All lines up to something else; empty ones at the end are not part of it."""
     body: list[tuple[str, str]] = []
-    while (line := lines.peek()) is not None and line[:1] in ("", " ", "-", "+", "\\") and not _headers_follow(lines):
+    while (line := lines.peek()) is not None and line[:1] in ("", " ", "-", "+", "\\"):
+        if may_end and (line == _SIGNATURE or _headers_follow(lines)):
+            break
         lines.take()
-        body.append((line[:1] or " ", line[1:] if line else ""))
-    while body and body[-1] == (" ", "") and lines.peek(-1) == "":
+        body.append((line[:1], line[1:]))
+    while body and not body[-1][0]:
         body.pop()
-        lines.at -= 1
-    return body
+    return [(sign or " ", line) for sign, line in body]
 
 
-def _headers_follow(lines: _Lines) -> bool:
-    return (lines.peek() or "").startswith("--- ") and (lines.peek(1) or "").startswith("+++ ")
+def _headers_follow(lines: _Lines, ahead: int = 0) -> bool:
+    return (lines.peek(ahead) or "").startswith("--- ") and (lines.peek(ahead + 1) or "").startswith("+++ ")
