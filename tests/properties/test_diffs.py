@@ -16,26 +16,8 @@ from callwright.agent.diff import counted, edits, hunks, lines, unified
 from callwright.agent.merge import applied, merged, reverted
 from callwright.agent.patch import patched
 
-LINES = st.sampled_from(
-    [
-        b"a",
-        b"b",
-        b"",
-        b" ",
-        b"--- a/x",
-        b"+++ b/x",
-        b"-- x",
-        b"++ y",
-        b"@@ -1 +1 @@",
-        b"\\ No newline",
-        b"diff --git",
-        b"*** End Patch",
-        b"a\r",
-        b"\xef\xbb\xbfa",
-        b"\r",
-        "ä\u2028ö".encode(),
-    ]
-)
+TRAPS = [b"--- a/x", b"+++ b/x", b"-- x", b"++ y", b"@@ -1 +1 @@", b"\\ No newline", b"diff --git", b"*** End Patch"]
+LINES = st.sampled_from([b"a", b"b", b"", b" ", b"a\r", b"\r", b"\xef\xbb\xbfa", "ä\u2028ö".encode(), *TRAPS])
 FILES = st.builds(lambda body, end: b"\n".join(body) + end, st.lists(LINES, max_size=12), st.sampled_from([b"", b"\n"]))
 CONTENTS = st.none() | FILES
 NAMES = st.text(st.characters(exclude_characters="\0/", exclude_categories=["Cs", "Zl", "Zp"]), min_size=1, max_size=6)

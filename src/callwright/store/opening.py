@@ -28,6 +28,7 @@ from callwright.store.journal import Journal, search
 from callwright.store.migrations import migrate
 from callwright.store.retention import Retention
 from callwright.store.settings import StoreSettings, patterns
+from callwright.store.snapshots import Snapshots
 from callwright.store.writer import Writer
 
 __all__ = ["Find", "Store", "open_store", "reading"]
@@ -43,6 +44,7 @@ class Store:
     journal: Journal
     conversations: Conversations
     retention: Retention
+    snapshots: Snapshots
     _writer: Writer
     _database: Database
 
@@ -75,6 +77,7 @@ async def open_store(
         journal=Journal(writer, database.reading, keep=settings.journal, cleaner=Cleaner(redactor, hidden)),
         conversations=Conversations(writer, clock=clock),
         retention=Retention(writer, database.reading, settings, clock=clock),
+        snapshots=Snapshots(writer, database.reading, clock=clock),
         _writer=writer,
         _database=database,
     )

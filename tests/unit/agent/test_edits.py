@@ -41,7 +41,7 @@ def test_a_passage_is_replaced_and_the_file_keeps_its_form(text: str, old: str, 
         ("x\n" * 30, "x", "30 times, from lines 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 20 more on"),
         (CODE, "def f():\n\treturn 1\n", "line 2 begins with 4 spaces, the old text with 1 tab:\n1: def f():"),
         (CODE, "def f():\n    return 5\n", "Lines 1 to 2 come nearest; line 2 is the first that differs:\n1: def f():"),
-        (CODE, "    retrun 2", "Line 5 comes nearest:\n5:     return 2"),
+        (CODE, "    return two", "Line 5 comes nearest:\n5:     return 2"),
         ("a \n", "a\t\n", "line 1 ends with 1 space, the old text with 1 tab"),
         ("a b\n", "a  b", "in line 1 between the words"),
         (CODE, "quite different", "Nothing in it comes near"),
@@ -57,7 +57,7 @@ def test_a_passage_that_cannot_be_replaced_is_answered_with_where_to_look(text: 
 
 @pytest.mark.parametrize(
     ("data", "said"),
-    [(b"caf\xe9 au lait", "in another encoding, byte 4"), (b"\xff\xfea\0", "UTF-16"), (b"\x89PNG\0", "binary")],
+    [(b"na\xefve", "in another encoding, byte 3"), (b"\xff\xfea\0", "UTF-16"), (b"\x89PNG\0", "binary")],
 )
 def test_what_is_not_utf_8_is_refused_with_a_reason(data: bytes, said: str) -> None:
     with pytest.raises(ToolError, match=r"x\.txt is not UTF-8") as raised:

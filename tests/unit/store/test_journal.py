@@ -287,7 +287,7 @@ def test_only_missing_steps_are_run_and_all_or_none(address: str) -> None:
         async with database.reading.connect() as connection:
             assert (await connection.execute(text("select a from extra"))).scalars().all() == [1]
             numbers = (await connection.execute(text("select number from versions order by number"))).scalars().all()
-            assert numbers == [1, 2, 3]
+            assert numbers == list(range(1, len(more) + 1))
             assert (await connection.execute(text("select count(*) from journal"))).scalar() == 1
         await database.close()
         with pytest.raises(StoreError, match="newer"):
