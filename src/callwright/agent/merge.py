@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 
 from callwright.agent.diff import Edit, Hunk, edits, is_opaque, lines
 
-__all__ = ["Content", "Merged", "applied", "merged", "reverted"]
+__all__ = ["Content", "Merged", "Side", "applied", "merged", "reverted"]
 
 Content = bytes | None
 Side = Literal["ours", "theirs"]
