@@ -63,7 +63,8 @@ class Ledger:
     async def contents(self, rows: Iterable[Snapshot]) -> dict[str | None, Content]:
         """What these rows name."""
         names = {name for row in rows for name in (row.before, row.after) if name is not None}
-        return {None: None, **await self._snapshots.contents(self._session, names)}
+        found = await self._snapshots.contents(self._session, names)
+        return {name: None if name is None else found[name] for name in (None, *names)}
 
     async def steps(self, task: int | None, path: str, state: State = "done") -> list[Step]:
         """What is to be taken off a file: the changes of that state, and what was kept of open ones."""
