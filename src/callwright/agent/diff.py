@@ -1,18 +1,237 @@
-"""Differences between two versions of a file, for people and for undoing part of them."""
+"""What differs between two versions of a file: as changed ranges, as hunks, as text. Pure.
+
+Files are bytes, lines end at a line feed, and whatever is not UTF-8 is only replaced where it is shown. `difflib` is
+quadratic, so it only sees what stands between lines that occur once in both versions, and only as long as a budget
+lasts; what is left then counts as one change. 50,000 lines take well under a second, whatever is in them.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import re
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
+from itertools import takewhile
+from typing import NamedTuple
+
 import msgspec
 
-__all__ = ["Hunk"]
+from callwright.agent.change import Change
+
+__all__ = ["Edit", "Hunk", "counted", "edits", "hunks", "is_binary", "is_opaque", "lines", "quoted", "unified"]
+
+_LINE = re.compile(rb"[^\n]*\n|[^\n]+")
+_CONTEXT = 3
+_STEPS = 20_000_000
+"""What `difflib` may do for one file, at worst: about a second."""
+_SNIFFED_BYTES = 8000
+"""Git looks for a NUL in as many."""
+
+
+class Edit(NamedTuple):
+    """Lines of one version and the lines of the other that stand in their place; ranges without their end."""
+
+    start: int
+    end: int
+    new_start: int
+    new_end: int
 
 
 class Hunk(msgspec.Struct, frozen=True, kw_only=True):
-    """One stretch of changed lines."""
+    """Changes that stand close together, with the lines around them."""
 
     id: str
-    """The same as long as the stretch is the same."""
-    text: str
-    """As in a unified diff, with its `@@` line."""
+    """The same for as long as its removed and added lines are: another hunk may come or go."""
+    before: tuple[int, int]
+    """Its lines in the old version, from 0, without the end; context included."""
+    after: tuple[int, int]
     added: int
     removed: int
+    text: str
+    """As in a unified diff, from `@@` on."""
+
+
+def lines(data: bytes | None) -> list[bytes]:
+    """With their ends; a carriage return is part of its line."""
+    return _LINE.findall(data or b"")
+
+
+def is_binary(data: bytes | None) -> bool:
+    """Whether it has no lines that a person could read."""
+    return data is not None and b"\0" in data[:_SNIFFED_BYTES]
+
+
+def is_opaque(before: bytes | None, after: bytes | None) -> bool:
+    """Whether this is one change as a whole: a file that comes or goes, or that has no lines."""
+    return before is None or after is None or is_binary(before) or is_binary(after)
+
+
+def edits(before: Sequence[bytes], after: Sequence[bytes]) -> list[Edit]:
+    """The ranges that differ, in order; no two of them touch."""
+    found: list[Edit] = []
+    left = _STEPS
+    for gap in _gaps(before, after):
+        old, new = before[gap.start : gap.end], after[gap.new_start : gap.new_end]
+        cost = _steps(old, new)
+        compared = _compared(old, new, gap) if 0 < cost <= left else [gap]
+        left -= cost if cost <= left else 0
+        for edit in compared:
+            if found and (found[-1].end, found[-1].new_end) == (edit.start, edit.new_start):
+                found[-1] = Edit(found[-1].start, edit.end, found[-1].new_start, edit.new_end)
+            elif edit.start < edit.end or edit.new_start < edit.new_end:
+                found.append(edit)
+    return found
+
+
+def _steps(old: Sequence[bytes], new: Sequence[bytes]) -> int:
+    """The most that `difflib` does: it looks at all pairs of equal lines for each block that it finds."""
+    counts = Counter(old)
+    pairs = sum(counts[line] for line in new)
+    return (len(old) + len(new) + pairs) * min(len(old), len(new)) if pairs else 0
+
+
+def _compared(old: Sequence[bytes], new: Sequence[bytes], gap: Edit) -> list[Edit]:
+    matcher = SequenceMatcher(None, old, new, autojunk=False)
+    return [
+        Edit(gap.start + start, gap.start + end, gap.new_start + new_start, gap.new_start + new_end)
+        for kind, start, end, new_start, new_end in matcher.get_opcodes()
+        if kind != "equal"
+    ]
+
+
+def _gaps(before: Sequence[bytes], after: Sequence[bytes]) -> Iterator[Edit]:
+    """What stands between the anchors, without what is the same at its two ends."""
+    whole = _trimmed(before, after, Edit(0, len(before), 0, len(after)))
+    start, new_start = whole.start, whole.new_start
+    for old, new in [*_anchors(before, after, whole), (whole.end, whole.new_end)]:
+        if old > start or new > new_start:
+            yield _trimmed(before, after, Edit(start, old, new_start, new))
+        start, new_start = old + 1, new + 1
+
+
+def _trimmed(before: Sequence[bytes], after: Sequence[bytes], gap: Edit) -> Edit:
+    start, end, new_start, new_end = gap
+    head = zip(before[start:end], after[new_start:new_end], strict=False)
+    same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], head))
+    start, new_start = start + same, new_start + same
+    tail = zip(reversed(before[start:end]), reversed(after[new_start:new_end]), strict=False)
+    same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], tail))
+    return Edit(start, end - same, new_start, new_end - same)
+
+
+def _anchors(before: Sequence[bytes], after: Sequence[bytes], gap: Edit) -> list[tuple[int, int]]:
+    """Lines that occur once in both versions: the longest run of them that is in the same order (patience)."""
+    old, new = before[gap.start : gap.end], after[gap.new_start : gap.new_end]
+    counts, new_counts = Counter(old), Counter(new)
+    places = {line: at for at, line in enumerate(new, gap.new_start) if new_counts[line] == 1}
+    pairs = [(at, places[line]) for at, line in enumerate(old, gap.start) if counts[line] == 1 and line in places]
+    tops: list[int] = []  # the smallest place at which a run of each length ends …
+    ends: list[int] = []  # … the pair that is there …
+    links: list[int] = []  # … and for each pair the one before it
+    for number, (_, place) in enumerate(pairs):
+        length = bisect_left(tops, place)
+        links.append(ends[length - 1] if length else -1)
+        if length == len(tops):
+            tops.append(place)
+            ends.append(number)
+        else:
+            tops[length], ends[length] = place, number
+    run = []
+    number = ends[-1] if ends else -1
+    while number >= 0:
+        run.append(pairs[number])
+        number = links[number]
+    return run[::-1]
+
+
+def counted(before: bytes | None, after: bytes | None) -> tuple[int, int]:
+    """How many lines were added and removed; none for binary files."""
+    if is_binary(before) or is_binary(after):
+        return 0, 0
+    found = edits(lines(before), lines(after))
+    return sum(edit.new_end - edit.new_start for edit in found), sum(edit.end - edit.start for edit in found)
+
+
+def hunks(before: bytes | None, after: bytes | None) -> tuple[Hunk, ...]:
+    """The changes in groups. A file that comes or goes, or that is binary, is one hunk, whatever is in it."""
+    if before == after:
+        return ()
+    old, new = lines(before), lines(after)
+    if is_binary(before) or is_binary(after):
+        text = "Binary files differ\n"
+        digest = hashlib.sha256((before or b"") + b"\0" + (after or b"")).hexdigest()[:12]
+        return (Hunk(id=digest, before=(0, len(old)), after=(0, len(new)), added=0, removed=0, text=text),)
+    found = edits(old, new)
+    groups: list[list[Edit]] = [found] if is_opaque(before, after) else []
+    for edit in () if groups else found:
+        if groups and edit.start - groups[-1][-1].end <= 2 * _CONTEXT:
+            groups[-1].append(edit)
+        else:
+            groups.append([edit])
+    seen: Counter[str] = Counter()
+    return tuple(_hunk(old, new, group, seen) for group in groups)
+
+
+def _hunk(old: list[bytes], new: list[bytes], group: list[Edit], seen: Counter[str]) -> Hunk:
+    if not group:  # an empty file that comes or goes
+        return Hunk(id="empty", before=(0, 0), after=(0, 0), added=0, removed=0, text="")
+    first, last = group[0], group[-1]
+    lead, trail = min(_CONTEXT, first.start), min(_CONTEXT, len(old) - last.end)
+    before = (first.start - lead, last.end + trail)
+    after = (first.new_start - lead, last.new_end + trail)
+    marked, at = [], before[0]
+    for edit in group:
+        marked += [(b" ", line) for line in old[at : edit.start]]
+        marked += [(b"-", line) for line in old[edit.start : edit.end]]
+        marked += [(b"+", line) for line in new[edit.new_start : edit.new_end]]
+        at = edit.end
+    marked += [(b" ", line) for line in old[at : before[1]]]
+    changed = [sign + line for sign, line in marked if sign != b" "]
+    digest = hashlib.sha256(b"".join(changed)).hexdigest()[:12]
+    seen[digest] += 1
+    number = f".{seen[digest]}" if seen[digest] > 1 else ""
+    head = f"@@ -{_range(before)} +{_range(after)} @@\n"
+    added = sum(sign == b"+" for sign, _ in marked)
+    return Hunk(
+        id=digest + number,
+        before=before,
+        after=after,
+        added=added,
+        removed=len(changed) - added,
+        text=head + "".join(_shown(sign + line) for sign, line in marked),
+    )
+
+
+def _range(span: tuple[int, int]) -> str:
+    count = span[1] - span[0]
+    return f"{span[0] + (count > 0)}" + ("" if count == 1 else f",{count}")
+
+
+def _shown(line: bytes) -> str:
+    text = line.decode("utf-8", "replace")
+    return text if text.endswith("\n") else f"{text}\n\\ No newline at end of file\n"
+
+
+def unified(change: Change) -> str:
+    """The change as git shows it."""
+    old, new = quoted(f"a/{change.path}"), quoted(f"b/{change.path}")
+    head = f"diff --git {old} {new}\n"
+    if change.before is None:
+        head, old = head + "new file mode 100644\n", "/dev/null"
+    if change.after is None:
+        head, new = head + "deleted file mode 100644\n", "/dev/null"
+    if is_binary(change.before) or is_binary(change.after):
+        return f"{head}Binary files {old} and {new} differ\n"
+    body = "".join(hunk.text for hunk in hunks(change.before, change.after))
+    return head + (f"--- {old}\n+++ {new}\n{body}" if body else "")
+
+
+def quoted(path: str) -> str:
+    """A path as git writes it: in quotation marks and with escapes where it would not fit on a line."""
+    escapes = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+    shown = "".join(
+        escapes.get(sign, sign if sign >= " " and sign != "\x7f" else f"\\{ord(sign):03o}") for sign in path
+    )
+    return path if shown == path else f'"{shown}"'

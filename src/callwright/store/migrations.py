@@ -2,7 +2,8 @@
 
 A step that has been released is history and never changes; a new one is added at the end. All that are missing run in
 one transaction when the store is opened, so a database is at one version or another, never between. Steps are SQL that
-both databases read; `{number}` stands for a key that counts by itself, the one thing that they write differently.
+both databases read; what they write differently has a name in braces: `{number}`, a key that counts by itself, and
+`{bytes}`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,10 @@ from callwright.store.schema import versions
 
 __all__ = ["STEPS", "migrate"]
 
-_NUMBER = {"sqlite": "integer primary key", "postgresql": "bigserial primary key"}
+_TYPES = {
+    "sqlite": {"number": "integer primary key", "bytes": "blob"},
+    "postgresql": {"number": "bigserial primary key", "bytes": "bytea"},
+}
 _LOCK = 0x63616C6C
 """PostgreSQL's advisory lock for migrations; the number means nothing, but every replica must take the same."""
 
@@ -65,6 +69,22 @@ STEPS: Sequence[Sequence[str]] = (
         )
         """,
     ),
+    (
+        """
+        create table contents (
+            session text not null, digest text not null, data {bytes} not null, primary key (session, digest)
+        )
+        """,
+        """
+        create table edits (
+            number {number}, at double precision not null,
+            session text not null, task integer, call text not null, path text not null,
+            kind text not null, state text not null, before text, after text, mode integer,
+            folder text not null, hunk text not null
+        )
+        """,
+        "create index edits_session on edits (session)",
+    ),
 )
 
 
@@ -82,5 +102,5 @@ async def migrate(
         raise StoreError(f"the database is at version {done}; this Callwright knows {len(steps)}: use a newer one")
     for number, step in enumerate(steps[done:], done + 1):
         for statement in step:
-            await connection.execute(text(statement.format(number=_NUMBER[kind])))
+            await connection.execute(text(statement.format(**_TYPES[kind])))
         await connection.execute(insert(versions).values(number=number, at=clock()))

@@ -46,6 +46,7 @@ class Store:
     journal: Journal
     conversations: Conversations
     retention: Retention
+    snapshots: Snapshots
     _writer: Writer
     _database: Database
 
@@ -78,6 +79,7 @@ async def open_store(
         journal=Journal(writer, database.reading, keep=settings.journal, cleaner=Cleaner(redactor, hidden)),
         conversations=Conversations(writer, clock=clock),
         retention=Retention(writer, database.reading, settings, clock=clock),
+        snapshots=Snapshots(writer, database.reading, clock=clock),
         _writer=writer,
         _database=database,
     )

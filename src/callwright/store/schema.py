@@ -2,9 +2,32 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Boolean, Column, Dialect, Double, Integer, MetaData, Table, Text, TypeDecorator
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Dialect,
+    Double,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+    TypeDecorator,
+)
 
-__all__ = ["BODIES", "TABLES", "conversations", "journal", "session_events", "sessions", "storable", "versions"]
+__all__ = [
+    "BODIES",
+    "TABLES",
+    "contents",
+    "conversations",
+    "edits",
+    "journal",
+    "session_events",
+    "sessions",
+    "storable",
+    "versions",
+]
 
 BODIES = ("client_sent", "asked", "client_got", "problem")
 """Where the words of a turn are."""
@@ -86,4 +109,24 @@ session_events = Table(
     *_texts("session", "kind", "body"),
     Column("seq", Integer, nullable=False),
     Column("at", Double, nullable=False),
+)
+
+contents = Table(
+    "contents",
+    TABLES,
+    Column("session", AnyText, primary_key=True),
+    Column("digest", Text, primary_key=True),
+    Column("data", LargeBinary, nullable=False),
+)
+
+edits = Table(
+    "edits",
+    TABLES,
+    _number(),
+    Column("at", Double, nullable=False),
+    *_texts("session", "call", "path", "kind", "state", "folder", "hunk"),
+    Column("task", Integer),
+    Column("before", Text),
+    Column("after", Text),
+    Column("mode", Integer),
 )

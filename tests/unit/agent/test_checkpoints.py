@@ -1,0 +1,394 @@
+"""Checkpoints in the situations that people lose work in: their own changes in between, moved files, modes, links."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from callwright.agent.change import Change
+from callwright.agent.checkpoints import Checkpoints, Recovered
+from callwright.agent.workspace import Workspace
+from callwright.errors import MisuseError, ToolError
+from callwright.store.opening import Store
+from tests.unit.store.opened import opened
+
+BASE = "".join(f"line {number}\n" for number in range(40)).encode()
+
+
+class Desk:
+    """A workspace with an agent and a person at it."""
+
+    def __init__(self, root: Path, store: Store, session: str = "one") -> None:
+        root.mkdir(exist_ok=True)
+        self.root = root
+        self.store = store
+        self.workspace = Workspace(root)
+        self.checkpoints = Checkpoints(store.snapshots, session, self.workspace)
+        self.calls = 0
+
+    def __getitem__(self, path: str) -> bytes | None:
+        where = self.root / path
+        return where.read_bytes() if where.is_file() else None
+
+    def __setitem__(self, path: str, data: bytes) -> None:
+        (self.root / path).parent.mkdir(parents=True, exist_ok=True)
+        (self.root / path).write_bytes(data)
+
+    async def agent(self, files: dict[str, bytes | None], task: int = 1) -> tuple[Change, ...]:
+        """The agent makes these of the files, in one call."""
+        self.calls += 1
+        call = f"call {self.calls}"
+        changes = [Change(path=path, before=self[path], after=after) for path, after in files.items()]
+        await self.checkpoints.before(task, call, changes)
+        return await self.checkpoints.make(call)
+
+    async def summary(self, task: int | None = None) -> dict[str, str]:
+        return {
+            each.path: f"{each.kind} {each.state} +{each.added} -{each.removed}{' changed' * each.changed_since}"
+            for each in await self.checkpoints.changed(task)
+        }
+
+
+@pytest.fixture
+def at_desk(tmp_path: Path) -> Callable[[Callable[[Desk], Awaitable[None]]], None]:
+    """Runs a scene at a new desk."""
+
+    def run(scene: Callable[[Desk], Awaitable[None]]) -> None:
+        async def main() -> None:
+            async with opened(f"sqlite:///{tmp_path / 'store.db'}") as store:
+                await scene(Desk(tmp_path / "work", store))
+
+        asyncio.run(main())
+
+    return run
+
+
+Scene = Callable[[Callable[[Desk], Awaitable[None]]], None]
+
+
+def swap(data: bytes | None, **lines: str) -> bytes:
+    """With other lines: `l3="three"` replaces line 3, an empty text takes it out."""
+    made = (data or b"").decode().splitlines(keepends=True)
+    for name, text in lines.items():
+        made[int(name[1:])] = f"{text}\n" if text else ""
+    return "".join(made).encode()
+
+
+def test_created_changed_and_deleted_files_come_back(at_desk: Scene) -> None:
+    async def scene(desk: Desk) -> None:
+        desk["changed.txt"], desk["gone.txt"] = BASE, b"gone\n"
+        (desk.root / "gone.txt").chmod(0o750)
+        (desk.root / "changed.txt").chmod(0o600)
+        await desk.agent({"changed.txt": swap(BASE, l3="x"), "gone.txt": None, "new/deep/er.txt": b"hi\n"})
+        assert await desk.summary() == {
+            "changed.txt": "modified open +1 -1",
+            "gone.txt": "deleted open +0 -1",
+            "new/deep/er.txt": "created open +1 -0",
+        }
+        undone = await desk.checkpoints.undo()
+        assert (len(undone.done), undone.conflicts) == (3, ())
+        assert (desk["changed.txt"], desk["gone.txt"]) == (BASE, b"gone\n")
+        assert sorted(path.name for path in desk.root.rglob("*")) == ["changed.txt", "gone.txt"]
+        modes = [(desk.root / name).stat().st_mode & 0o777 for name in ("gone.txt", "changed.txt")]
+        assert modes == [0o750, 0o600]
+        assert set((await desk.summary()).values()) == {
+            "modified undone +0 -0",
+            "created undone +0 -0",
+        }
+
+    at_desk(scene)
+
+
+def test_a_file_that_changed_after_it_was_read_is_not_written(at_desk: Scene) -> None:
+    async def scene(desk: Desk) -> None:
+        desk["a.txt"], desk["b.txt"] = b"a\n", b"b\n"
+        changes = [Change(path="a.txt", before=b"a\n", after=b"A\n"), Change(path="b.txt", before=b"b\n", after=None)]
+        await desk.checkpoints.before(1, "call", changes)
+        desk["b.txt"] = b"mine\n"
+        with pytest.raises(ToolError, match=r"b\.txt was changed since it was read.*Nothing was written"):
+            await desk.checkpoints.make("call")
+        assert (desk["a.txt"], desk["b.txt"]) == (b"a\n", b"mine\n")
+        assert await desk.checkpoints.changed() == ()
+        with pytest.raises(MisuseError):
+            await desk.checkpoints.make("call")
+
+    at_desk(scene)
+
+
+def test_a_failed_write_says_what_was_written_before_it(at_desk: Scene) -> None:
+    async def scene(desk: Desk) -> None:
+        desk["a.txt"], desk["b.txt"], desk["c.txt"] = b"a\n", b"b\n", b"c\n"
+        (desk.root / "b.txt").chmod(0o444)
+        with pytest.raises(ToolError, match=r"read-only\. Written before that: a\.txt"):
+            await desk.agent({"a.txt": b"A\n", "b.txt": b"B\n", "c.txt": b"C\n"})
+        assert await desk.summary() == {"a.txt": "modified open +1 -1"}
+        assert (await desk.checkpoints.undo()).done == ("a.txt",)
+        assert desk["a.txt"] == b"a\n"
+
+    at_desk(scene)
+
+
+def test_the_persons_lines_stay_when_the_agents_are_taken_out(at_desk: Scene) -> None:
+    async def scene(desk: Desk) -> None:
+        desk["a.txt"] = BASE
+        await desk.agent({"a.txt": swap(BASE, l3="agent")})
+        desk["a.txt"] = swap(desk["a.txt"], l20="person")
+        await desk.agent({"a.txt": swap(desk["a.txt"], l30="agent again")})
+        desk["a.txt"] = swap(desk["a.txt"], l10="person again")
+        assert await desk.summary() == {"a.txt": "modified open +2 -2 changed"}
+        assert (await desk.checkpoints.undo()).done == ("a.txt",)
+        assert desk["a.txt"] == swap(BASE, l20="person", l10="person again")
+
+    at_desk(scene)
+
+
+def test_lines_that_the_person_changed_after_the_agent_are_a_conflict_unless_forced(at_desk: Scene) -> None:
+    async def scene(desk: Desk) -> None:
+        desk["a.txt"], desk["b.txt"] = BASE, BASE
+        await desk.agent({"a.txt": swap(BASE, l3="agent"), "b.txt": swap(BASE, l3="agent")})
+        desk["a.txt"] = mine = swap(desk["a.txt"], l3="person", l9="person")
+        undone = await desk.checkpoints.undo()
+        assert undone.done == ("b.txt",)
+        assert [each.path for each in undone.conflicts] == ["a.txt"]
+        assert "changed by somebody else in the same lines" in undone.conflicts[0].why
+        assert desk["a.txt"] == mine
+        assert (await desk.summary())["a.txt"] == "modified open +1 -1 changed"
+        assert (await desk.checkpoints.undo(force=True)).done == ("a.txt",)
+        assert desk["a.txt"] == swap(BASE, l9="person")
+
+    at_desk(scene)
+
+
+@pytest.mark.parametrize("act", ["rename", "folder", "link", "parent link"])
+def test_a_file_that_is_none_any_more_is_left_alone(at_desk: Scene, act: str) -> None:
+    async def scene(desk: Desk) -> None:
+        desk["src/a.txt"], desk["other/a.txt"] = BASE, b"other\n"
+        await desk.agent({"src/a.txt": swap(BASE, l3="agent")})
+        where = desk.root / "src" / "a.txt"
+        where.rename(desk.root / "moved.txt")
+        match act:
+            case "folder":
+                where.mkdir()
+            case "link":
+                where.symlink_to(desk.root / "other" / "a.txt")
+            case "parent link":
+                where.parent.rmdir()
+                where.parent.symlink_to("other")
+        before = {path: path.lstat().st_mtime_ns for path in desk.root.rglob("*")}
+        undone = await desk.checkpoints.undo(force=act != "rename")
+        assert (undone.done, len(undone.conflicts)) == ((), 1)
+        assert {path: path.lstat().st_mtime_ns for path in desk.root.rglob("*")} == before
+
+    at_desk(scene)
+
+
+def test_a_new_file_that_the_person_went_on_with_stays(at_desk: Scene) -> None:
+    async def scene(desk: Desk) -> None:
+        await desk.agent({"made/a.txt": b"agent\n"})
+        desk["made/a.txt"] = b"agent\nperson\n"
+        assert len((await desk.checkpoints.undo()).conflicts) == 1
+        assert desk["made/a.txt"] == b"agent\nperson\n"
+        assert (await desk.checkpoints.undo(force=True)).done == ("made/a.txt",)
+        assert not (desk.root / "made").exists()
+
+    at_desk(scene)
+
+
+def test_folders_go_only_when_the_agent_made_them_and_nobody_uses_them(at_desk: Scene) -> None:
+    async def scene(desk: Desk) -> None:
+        desk["theirs/.keep"] = b""
+        (desk.root / "theirs" / ".keep").unlink()
+        await desk.agent({"theirs/a.txt": b"a\n", "one/two/a.txt": b"a\n"})
+        await desk.agent({"one/two/b.txt": b"b\n", "one/c/c.txt": b"c\n"})
+        desk["one/mine.txt"] = b"mine\n"
+        await desk.checkpoints.undo(path="one/two/a.txt")
+        await desk.checkpoints.undo(path="one/two/b.txt")
+        assert not (desk.root / "one" / "two").exists()
+        await desk.checkpoints.undo()
+        assert sorted(path.relative_to(desk.root).as_posix() for path in desk.root.rglob("*")) == [
+            "one",
+            "one/mine.txt",
+            "theirs",
+        ]
+
+    at_desk(scene)
+
+
+def test_one_hunk_among_several_is_undone_or_kept(at_desk: Scene) -> None:
+    async def scene(desk: Desk) -> None:
+        desk["a.txt"] = BASE
+        await desk.agent({"a.txt": swap(BASE, l3="one", l15="two", l30="three")})
+        (file,) = await desk.checkpoints.changed()
+        assert [hunk.added for hunk in file.hunks] == [1, 1, 1]
+        desk["a.txt"] = swap(desk["a.txt"], l22="person")
+        assert (await desk.checkpoints.undo(path="a.txt", hunk=file.hunks[1].id)).done == ("a.txt",)
+        assert desk["a.txt"] == swap(BASE, l3="one", l22="person", l30="three")
+        assert await desk.checkpoints.keep(path="a.txt", hunk=file.hunks[0].id) == ("a.txt",)
+        (file,) = await desk.checkpoints.changed()
+        assert ["three" in hunk.text for hunk in file.hunks] == [True]
+        stale = await desk.checkpoints.undo(path="a.txt", hunk="nonsense")
+        assert "no such hunk" in stale.conflicts[0].why
+        await desk.agent({"a.txt": swap(desk["a.txt"], l3="one more", l30="three more")})
+        assert await desk.summary() == {"a.txt": "modified open +2 -2"}
+        await desk.checkpoints.undo()
+        assert desk["a.txt"] == swap(BASE, l3="one", l22="person")
+        assert await desk.summary() == {"a.txt": "modified kept +0 -0"}
+
+    at_desk(scene)
+
+
+def test_the_last_hunk_decided_settles_the_file(at_desk: Scene) -> None:
+    async def scene(desk: Desk) -> None:
+        desk["a.txt"], desk["b.txt"] = BASE, BASE
+        await desk.agent({"a.txt": swap(BASE, l3="x"), "b.txt": swap(BASE, l3="x"), "c.txt": b"c\n", "d.bin": b"\0d"})
+        files = {file.path: file for file in await desk.checkpoints.changed()}
+        for path in ("a.txt", "c.txt"):
+            await desk.checkpoints.undo(path=path, hunk=files[path].hunks[0].id)
+        for path in ("b.txt", "d.bin"):
+            await desk.checkpoints.keep(path=path, hunk=files[path].hunks[0].id)
+        assert {path: words.split()[1] for path, words in (await desk.summary()).items()} == {
+            "a.txt": "undone",
+            "b.txt": "kept",
+            "c.txt": "undone",
+            "d.bin": "kept",
+        }
+        assert (desk["a.txt"], desk["c.txt"], desk["d.bin"]) == (BASE, None, b"\0d")
+        await desk.checkpoints.undo()
+        assert (desk["b.txt"], desk["d.bin"]) == (swap(BASE, l3="x"), b"\0d")
+
+    at_desk(scene)
+
+
+def test_tasks_are_undone_apart_where_their_lines_are(at_desk: Scene) -> None:
+    async def scene(desk: Desk) -> None:
+        desk["a.txt"] = BASE
+        await desk.agent({"a.txt": swap(BASE, l3="first", l10="first")}, task=1)
+        await desk.agent({"a.txt": swap(desk["a.txt"], l20="second"), "b.txt": b"b\n"}, task=2)
+        assert await desk.summary(1) == {"a.txt": "modified open +2 -2"}
+        assert await desk.summary(2) == {"a.txt": "modified open +1 -1", "b.txt": "created open +1 -0"}
+        assert (await desk.checkpoints.undo(task=1)).done == ("a.txt",)
+        assert desk["a.txt"] == swap(BASE, l20="second")
+        await desk.agent({"a.txt": swap(desk["a.txt"], l20="third")}, task=3)
+        undone = await desk.checkpoints.undo(task=2)
+        assert (undone.done, [each.path for each in undone.conflicts]) == (("b.txt",), ["a.txt"])
+        assert (await desk.checkpoints.undo()).done == ("a.txt",)
+        assert desk["a.txt"] == BASE
+
+    at_desk(scene)
+
+
+def test_what_is_kept_is_not_undone_any_more(at_desk: Scene) -> None:
+    async def scene(desk: Desk) -> None:
+        desk["a.txt"] = BASE
+        await desk.agent({"a.txt": swap(BASE, l3="kept"), "b.txt": b"b\n"})
+        assert await desk.checkpoints.keep(path="a.txt") == ("a.txt",)
+        await desk.agent({"a.txt": swap(desk["a.txt"], l3="open")})
+        assert await desk.summary() == {"a.txt": "modified open +1 -1", "b.txt": "created open +1 -0"}
+        await desk.checkpoints.undo()
+        assert (desk["a.txt"], desk["b.txt"]) == (swap(BASE, l3="kept"), None)
+
+    at_desk(scene)
+
+
+def test_binary_files_are_undone_whole_or_not_at_all(at_desk: Scene) -> None:
+    async def scene(desk: Desk) -> None:
+        desk["a.bin"], desk["b.bin"] = b"\0one", b"\0two"
+        await desk.agent({"a.bin": b"\0ONE", "b.bin": b"\0TWO"})
+        (hunk,) = (await desk.checkpoints.changed())[0].hunks
+        assert hunk.text == "Binary files differ\n"
+        desk["b.bin"] = b"\0mine"
+        undone = await desk.checkpoints.undo()
+        assert (undone.done, undone.conflicts[0].path) == (("a.bin",), "b.bin")
+        assert (desk["a.bin"], desk["b.bin"]) == (b"\0one", b"\0mine")
+
+    at_desk(scene)
+
+
+def test_a_file_written_through_a_link_is_the_file_itself(at_desk: Scene) -> None:
+    async def scene(desk: Desk) -> None:
+        desk["real.txt"] = b"old\n"
+        (desk.root / "link.txt").symlink_to("real.txt")
+        await desk.agent({"link.txt": b"new\n"})
+        assert list(await desk.summary()) == ["real.txt"]
+        await desk.checkpoints.undo()
+        assert (desk.root / "link.txt").is_symlink()
+        assert desk["real.txt"] == b"old\n"
+        with pytest.raises(ToolError, match="twice in one call"):
+            await desk.agent({"link.txt": b"1\n", "real.txt": b"2\n"})
+
+    at_desk(scene)
+
+
+def test_a_stopped_task_leaves_no_write_half_recorded(at_desk: Scene) -> None:
+    async def scene(desk: Desk) -> None:
+        for moment in range(12):
+            path = f"{moment}.txt"
+            await desk.checkpoints.before(1, path, [Change(path=path, before=None, after=b"x\n")])
+            making = asyncio.ensure_future(desk.checkpoints.make(path))
+            for _ in range(moment):
+                await asyncio.sleep(0)
+            making.cancel()
+            await asyncio.wait([making])
+            known = {file.path for file in await desk.checkpoints.changed()}
+            assert (desk[path] is not None) == (path in known)
+        await desk.checkpoints.recover()
+        await desk.checkpoints.undo()
+        assert list(desk.root.iterdir()) == []
+
+    at_desk(scene)
+
+
+def test_sessions_do_not_see_each_other(at_desk: Scene) -> None:
+    async def scene(desk: Desk) -> None:
+        other = Desk(desk.root, desk.store, "two")
+        desk["a.txt"] = BASE
+        await desk.agent({"a.txt": swap(BASE, l3="one")})
+        await other.agent({"a.txt": swap(desk["a.txt"], l20="two")})
+        await desk.checkpoints.undo()
+        assert desk["a.txt"] == swap(BASE, l20="two")
+        assert await other.summary() == {"a.txt": "modified open +1 -1 changed"}
+
+    at_desk(scene)
+
+
+@pytest.mark.parametrize(
+    ("on_disk", "outcome", "after_undo"),
+    [
+        (swap(BASE, l3="agent"), "written", BASE),
+        (BASE, "not written", BASE),
+        (swap(BASE, l3="agent", l20="person"), "changed since", swap(BASE, l20="person")),
+        (swap(BASE, l20="person"), "changed since", swap(BASE, l20="person")),
+    ],
+)
+def test_an_interrupted_write_is_told_by_what_is_in_the_file(
+    at_desk: Scene, on_disk: bytes, outcome: str, after_undo: bytes
+) -> None:
+    async def scene(desk: Desk) -> None:
+        desk["a.txt"] = BASE
+        change = Change(path="a.txt", before=BASE, after=swap(BASE, l3="agent"))
+        await desk.checkpoints.before(4, "call", [change])
+        desk["a.txt"] = on_disk
+        later = Desk(desk.root, desk.store).checkpoints
+        assert await later.recover() == (
+            Recovered(path="a.txt", task=4, call="call", kind="edit", outcome=outcome),  # type: ignore[arg-type]
+        )
+        assert await later.recover() == ()
+        await later.undo()
+        assert desk["a.txt"] == after_undo
+
+    at_desk(scene)
+
+
+def test_only_our_own_leftovers_are_cleared_away(at_desk: Scene) -> None:
+    async def scene(desk: Desk) -> None:
+        ours, theirs = f"src/.callwright-{'a' * 16}.tmp", f"src/.callwright-{'b' * 16}.tmp"
+        desk["src/a.txt"] = b"old\n"
+        await desk.checkpoints.before(1, "call", [Change(path="src/a.txt", before=b"old\n", after=b"new text\n")])
+        desk[ours], desk[theirs], desk["src/notes.tmp"] = b"new te", b"another session's", b"new"
+        await desk.checkpoints.recover()
+        assert (desk[ours], desk[theirs], desk["src/notes.tmp"]) == (None, b"another session's", b"new")
+
+    at_desk(scene)

@@ -1,0 +1,3 @@
+++ b/y
+++ b/x
+select 1

@@ -1,0 +1,3 @@
+-- a/x
+++ b/x
+select 1

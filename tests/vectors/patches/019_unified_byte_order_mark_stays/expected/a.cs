@@ -1,0 +1,2 @@
+﻿using C;
+using B;
