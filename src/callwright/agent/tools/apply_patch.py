@@ -8,6 +8,7 @@ import msgspec
 
 from callwright.agent.change import Change
 from callwright.agent.patch import patched
+from callwright.agent.patch_text import parsed
 from callwright.agent.tools.base import Arguments
 from callwright.agent.tools.form import Form
 from callwright.agent.tools.lines import encoded
@@ -35,7 +36,7 @@ class _ApplyPatch:
     spec = form.spec
 
     def view(self, arguments: Arguments) -> str:
-        return self.form.view(arguments, lambda wanted: f"Apply a patch of {wanted.patch.count(chr(10)) + 1} lines")
+        return self.form.view(arguments, lambda wanted: f"Patch {_named(wanted.patch)}")
 
     def plan(self, arguments: Arguments, workspace: Workspace) -> tuple[Change, ...]:
         patch = self.form.read(arguments).patch
@@ -52,6 +53,13 @@ class _ApplyPatch:
 
     def completed(self, arguments: Arguments, content: str) -> dict[str, Any]:
         return dict(arguments)
+
+
+def _named(patch: str) -> str:
+    try:
+        return ", ".join(dict.fromkeys(section.path for section in parsed(patch)))
+    except ToolError:
+        return "files, in a form that cannot be read"
 
 
 tool = _ApplyPatch()

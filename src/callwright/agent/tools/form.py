@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from callwright.agent.tools.base import Arguments
+from callwright.agent.tools.words import one_line
 from callwright.errors import ToolError
 from callwright.model import ToolSpec
 from callwright.schema import Schema, coerce
@@ -46,9 +47,7 @@ _ALIASES = {
 }
 _FIELD = re.compile(r"\$\.(\w+)")
 _KINDS = {"string": "a string", "integer": "a whole number", "number": "a number", "boolean": "true or false"}
-_LIMITS = (("minimum", "at least"), ("maximum", "at most"), ("minLength", "of a length of at least"))
-_SHOWN = 80
-"""Characters of a value that a line for people shows."""
+_LIMITS = (("minimum", "at least"), ("maximum", "at most"))
 
 
 class Form(Generic[Wanted]):
@@ -77,7 +76,7 @@ class Form(Generic[Wanted]):
         missing = [field for field in self.spec.parameters["required"] if field not in values]
         if missing:
             what = self._parameters[missing[0]]["description"]
-            raise ToolError(f"{self.spec.name} needs `{missing[0]}`: {what} {self._how}")
+            raise ToolError(f"{self.spec.name} needs `{missing[0]}`: {what[0].lower()}{what[1:]} {self._how}")
         try:
             return msgspec.convert(values, self._struct)
         except msgspec.ValidationError as error:
@@ -94,7 +93,7 @@ class Form(Generic[Wanted]):
         """A call in one line for people, also one that cannot be read."""
         wanted = self.tried(arguments)
         raw = json.dumps(dict(arguments), ensure_ascii=False, default=str)
-        return _one_line(f"{self.spec.name} {raw}" if wanted is None else line(wanted))
+        return one_line(f"{self.spec.name} {raw}" if wanted is None else line(wanted))
 
     def changed(self, arguments: Arguments, **fields: Any) -> dict[str, Any]:
         """The same call with other values, under the tool's own names."""
@@ -114,10 +113,10 @@ class Form(Generic[Wanted]):
     def _wrong(self, message: str, values: dict[str, Any]) -> str:
         found = _FIELD.search(message)
         field = found[1] if found else ""
-        parameter = self._parameters.get(field, {})
-        kind = _KINDS.get(str(parameter.get("type")), "something else")
+        parameter = self._parameters[field]
+        kind = "a string that is not empty" if "minLength" in parameter else _KINDS[parameter["type"]]
         limits = [f"{words} {parameter[key]}" for key, words in _LIMITS if key in parameter]
-        given = _one_line(json.dumps(values.get(field), ensure_ascii=False, default=str))
+        given = one_line(json.dumps(values.get(field), ensure_ascii=False, default=str))
         return f"`{field}` of {self.spec.name} must be {', '.join([kind, *limits])}, not {given}. {self._how}"
 
     @property
@@ -141,8 +140,3 @@ def _names(fields: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _plain(name: str) -> str:
     return name.replace("_", "").replace("-", "").lower()
-
-
-def _one_line(text: str) -> str:
-    line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
-    return line if len(line) <= _SHOWN else f"{line[: _SHOWN - 1]}…"

@@ -20,6 +20,7 @@ from callwright.agent.tools.form import Form
 from callwright.agent.tools.lines import decoded
 from callwright.agent.tools.names import similar
 from callwright.agent.tools.programs import found, run
+from callwright.agent.tools.words import counted, one_line
 from callwright.errors import ToolError
 
 __all__ = ["tool"]
@@ -168,7 +169,7 @@ def _inside(findings: Iterable[Finding], folder: str, room: Room) -> Iterator[Fi
 
 
 def _first_words(text: str) -> str:
-    return next((line.strip()[:_LONGEST] for line in text.splitlines() if line.strip()), "")
+    return next((one_line(line, _LONGEST) for line in text.splitlines() if line.strip()), "")
 
 
 def _parsed(files: Sequence[str], room: Room) -> _Checked:
@@ -205,7 +206,8 @@ def _told(target: str, findings: list[Finding], by: list[str], notes: list[str])
     errors = sum(rank == 0 for rank, *_ in worst)
     lines = [text for *_, text in worst]
     left = f"\n({len(lines) - _FINDINGS} more)" if len(lines) > _FINDINGS else ""
-    head = f"{errors} errors and {len(lines) - errors} warnings in {where}, found by {', '.join(by)}:"
+    counts = f"{counted(errors, 'error')} and {counted(len(lines) - errors, 'warning')}"
+    head = f"{counts} in {where}, found by {', '.join(by)}:"
     return "\n".join([head, *lines[:_FINDINGS]]) + left + rest
 
 

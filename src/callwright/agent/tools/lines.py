@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from callwright.errors import ToolError
 
-__all__ = ["cut", "decoded", "encoded", "is_binary", "lines_of"]
+__all__ = ["decoded", "encoded", "is_binary", "lines_of"]
 
 _LOOKED_AT = 8192
 _MARKS = ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"\xef\xbb\xbf", "utf-8-sig"))
@@ -46,8 +46,3 @@ def lines_of(text: str) -> list[str]:
     if not lines[-1]:
         lines.pop()
     return [line.removesuffix("\r") for line in lines]
-
-
-def cut(line: str, longest: int) -> str:
-    """A line of bearable length."""
-    return line if len(line) <= longest else f"{line[:longest]}… ({len(line) - longest} more characters)"

@@ -12,7 +12,8 @@ import msgspec
 
 from callwright.agent.tools.base import Arguments, Room
 from callwright.agent.tools.form import Form
-from callwright.agent.tools.names import globbed, similar, sized
+from callwright.agent.tools.names import globbed, similar
+from callwright.agent.tools.words import counted, sized
 from callwright.agent.workspace import Workspace
 from callwright.errors import ToolError
 
@@ -61,8 +62,8 @@ def _listed(wanted: _List, workspace: Workspace) -> str:
         return _matching(wanted.glob, folder, files)
     listing = _Listing(workspace, files)
     lines = list(listing.lines(folder, wanted.depth))
-    head = f"{_named(folder)}: {_counted(len(files), 'file')}"
-    left = f", {_counted(listing.ignored, 'entry', 'entries')} left out that git ignores" if listing.ignored else ""
+    head = f"{counted(len(files), 'file')} in {_named(folder)}"
+    left = f", {counted(listing.ignored, 'entry', 'entries')} left out that git ignores" if listing.ignored else ""
     return _bounded(f"{head}{left}", lines, "list one of its folders, or use glob")
 
 
@@ -82,8 +83,10 @@ def _matching(glob: str, folder: str, files: list[str]) -> str:
     inside = "" if folder == "." else f"{folder}/"
     found = [name for name in files if matches(name.removeprefix(inside)) or matches(name)]
     if not found:
-        return f"No file in {_named(folder)} matches {glob}; {_counted(len(files), 'file')} looked at."
-    return _bounded(f"{_counted(len(found), 'file')} in {_named(folder)} match {glob}", found, "make the glob narrower")
+        return f"No file in {_named(folder)} matches {glob}; {counted(len(files), 'file')} looked at."
+    return _bounded(
+        f"{counted(len(found), 'file')} in {_named(folder)} matching {glob}", found, "make the glob narrower"
+    )
 
 
 class _Listing:
@@ -107,7 +110,7 @@ class _Listing:
             if not count and (entry.name == ".git" or self._workspace.entries(path)):
                 self.ignored += 1
             elif depth == 1 or not count:
-                yield f"{path}/ ({_counted(count, 'file')})" if count else f"{path}/ (empty)"
+                yield f"{path}/ ({counted(count, 'file')})" if count else f"{path}/ (empty)"
             else:
                 yield f"{path}/"
                 yield from self.lines(path, depth - 1)
@@ -131,10 +134,6 @@ def _bounded(head: str, lines: list[str], more: str) -> str:
 
 def _named(folder: str) -> str:
     return "the workspace" if folder == "." else f"{folder}/"
-
-
-def _counted(number: int, one: str, several: str = "") -> str:
-    return f"{number} {one}" if number == 1 else f"{number} {several or one + 's'}"
 
 
 tool = _ListFiles()

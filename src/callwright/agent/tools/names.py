@@ -6,12 +6,13 @@ import re
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from itertools import islice
+from pathlib import PurePosixPath
 from posixpath import basename
 
 from callwright.agent.tools.pattern import compiled, escaped
 from callwright.errors import ToolError
 
-__all__ = ["globbed", "similar", "sized"]
+__all__ = ["globbed", "similar"]
 
 _PIECES = re.compile(r"\*\*/|\*\*|\*|\?|\[!?[^\]/]+\]|\{[^{}]*\}|.", re.DOTALL)
 _WORDS = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
@@ -47,18 +48,12 @@ def _piece(piece: str) -> str:
 
 
 def similar(path: str, files: Iterable[str]) -> str:
-    """A sentence with the files that were probably meant; empty when none is alike."""
+    """A sentence with the files and folders that were probably meant; empty when none is alike."""
     names = list(islice(files, _COMPARED))
+    names += sorted({str(parent) for name in names for parent in PurePosixPath(name).parents} - {"."})
     wanted = basename(path.rstrip("/")).lower()
     meant = [name for name in names if basename(name).lower() == wanted]
     if not meant:
         near = set(get_close_matches(wanted, {basename(name).lower() for name in names}, n=3, cutoff=0.75))
         meant = [name for name in names if basename(name).lower() in near]
     return f" Did you mean {' or '.join(meant[:3])}?" if meant else ""
-
-
-def sized(size: int) -> str:
-    """A number of bytes for readers."""
-    if size < 1024:
-        return f"{size} bytes" if size != 1 else "1 byte"
-    return f"{size / 1024:.1f} KB" if size < 1024 * 1024 else f"{size / 1024 / 1024:.1f} MB"

@@ -9,8 +9,9 @@ import msgspec
 
 from callwright.agent.tools.base import Arguments, Room
 from callwright.agent.tools.form import Form
-from callwright.agent.tools.lines import cut, decoded, lines_of
-from callwright.agent.tools.names import similar, sized
+from callwright.agent.tools.lines import decoded, lines_of
+from callwright.agent.tools.names import similar
+from callwright.agent.tools.words import counted, cut, sized
 from callwright.agent.workspace import Workspace
 from callwright.errors import ToolError
 
@@ -52,13 +53,17 @@ def _line(wanted: _Read) -> str:
     first, last = _range(wanted)
     if first == 1 and not last:
         return f"Read {wanted.path}"
-    return f"Read {wanted.path}, lines {first} to {last}" if last else f"Read {wanted.path}, from line {first}"
+    return f"Read {wanted.path}, {_span(first, last)}" if last else f"Read {wanted.path}, from line {first}"
 
 
 def _range(wanted: _Read) -> tuple[int, int]:
     """The first and the last line, 0 where none is said. Models also count from 0, and say -1 for the end."""
     first = max(wanted.start_line, 1)
     return first, max(wanted.end_line, 0) or (first + wanted.limit - 1 if wanted.limit > 0 else 0)
+
+
+def _span(first: int, last: int) -> str:
+    return f"line {first}" if first == last else f"lines {first} to {last}"
 
 
 def _shown(wanted: _Read, workspace: Workspace) -> str:
@@ -73,7 +78,7 @@ def _shown(wanted: _Read, workspace: Workspace) -> str:
     if not lines:
         return f"{path} is empty."
     if first > len(lines):
-        raise ToolError(f"{path} has only {len(lines)} lines; start_line {first} is behind its end.")
+        raise ToolError(f"{path} has only {counted(len(lines), 'line')}; start_line {first} is behind its end.")
     if last and last < first:
         raise ToolError(f"end_line {last} is before start_line {first}.")
     taken = _taken(lines, first, min(last or len(lines), len(lines)))
@@ -111,9 +116,11 @@ def _page(path: str, lines: list[str], first: int, taken: list[str], notes: list
     last = first + len(taken) - 1
     width = len(str(last))
     about = "".join(f"; {note}" for note in notes)
-    head = f"{path}, lines {first} to {last} of {len(lines)}{about}:"
+    head = f"{path}, {_span(first, last)} of {len(lines)}{about}:"
     body = [f"{number:>{width}}\t{line}" for number, line in enumerate(taken, first)]
-    rest = [f"({len(lines) - last} more lines; go on with start_line {last + 1})"] if last < len(lines) else []
+    rest = (
+        [f"({counted(len(lines) - last, 'more line')}; go on with start_line {last + 1})"] if last < len(lines) else []
+    )
     return "\n".join([head, *body, *rest])
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from typing import Annotated
 
@@ -18,6 +19,7 @@ from callwright.agent.tools.form import Form
 from callwright.agent.tools.lines import decoded, is_binary, lines_of
 from callwright.agent.tools.names import globbed, similar
 from callwright.agent.tools.pattern import compiled, escaped
+from callwright.agent.tools.words import counted
 from callwright.errors import ToolError
 
 __all__ = ["tool"]
@@ -137,10 +139,12 @@ def _search_file(path: str, room: Room, matches: Callable[[str], bool], context:
     tally.files += 1
     tally.matches += len(found)
     shown = found[: max(_SHOWN - tally.shown, 0)]
-    tally.show(list(_excerpts(path, lines, shown, context)), len(shown))
+    tally.show(list(_excerpts(path, lines, shown, context, matches)), len(shown))
 
 
-def _excerpts(path: str, lines: list[str], found: list[int], context: int) -> Iterator[str]:
+def _excerpts(
+    path: str, lines: list[str], found: list[int], context: int, matches: Callable[[str], bool]
+) -> Iterator[str]:
     """Matches as `path:line: text`, lines around them as `path-line- text`, a line of `--` where some are left out."""
     hits = set(found)
     last = -1
@@ -151,25 +155,30 @@ def _excerpts(path: str, lines: list[str], found: list[int], context: int) -> It
             yield "--"
         last = at
         sign = ":" if at in hits else "-"
-        yield f"{path}{sign}{at + 1}{sign} {_short(lines[at])}"
+        yield f"{path}{sign}{at + 1}{sign} {_short(lines[at], matches)}"
 
 
-def _short(line: str) -> str:
-    return line if len(line) <= _WIDTH else f"{line[:_WIDTH]}…"
+def _short(line: str, matches: Callable[[str], bool]) -> str:
+    """A line of bearable length with the match in it, which ends where the shortest beginning that matches does."""
+    if len(line) <= _WIDTH:
+        return line
+    end = bisect_left(range(len(line)), True, key=lambda length: matches(line[:length]))
+    start = max(min(end + _WIDTH // 4, len(line)) - _WIDTH, 0)
+    return f"{'…' if start else ''}{line[start : start + _WIDTH]}{'…' if start + _WIDTH < len(line) else ''}"
 
 
 def _told(wanted: _Search, tally: _Tally) -> str:
     left = [
-        *([f"{tally.protected} protected files are left out"] if tally.protected else []),
-        *([f"{tally.large} files are too large or unreadable"] if tally.large else []),
+        *([f"{counted(tally.protected, 'protected file')} left out"] if tally.protected else []),
+        *([f"{counted(tally.large, 'file')} too large or unreadable"] if tally.large else []),
         *([f"the search was stopped after {_SECONDS:.0f} seconds"] if tally.stopped else []),
     ]
     notes = "".join(f"; {note}" for note in left)
     if not tally.matches:
         kind = "matches the pattern" if wanted.regex else "has the text"
         hint = "" if wanted.regex else " For a regular expression set regex to true."
-        return f"No line {kind} {wanted.query!r}; {tally.searched} files searched{notes}.{hint}"
-    head = f"{tally.matches} matching lines in {tally.files} of {tally.searched} files{notes}"
+        return f"No line {kind} {wanted.query!r}; {counted(tally.searched, 'file')} searched{notes}.{hint}"
+    head = f"{counted(tally.matches, 'matching line')} in {tally.files} of {counted(tally.searched, 'file')}{notes}"
     if tally.shown < tally.matches:
         head += f". The first {tally.shown} are shown; narrow the search with path or glob"
     return "\n".join([f"{head}:", *tally.lines])
