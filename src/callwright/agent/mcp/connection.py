@@ -57,7 +57,7 @@ class Connection:
         self._settings = settings
         self._root = root
         self._errors = _Tail()
-        self._closing = asyncio.Event()
+        self._scope = anyio.CancelScope()
         self._live: asyncio.Task[None] | None = None
         self._client: Client | None = None
 
@@ -107,27 +107,22 @@ class Connection:
 
     async def close(self) -> None:
         """Disconnect; a server that was started is ended."""
-        self._closing.set()
+        # Not the task's own `cancel`: that goes through the shield under which the package ends its child.
+        self._scope.cancel()
         self._client = None
-        if self._live is None:
-            return
-        if not self._live.done():
-            await asyncio.wait({self._live}, timeout=0.5)
-            self._live.cancel()
-        await asyncio.wait({self._live})
-        if not self._live.cancelled():
-            self._live.exception()  # said already, or of no more interest
+        if self._live is not None:
+            await asyncio.wait({self._live})
+            if not self._live.cancelled():
+                self._live.exception()  # said already, or of no more interest
 
     async def _keep(self, opened: asyncio.Future[list[Tool]]) -> None:
-        async with AsyncExitStack() as stack:
-            transport = await self._transport(stack)
-            us = Implementation(name="callwright", version="1")
-            client = await stack.enter_async_context(Client(transport, client_info=us, cache=None))
-            tools = await _listed(client)
-            self._client = client
-            if not opened.done():
-                opened.set_result(tools)
-            await self._closing.wait()
+        with self._scope:
+            async with AsyncExitStack() as stack:
+                transport = await self._transport(stack)
+                us = Implementation(name="callwright", version="1")
+                self._client = await stack.enter_async_context(Client(transport, client_info=us, cache=None))
+                opened.set_result(await _listed(self._client))
+                await anyio.sleep_forever()
 
     async def _transport(self, stack: AsyncExitStack) -> AbstractAsyncContextManager[Any]:
         if self._settings.url:
@@ -193,7 +188,7 @@ def _innermost(error: BaseException | None) -> str:
     """What went wrong, out of the groups that task groups wrap it in."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
-    return (str(error) or type(error).__name__).rstrip(".")
+    return (str(error) or type(error).__name__).rstrip(".") if error else "it was closed meanwhile"
 
 
 def _rendered(result: CallToolResult) -> str:
