@@ -154,7 +154,7 @@ async def _check(job: _Job, room: Room) -> _Checked:
         findings = list(_inside(job.checker.read(said.text), job.folder, room))
         done.findings += findings
         if said.code is None or (said.code != 0 and not findings):
-            done.notes.append(f"{job.checker.name} failed: {_first_words(said.text) or f'exit code {said.code}'}")
+            done.notes.append(f"{job.checker.name} failed: {one_line(said.text, _LONGEST) or f'exit code {said.code}'}")
     return done
 
 
@@ -166,10 +166,6 @@ def _inside(findings: Iterable[Finding], folder: str, room: Room) -> Iterator[Fi
         path = normpath(str(place))
         if path.startswith(f"{root}/"):
             yield msgspec.structs.replace(finding, path=path.removeprefix(f"{root}/"))
-
-
-def _first_words(text: str) -> str:
-    return next((one_line(line, _LONGEST) for line in text.splitlines() if line.strip()), "")
 
 
 def _parsed(files: Sequence[str], room: Room) -> _Checked:
