@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Iterator
+from itertools import accumulate
 from posixpath import join, normpath
 from typing import Annotated
 
@@ -20,6 +21,7 @@ from callwright.errors import ToolError
 __all__ = ["tool"]
 
 _ENTRIES = 300
+_CHARACTERS = 32 * 1024
 
 
 class _List(msgspec.Struct, frozen=True, kw_only=True):
@@ -127,9 +129,10 @@ class _Listing:
 def _bounded(head: str, lines: list[str], more: str) -> str:
     if not lines:
         return f"{head}."
-    left = len(lines) - _ENTRIES
-    rest = [f"({left} more; {more})"] if left > 0 else []
-    return "\n".join([f"{head}:", *lines[:_ENTRIES], *rest])
+    sizes = accumulate(len(line) + 1 for line in lines[:_ENTRIES])
+    shown = [line for line, size in zip(lines, sizes, strict=False) if size <= _CHARACTERS]
+    left = len(lines) - len(shown)
+    return "\n".join([f"{head}:", *shown, *([f"({left} more; {more})"] if left else [])])
 
 
 def _named(folder: str) -> str:

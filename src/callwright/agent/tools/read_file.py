@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 from typing import Annotated
 
 import msgspec
@@ -20,7 +21,7 @@ __all__ = ["tool"]
 _LINES = 400
 _CHARACTERS = 64 * 1024
 _LONGEST_LINE = 2000
-_LARGEST_BYTES = 64 * 1024 * 1024
+_LARGEST_BYTES = 16 * 1024 * 1024
 
 
 class _Read(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,7 +69,12 @@ def _span(first: int, last: int) -> str:
 
 def _shown(wanted: _Read, workspace: Workspace) -> str:
     path = _existing(wanted.path, workspace)
-    data = workspace.read(path, _LARGEST_BYTES)
+    try:
+        data = workspace.read(path, _LARGEST_BYTES)
+    except ToolError as error:
+        raise ToolError(
+            f"{error}. A command shows part of a large file: sed -n '1,100p' {shlex.quote(path)}"
+        ) from error
     try:
         text, note = decoded(data)
     except ToolError as error:

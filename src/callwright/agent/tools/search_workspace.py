@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Annotated
 
 import msgspec
@@ -54,13 +54,14 @@ class _Tally:
         self.stopped = False
         self._room = _CHARACTERS
 
-    def show(self, lines: list[str], matches: int) -> None:
-        """Show these lines, as far as there is room."""
-        size = sum(map(len, lines)) + len(lines)
-        if self.shown < _SHOWN and size <= self._room:
-            self._room -= size
-            self.shown += matches
-            self.lines += lines
+    def show(self, lines: Iterable[tuple[str, bool]]) -> None:
+        """Show these lines, as far as there is room; whether each is a match is said beside it."""
+        for line, is_match in lines:
+            self._room -= len(line) + 1
+            if self.shown == _SHOWN or self._room < 0:
+                return
+            self.lines.append(line)
+            self.shown += is_match
 
 
 class _SearchWorkspace:
@@ -138,13 +139,12 @@ def _search_file(path: str, room: Room, matches: Callable[[str], bool], context:
         return
     tally.files += 1
     tally.matches += len(found)
-    shown = found[: max(_SHOWN - tally.shown, 0)]
-    tally.show(list(_excerpts(path, lines, shown, context, matches)), len(shown))
+    tally.show(_excerpts(path, lines, found[:_SHOWN], context, matches))
 
 
 def _excerpts(
     path: str, lines: list[str], found: list[int], context: int, matches: Callable[[str], bool]
-) -> Iterator[str]:
+) -> Iterator[tuple[str, bool]]:
     """Matches as `path:line: text`, lines around them as `path-line- text`, a line of `--` where some are left out."""
     hits = set(found)
     last = -1
@@ -152,10 +152,10 @@ def _excerpts(
         if not 0 <= at < len(lines):
             continue
         if context and last >= 0 and at > last + 1:
-            yield "--"
+            yield "--", False
         last = at
         sign = ":" if at in hits else "-"
-        yield f"{path}{sign}{at + 1}{sign} {_short(lines[at], matches)}"
+        yield f"{path}{sign}{at + 1}{sign} {_short(lines[at], matches)}", at in hits
 
 
 def _short(line: str, matches: Callable[[str], bool]) -> str:
