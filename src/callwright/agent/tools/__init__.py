@@ -1,0 +1,36 @@
+"""The table of tools: what the agent can do by itself. Each is a module of its own, named as the tool is."""
+
+from __future__ import annotations
+
+from callwright.agent.tools import (
+    apply_patch,
+    edit_file,
+    get_diagnostics,
+    list_files,
+    read_file,
+    run_terminal_command,
+    search_workspace,
+    write_file,
+)
+from callwright.agent.tools.base import Tool
+from callwright.agent.tools.plugins import Plugin, load_plugins
+
+__all__ = ["BUILTIN", "Plugin", "Tool", "find", "load_plugins"]
+
+BUILTIN: tuple[Tool, ...] = (
+    read_file.tool,
+    list_files.tool,
+    search_workspace.tool,
+    edit_file.tool,
+    write_file.tool,
+    apply_patch.tool,
+    run_terminal_command.tool,
+    get_diagnostics.tool,
+)
+
+_BY_NAME = {tool.spec.name: tool for tool in BUILTIN}
+
+
+def find(name: str) -> Tool | None:
+    """The built-in tool of that name."""
+    return _BY_NAME.get(name)

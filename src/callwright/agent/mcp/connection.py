@@ -1,0 +1,216 @@
+"""One connection to an MCP server, by the official package; the only module that needs it.
+
+A connection lives in a task of its own: the package's cancel scopes must be left by the task that entered them. A child
+process is given the path, the home folder and what the settings say, and is gone with all its children once `close`
+has returned.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any, TextIO
+
+import anyio
+import httpx2
+import msgspec
+from mcp import Client, MCPError, StdioServerParameters, stdio_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp_types import (
+    CONNECTION_CLOSED,
+    REQUEST_TIMEOUT,
+    AudioContent,
+    BlobResourceContents,
+    CallToolResult,
+    ContentBlock,
+    EmbeddedResource,
+    ImageContent,
+    Implementation,
+    ResourceLink,
+    TextContent,
+    TextResourceContents,
+    Tool,
+)
+from pydantic import ValidationError
+
+from callwright.agent.mcp.settings import ServerSettings
+from callwright.errors import ToolError
+
+__all__ = ["Connection", "LostError"]
+
+_PAGES = 20
+_CHARACTERS = 64 * 1024
+_LAST_WORDS = 500
+
+
+class LostError(Exception):
+    """The server is gone. Whether it did what it was asked last, nobody knows."""
+
+
+class Connection:
+    """An open connection. `open` first, `close` last."""
+
+    def __init__(self, settings: ServerSettings, root: Path) -> None:
+        self._settings = settings
+        self._root = root
+        self._errors = _Tail()
+        self._scope = anyio.CancelScope()
+        self._live: asyncio.Task[None] | None = None
+        self._client: Client | None = None
+
+    async def open(self) -> list[Tool]:
+        """Start or reach the server, and ask for its tools. `LostError` says why it cannot be had."""
+        opened: asyncio.Future[list[Tool]] = asyncio.get_running_loop().create_future()
+        self._live = asyncio.create_task(self._keep(opened))
+        either: list[asyncio.Future[Any]] = [opened, self._live]
+        try:
+            async with asyncio.timeout(self._settings.start_seconds):
+                await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        except TimeoutError:
+            await self.close()
+            raise LostError(self._why(f"it did not answer within {self._settings.start_seconds:g} seconds")) from None
+        except asyncio.CancelledError:
+            await self.close()
+            raise
+        if opened.done():
+            return opened.result()
+        raise LostError(self._why(_innermost(self._live.exception())))
+
+    async def call(self, tool: str, arguments: dict[str, Any], tell: Callable[[str], None]) -> str:
+        """Call a tool. `ToolError` for a result that is an error, `LostError` when the server is gone."""
+        if self._client is None:
+            raise LostError("it is not connected")
+
+        async def told(progress: float, total: float | None, message: str | None) -> None:
+            tell(message or (f"{progress:g} of {total:g}" if total else f"{progress:g}"))
+
+        seconds = self._settings.call_seconds
+        try:
+            result = await self._client.call_tool(tool, arguments, seconds, told)
+        except MCPError as error:
+            if error.code == CONNECTION_CLOSED:
+                raise LostError(self._why("the connection was closed")) from error
+            if error.code == REQUEST_TIMEOUT:
+                raise ToolError(f"{tool} took longer than {seconds:g} seconds and was given up.") from error
+            raise ToolError(f"{tool} failed: {error.message}") from error
+        except (anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
+            raise LostError(self._why("the connection was closed")) from error
+        except (ValidationError, RuntimeError) as error:
+            raise ToolError(f"{tool} answered with something that is no result: {error}"[:_CHARACTERS]) from error
+        text = _rendered(result)
+        if result.is_error:
+            raise ToolError(text)
+        return text
+
+    async def close(self) -> None:
+        """Disconnect; a server that was started is ended."""
+        # Not the task's own `cancel`: that goes through the shield under which the package ends its child.
+        self._scope.cancel()
+        self._client = None
+        if self._live is not None:
+            await asyncio.wait({self._live})
+            if not self._live.cancelled():
+                self._live.exception()  # said already, or of no more interest
+
+    async def _keep(self, opened: asyncio.Future[list[Tool]]) -> None:
+        with self._scope:
+            async with AsyncExitStack() as stack:
+                transport = await self._transport(stack)
+                us = Implementation(name="callwright", version="1")
+                self._client = await stack.enter_async_context(Client(transport, client_info=us, cache=None))
+                opened.set_result(await _listed(self._client))
+                await anyio.sleep_forever()
+
+    async def _transport(self, stack: AsyncExitStack) -> AbstractAsyncContextManager[Any]:
+        if self._settings.url:
+            timeout = httpx2.Timeout(self._settings.start_seconds, read=self._settings.call_seconds)
+            http = httpx2.AsyncClient(headers=self._settings.headers, timeout=timeout)
+            await stack.enter_async_context(http)
+            return streamable_http_client(self._settings.url, http_client=http)
+        program, *words = self._settings.command
+        errors = await stack.enter_async_context(self._errors.file())
+        asked = StdioServerParameters(command=program, args=words, env=self._settings.env, cwd=self._root)
+        return stdio_client(asked, errlog=errors)
+
+    def _why(self, reason: str) -> str:
+        return f"{reason}. Its last words: {self._errors.text}" if self._errors.text else reason
+
+
+class _Tail:
+    """The end of what a server writes to its standard error, and no more than that."""
+
+    def __init__(self) -> None:
+        self._kept = b""
+
+    @property
+    def text(self) -> str:
+        return self._kept.decode("utf-8", "replace").strip()
+
+    @asynccontextmanager
+    async def file(self) -> AsyncIterator[TextIO]:
+        """A file to write to."""
+        reading, writing = os.pipe()
+        reader = asyncio.StreamReader()
+        loop = asyncio.get_running_loop()
+        transport, _ = await loop.connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(reading, "rb")
+        )
+        collecting = asyncio.create_task(self._collect(reader))
+        try:
+            with os.fdopen(writing, "w") as file:
+                yield file
+        finally:
+            await asyncio.wait({collecting}, timeout=0.1)
+            transport.close()
+            collecting.cancel()
+
+    async def _collect(self, reader: asyncio.StreamReader) -> None:
+        while more := await reader.read(65536):
+            self._kept = (self._kept + more)[-_LAST_WORDS:]
+
+
+async def _listed(client: Client) -> list[Tool]:
+    tools: list[Tool] = []
+    cursor: str | None = None
+    for _ in range(_PAGES):
+        page = await client.list_tools(cursor=cursor)
+        tools += page.tools
+        cursor = page.next_cursor
+        if not cursor:
+            break
+    return tools
+
+
+def _innermost(error: BaseException | None) -> str:
+    """What went wrong, out of the groups that task groups wrap it in."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return (str(error) or type(error).__name__).rstrip(".") if error else "it was closed meanwhile"
+
+
+def _rendered(result: CallToolResult) -> str:
+    parts = [_part(block) for block in result.content]
+    if not parts and result.structured_content is not None:
+        parts = [msgspec.json.encode(result.structured_content).decode()]
+    text = "\n".join(parts) or "(no output)"
+    left = len(text) - _CHARACTERS
+    return f"{text[:_CHARACTERS]}\n({left} more characters are left out)" if left > 0 else text
+
+
+def _part(block: ContentBlock) -> str:
+    match block:
+        case TextContent():
+            return block.text
+        case ImageContent() | AudioContent():
+            return f"({block.mime_type}, {len(block.data) * 3 // 4} bytes, not shown)"
+        case ResourceLink():
+            return f"{block.title or block.name}: {block.uri}"
+        case EmbeddedResource(resource=BlobResourceContents() as blob):
+            return f"{blob.uri}: ({blob.mime_type or 'binary'}, {len(blob.blob) * 3 // 4} bytes, not shown)"
+        case EmbeddedResource(resource=TextResourceContents() as text):
+            return f"{text.uri}:\n{text.text}"
+        case _:
+            return ""

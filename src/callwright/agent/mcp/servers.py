@@ -1,0 +1,167 @@
+"""The MCP servers of a session: started together, their tools under names of their own, started again when they die.
+
+Invariant: a call is sent once. A server that dies meanwhile may have done what it was asked, so the model is told that
+and decides; the next call starts the server again, later and later while it keeps dying.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import time
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from callwright.agent.mcp.settings import ServerSettings
+from callwright.agent.tools.base import Arguments, Room
+from callwright.errors import ToolError
+from callwright.model import ToolSpec
+from callwright.prompt.names import alias
+
+if TYPE_CHECKING:
+    from callwright.agent.mcp.connection import Connection
+
+__all__ = ["ServerTool", "Servers"]
+
+_LEGAL = re.compile(r"[a-zA-Z0-9_-]{1,64}").fullmatch
+_DESCRIPTION = 2000
+_LONGEST_WAIT_S = 60.0
+_MISSING = "MCP servers need the package mcp: pip install 'callwright[mcp]'"
+
+
+class ServerTool:
+    """A tool of a server. What it does is the server's affair."""
+
+    def __init__(self, server: _Server, name: str, description: str, parameters: dict[str, Any]) -> None:
+        self._server = server
+        self._name = name
+        full = f"{server.settings.name}__{name}"
+        told = description[:_DESCRIPTION] or f"{name} of {server.settings.name}"
+        self.spec = ToolSpec(full if _LEGAL(full) else alias(full), told, parameters)
+
+    @property
+    def origin(self) -> str:
+        """Where it comes from, for people."""
+        return f"MCP server {self._server.settings.name}"
+
+    def view(self, arguments: Arguments) -> str:
+        """The server, the tool and what it is given."""
+        given = json.dumps(dict(arguments), ensure_ascii=False, default=str)
+        line = f"{self._server.settings.name}: {self._name} {given}"
+        return line if len(line) <= 120 else f"{line[:119]}…"
+
+    async def call(self, arguments: Arguments, room: Room) -> str:
+        """Have the server do it."""
+        return await self._server.call(self._name, dict(arguments), room.tell)
+
+
+class Servers:
+    """All of them. `open`, then `tools`, then `close`."""
+
+    def __init__(
+        self, settings: Sequence[ServerSettings], root: Path, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._servers = [_Server(each, root, clock) for each in settings]
+        self.tools: tuple[ServerTool, ...] = ()
+
+    async def open(self) -> tuple[str, ...]:
+        """Start all at once. Returns a sentence for each that could not be started; the others work all the same."""
+        if not self._servers:
+            return ()
+        if find_spec("mcp") is None:
+            return (_MISSING,)
+        said = await asyncio.gather(*(server.open() for server in self._servers))
+        warnings = [sentence for sentence in said if sentence]
+        tools: dict[str, ServerTool] = {}
+        for tool in (tool for server in self._servers for tool in server.tools):
+            if tool.spec.name in tools:
+                warnings.append(f"{tool.origin}: there is another tool named {tool.spec.name}, so this one is left out")
+            else:
+                tools[tool.spec.name] = tool
+        self.tools = tuple(tools.values())
+        return tuple(warnings)
+
+    async def close(self) -> None:
+        """End what was started."""
+        await asyncio.gather(*(server.close() for server in self._servers))
+
+
+class _Server:
+    """One server, alive or not."""
+
+    def __init__(self, settings: ServerSettings, root: Path, clock: Callable[[], float]) -> None:
+        self.settings = settings
+        self.tools: list[ServerTool] = []
+        self._root = root
+        self._clock = clock
+        self._starting = asyncio.Lock()
+        self._connection: Connection | None = None
+        self._failures = 0
+        self._next = 0.0
+        self._why = ""
+
+    async def open(self) -> str:
+        """Start it. Returns what went wrong, in a sentence, or nothing."""
+        module = import_module("callwright.agent.mcp.connection")
+        connection = module.Connection(self.settings, self._root)
+        try:
+            offered = await connection.open()
+        except module.LostError as error:
+            self._lose(str(error))
+            return f"MCP server {self.settings.name} could not be started: {error}"
+        self._connection = connection
+        names = self.settings.tools
+        if not self.tools:
+            self.tools = [
+                ServerTool(self, tool.name, tool.description or "", dict(tool.input_schema))
+                for tool in offered
+                if not names or tool.name in names
+            ]
+        return ""
+
+    async def call(self, tool: str, arguments: dict[str, Any], tell: Callable[[str], None]) -> str:
+        connection = await self._alive()
+        module = import_module("callwright.agent.mcp.connection")
+        try:
+            answer: str = await connection.call(tool, arguments, tell)
+        except module.LostError as error:
+            if self._connection is connection:
+                self._connection = None
+                self._lose(str(error))
+                await connection.close()
+            raise ToolError(
+                f"the MCP server {self.settings.name} ended while it worked on this, and nobody knows how far it came: "
+                f"{error}. It is started again with the next call."
+            ) from error
+        self._failures = 0
+        return answer
+
+    async def _alive(self) -> Connection:
+        async with self._starting:
+            if self._connection is None:
+                wait = self._next - self._clock()
+                if wait > 0:
+                    name = self.settings.name
+                    raise ToolError(f"the MCP server {name} is down: {self._why}. Try again in {wait:.0f} seconds.")
+                if problem := await self.open():
+                    raise ToolError(f"{problem}.")
+            if self._connection is None:
+                raise ToolError(f"the MCP server {self.settings.name} is closed.")
+            return self._connection
+
+    def _lose(self, why: str) -> None:
+        """The first time it is started again at once, then after 1, 2, 4 … seconds."""
+        wait = 0.0 if self._failures == 0 else min(2.0 ** (self._failures - 1), _LONGEST_WAIT_S)
+        self._failures += 1
+        self._next = self._clock() + wait
+        self._why = why
+
+    async def close(self) -> None:
+        async with self._starting:
+            connection, self._connection = self._connection, None
+        if connection is not None:
+            await connection.close()

@@ -1,0 +1,93 @@
+"""`write_file`: a whole file, its content in the call or left to a second answer.
+
+A long file inside a call shows nothing while it is written, and some servers hold a call back until it is whole (seed
+S2: 60 to 80 seconds with Ollama). A call that only says what the file should hold gets its content streamed apart.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any
+
+import msgspec
+
+from callwright.agent.change import Change
+from callwright.agent.tools.base import Arguments
+from callwright.agent.tools.form import Form
+from callwright.agent.tools.lines import encoded
+from callwright.agent.workspace import Workspace
+from callwright.errors import ToolError
+
+__all__ = ["tool"]
+
+_FENCED = re.compile(r"\s*(`{3,}|~{3,})[ \t]*([\w+#.-]*)[^\n]*\n(.*\n)?\1[ \t]*\s*", re.DOTALL)
+_PROSE = (".md", ".markdown", ".mdx", ".rst", ".txt")
+_BOM = b"\xef\xbb\xbf"
+
+
+class _Write(msgspec.Struct, frozen=True, kw_only=True):
+    """Write a whole file: makes a new one, or replaces all of an old one. To change parts of a file use edit_file."""
+
+    path: Annotated[
+        str, msgspec.Meta(description="The file, from the workspace's root.", examples=["src/app.py"], min_length=1)
+    ]
+    content: (
+        Annotated[str, msgspec.Meta(description="All of the file's new content.", examples=["print('hello')\n"])]
+        | msgspec.UnsetType
+    ) = msgspec.UNSET
+    description: Annotated[
+        str,
+        msgspec.Meta(
+            description="For a long file: leave content out and say here what it holds; you are asked for it next."
+        ),
+    ] = ""
+
+
+class _WriteFile:
+    form = Form("write_file", _Write)
+    spec = form.spec
+
+    def view(self, arguments: Arguments) -> str:
+        return self.form.view(arguments, lambda wanted: f"Write {wanted.path}")
+
+    def plan(self, arguments: Arguments, workspace: Workspace) -> tuple[Change, ...]:
+        wanted = self.form.read(arguments)
+        if isinstance(wanted.content, msgspec.UnsetType):
+            raise ToolError("write_file needs `content`, all of it, or a `description` of what the file should hold.")
+        path = workspace.relative(wanted.path)
+        before = None if workspace.kind(path) == "missing" else workspace.read(path)
+        after = _kept(wanted.content, before)
+        if after == before:
+            raise ToolError(f"{path} already holds exactly this; there is nothing to write.")
+        return (Change(path=path, before=before, after=after),)
+
+    def deferred(self, arguments: Arguments) -> str:
+        wanted = self.form.tried(arguments)
+        return wanted.description if wanted and isinstance(wanted.content, msgspec.UnsetType) else ""
+
+    def completed(self, arguments: Arguments, content: str) -> dict[str, Any]:
+        return self.form.changed(arguments, content=_unwrapped(content, self.form.read(arguments).path))
+
+
+def _kept(content: str, before: bytes | None) -> bytes:
+    """The content as bytes; line endings and byte order mark stay as they were, since models are not shown them."""
+    after = encoded(content)
+    if not before:
+        return after
+    if before.count(b"\r\n") == before.count(b"\n") > 0 and b"\r\n" not in after:
+        after = after.replace(b"\n", b"\r\n")
+    return _BOM + after if before.startswith(_BOM) and not after.startswith(_BOM) else after
+
+
+def _unwrapped(content: str, path: str) -> str:
+    """What a model answered when it was asked for a file: often in a code block, which is no part of it."""
+    if fenced := _FENCED.fullmatch(content):
+        inside = fenced[3] or ""
+        several = f"\n{fenced[1]}" in f"\n{inside}"
+        is_prose = path.lower().endswith(_PROSE)
+        if fenced[2].lower() in {"markdown", "md"} if is_prose else not several:
+            return inside
+    return content if content.endswith("\n") or not content else f"{content}\n"
+
+
+tool = _WriteFile()

@@ -1,0 +1,203 @@
+"""Checkers and how they are run: no shell, no keys, no leftovers."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from callwright.agent.tools import get_diagnostics
+from callwright.agent.tools.base import Room
+from callwright.agent.tools.checkers import CHECKERS, Finding
+from callwright.agent.tools.programs import found, run
+from callwright.agent.workspace import Workspace
+
+READ = {checker.name: checker.read for checker in CHECKERS}
+# What the programs write; those of tsc, eslint, go and cargo from their documentation and from runs elsewhere.
+SAID = [
+    (
+        "tsc",
+        "src/a.ts(3,7): error TS2322: Type 'A' is no 'B'.\nFound 1 error.\n",
+        [Finding(path="src/a.ts", line=3, column=7, code="TS2322", message="Type 'A' is no 'B'.")],
+    ),
+    (
+        "eslint",
+        (
+            'warning of node\n[{"filePath":"/w/a.js","messages":[{"ruleId":"no-undef","severity":2,'
+            '"message":"x?","line":1,"column":5},{"ruleId":null,"severity":1,"message":"ignored"}],"errorCount":1}]\n'
+        ),
+        [
+            Finding(path="/w/a.js", line=1, column=5, code="no-undef", message="x?"),
+            Finding(path="/w/a.js", line=1, severity="warning", message="ignored"),
+        ],
+    ),
+    ("eslint", "Oops! Something went wrong!", []),
+    ("eslint", "[{broken", []),
+    (
+        "go",
+        "# example.com/m\nvet: ./main.go:4:2: undefined: x\n./b.go:1:1: unreachable code\n",
+        [
+            Finding(path="./main.go", line=4, column=2, message="undefined: x"),
+            Finding(path="./b.go", line=1, message="unreachable code"),
+        ],
+    ),
+    (
+        "cargo",
+        "src/main.rs:2:5: error[E0425]: cannot find value `x`\nsrc/lib.rs:1:1: warning: unused import: `std`\n",
+        [
+            Finding(path="src/main.rs", line=2, column=5, code="E0425", message="cannot find value `x`"),
+            Finding(path="src/lib.rs", line=1, severity="warning", message="unused import: `std`"),
+        ],
+    ),
+    (
+        "gcc",
+        "a.c: In function 'main':\na.c:3:12: fatal error: x.h: No such file\na.c:2:9: note: declared here\n",
+        [Finding(path="a.c", line=3, column=12, message="x.h: No such file")],
+    ),
+    (
+        "mypy",
+        'a.py:1: error: Cannot find module named "x"  [import-not-found]\na.py:1:4: note: See docs\n',
+        [Finding(path="a.py", line=1, code="import-not-found", message='Cannot find module named "x"')],
+    ),
+    (
+        "ruff",
+        "a.py:1:5: invalid-syntax: Expected an expression\na.py:2:1: E501 Line too long (130 > 120)\n",
+        [
+            Finding(path="a.py", line=1, column=5, code="invalid-syntax", message="Expected an expression"),
+            Finding(path="a.py", line=2, severity="warning", code="E501", message="Line too long (130 > 120)"),
+        ],
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "findings"), SAID)
+def test_what_a_checker_says_is_read(name: str, text: str, findings: list[Finding]) -> None:
+    assert list(READ[name](text)) == findings
+
+
+@pytest.mark.parametrize("name", READ)
+def test_a_checker_may_say_anything(name: str) -> None:
+    assert list(READ[name]("")) == []
+    for noise in ("\0", "a:b:c: error", ":::::", "x" * 100_000, "a:1:" * 20_000, "[{}]\n[{\n"):
+        list(READ[name](noise))
+
+
+def room(root: Path, **more: object) -> Room:
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.defpath])
+    return Room(workspace=Workspace(root), tell=lambda words: None, environment={"PATH": path}, **more)  # type: ignore[arg-type]
+
+
+def script(path: Path, body: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{body}\n")
+    path.chmod(0o755)
+
+
+def test_nobodys_keys_are_passed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_API_KEY", "secret")
+    said = asyncio.run(run(("/usr/bin/env",), room(tmp_path)))
+    assert "PATH=" in said.text
+    assert "SOME_API_KEY" not in said.text
+
+
+def test_words_are_words_and_no_shell_reads_them(tmp_path: Path) -> None:
+    assert asyncio.run(run(("/bin/echo", "$HOME; echo `id` > x"), room(tmp_path))).text == "$HOME; echo `id` > x\n"
+    assert not list(tmp_path.iterdir())
+
+
+def test_time_is_limited_and_children_go_too(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        began = time.monotonic()
+        said = await run(
+            ("/bin/sh", "-c", "trap '' TERM; sleep 300 & echo $! > child; wait"), room(tmp_path), seconds=0.5
+        )
+        assert said.code is None
+        assert "longer than 0.5 seconds" in said.text
+        assert time.monotonic() - began < 10
+
+    asyncio.run(scenario())
+    assert is_gone(int((tmp_path / "child").read_text()))
+
+
+def test_a_cancelled_run_leaves_nothing(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        task = asyncio.create_task(run(("/bin/sh", "-c", "sleep 300 & echo $! > child; wait"), room(tmp_path)))
+        while not (tmp_path / "child").exists() or not (tmp_path / "child").read_text():
+            await asyncio.sleep(0.02)
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+    asyncio.run(scenario())
+    assert is_gone(int((tmp_path / "child").read_text()))
+
+
+def is_gone(process: int) -> bool:
+    for _ in range(100):
+        try:
+            os.kill(process, 0)
+        except ProcessLookupError:
+            return True
+        if Path(f"/proc/{process}/stat").read_text().split()[2] == "Z":
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def test_no_more_is_kept_than_a_limit(tmp_path: Path) -> None:
+    said = asyncio.run(run(("/bin/sh", "-c", "yes | head -c 5000000"), room(tmp_path)))
+    assert said.code == 0
+    assert len(said.text) == 512 * 1024
+
+
+def test_a_program_that_is_not_there_is_a_result(tmp_path: Path) -> None:
+    assert asyncio.run(run(("/no/such/program",), room(tmp_path))).code is None
+
+
+def test_the_workspaces_own_programs_go_first_where_its_code_may_run(tmp_path: Path) -> None:
+    script(tmp_path / ".venv/bin/ruff", "exit 0")
+    assert found("ruff", room(tmp_path)) == str(tmp_path / ".venv/bin/ruff")
+    assert found("ruff", room(tmp_path, project_code=False)) != str(tmp_path / ".venv/bin/ruff")
+
+
+def test_a_project_in_a_folder_is_checked_from_there_and_through_the_sandbox(tmp_path: Path) -> None:
+    script(tmp_path / "web/node_modules/.bin/tsc", 'echo "$(pwd)" >&2; echo "src/a.ts(1,2): error TS1: no"; exit 2')
+    for name in ("web/tsconfig.json", "web/src/a.ts", "web/src/b.ts"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("")
+    started: list[Sequence[str]] = []
+
+    def confined(argv: Sequence[str]) -> Sequence[str]:
+        started.append(argv)
+        return ["/usr/bin/env", *argv]
+
+    here = room(tmp_path, confined=confined)
+    said = asyncio.run(get_diagnostics.tool.read({"path": "web/src/a.ts"}, here))
+    assert said == "1 error and 0 warnings in web/src/a.ts, found by tsc:\nweb/src/a.ts:1:2: error TS1 no"
+    assert [argv[0] for argv in started] == [str(tmp_path / "web/node_modules/.bin/tsc")]
+    other = asyncio.run(get_diagnostics.tool.read({"path": "web/src/b.ts"}, here))
+    assert other.startswith("No problems found in web/src/b.ts by tsc.")
+
+
+def test_a_checker_that_fails_is_said_to_have_failed(tmp_path: Path) -> None:
+    script(tmp_path / ".venv/bin/ruff", "echo 'ruff.toml: bad setting'; exit 2")
+    (tmp_path / "a.py").write_text("x = 1\n")
+    said = asyncio.run(get_diagnostics.tool.read({"path": "a.py"}, room(tmp_path)))
+    assert "Ruff failed: ruff.toml: bad setting." in said
+
+
+def test_findings_outside_of_the_workspace_are_left_out(tmp_path: Path) -> None:
+    script(
+        tmp_path / ".venv/bin/ruff", "echo '/etc/passwd:1:1: E1 root'; echo '../x.py:1:1: E1 x'; echo 'a.py:1:1: E1 a'"
+    )
+    (tmp_path / "a.py").write_text("x = 1\n")
+    said = asyncio.run(get_diagnostics.tool.read({}, room(tmp_path)))
+    assert "a.py:1:1: warning E1 a" in said
+    assert "passwd" not in said
+    assert "../x" not in said

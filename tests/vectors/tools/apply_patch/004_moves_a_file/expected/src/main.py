@@ -1,0 +1,6 @@
+import sys
+
+
+def main() -> int:
+    print('hello')
+    return 0

@@ -1,0 +1,3 @@
+def main() -> int:
+    print('hello')
+    return 0
