@@ -120,7 +120,7 @@ def _kill(command: Command, options: Options, _: str) -> Iterator[Item]:
     else:
         forced = any(re.fullmatch(r"-(9|KILL|SIGKILL)", word, re.IGNORECASE) for word in words) or "kill" in " ".join(words).lower()
         forced = forced or any(word.text.lower() in ("9", "kill", "sigkill") for word in options.value("-s", "-n", "--signal"))
-        yield Finding("high" if forced else "medium", "ends processes")
+        yield Finding("high" if forced or command.name != "kill" else "medium", "ends processes")
 
 
 def _download(command: Command, options: Options, _: str) -> Iterator[Item]:

@@ -17,7 +17,7 @@ from callwright.agent.policy.files import Action, FileRule, decide, may_name, na
 from callwright.agent.policy.interpreters import interpreted
 from callwright.agent.policy.options import Options
 from callwright.agent.policy.paths import region, resolve
-from callwright.agent.policy.programs import Program, program
+from callwright.agent.policy.programs import Program, program, under
 from callwright.agent.policy.rules import Rule
 from callwright.agent.policy.shell import LONGEST_TEXT, Command, Redirection, Script, read
 from callwright.agent.policy.values import TIERS, Allowance, Decision, Finding, Tier, stricter, worst
@@ -165,6 +165,9 @@ class Judge:
             yield Finding("high", "the name of the program is written with unusual characters", "ask")
         if "/" in first.text:
             yield from self._by_path(command)
+        if len(command.argv) == 2 and command.argv[1].text in ("--version", "--help"):
+            yield Allowance("it only tells about itself", reads=True)
+            return
         facts = program(command.name)
         options = facts.options(command.argv)
         yield from self._ruled(command, options)
@@ -189,8 +192,6 @@ class Judge:
         for prefix in self._remembered:
             if argv[: len(prefix)] == prefix:
                 yield Allowance("you allowed it before", "high" if argv == prefix else "medium")
-        if len(argv) == 2 and argv[1] in ("--version", "--help"):
-            yield Allowance("it only tells about itself", reads=True)
 
     def _by_path(self, command: Command) -> Iterator[Item]:
         """A program that is named by its path: one of the system's folders, the project's own, or any other."""
@@ -225,7 +226,8 @@ class Judge:
                 changed = []
         for word in changed:
             yield from self._path(word, command, "edit")
-        if facts.plain == "all":
+        of_subcommand = under(command)
+        if facts.plain == "all" or (of_subcommand and of_subcommand[0].plain == "all"):
             return
         read_first = facts.plain != "first" or options.any(("-e", "-f", "--regexp", "--file", "--expression"))
         others = operands if read_first else operands[1:]
@@ -271,7 +273,9 @@ def _script_text(text: str) -> str:
 
 def _unknown(command: Command) -> Iterator[Item]:
     flags = "".join(word.bare for word in command.argv[1:] if re.fullmatch(r"-[A-Za-z]+", word.bare))
-    if "r" in flags.lower() and "f" in flags:
+    if command.body and command.body.downloads:
+        yield Finding("critical", "it runs what was downloaded or decoded, which nobody has seen", "ask")
+    elif "r" in flags.lower() and "f" in flags:
         yield Finding("critical", "it cannot be seen which program gets flags to delete folders", "ask")
     else:
         yield Finding("high", "it cannot be seen which program it runs", "ask")

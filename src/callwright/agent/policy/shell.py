@@ -34,6 +34,7 @@ _REDIRECTIONS = ("file_redirect", "herestring_redirect", "heredoc_redirect")
 _OWN_SHELL = ("subshell", *_SUBSTITUTIONS)
 _NO_STATEMENTS = ("variable_name", "heredoc_start", "heredoc_body", "heredoc_end")
 _NO_ITEMS = ("variable_name", "do_group", "compound_statement")
+_DOWNLOADS = ("curl", "wget", "fetch", "aria2c", "http", "nc", "ncat", "base64", "openssl", "xxd", "gunzip", "zcat", "gpg")
 _NEVER_SEEN = re.compile(r"(?<!\\)(?:`|\$\()")
 _CONTINUED = re.compile(r"(?<!\\)((?:\\\\)*)\\\n")
 _TOO_MUCH = "there is too much in it to be looked through"
@@ -140,6 +141,13 @@ class Script:
             if node.type in ("command", *_SUBSTITUTIONS, *_REDIRECTIONS) and node.id not in self._seen:
                 self.run(node, None)
 
+    @property
+    def downloads(self) -> bool:
+        """Something in it, or in the script around it, comes from the network or is decoded."""
+        return any(command.name in _DOWNLOADS for command in self.commands) or bool(
+            self._parent and self._parent.downloads
+        )
+
     # What words may refer to.
 
     def values(self, name: str) -> list[str]:
@@ -232,10 +240,10 @@ class Script:
     def _redirected(self, node: Node, stdin: Stream | None) -> Stream:
         body = node.child_by_field_name("body")
         redirects = [node] if node.type in _REDIRECTIONS else [c for c in node.children if c.type in _REDIRECTIONS]
-        for each in [*redirects, *(inner for each in redirects for inner in each.children)]:
-            self._seen.setdefault(each.id, _SILENT)
         inside = [inner for each in redirects if each.type == "heredoc_redirect" for inner in each.children]
         plain = [each for each in (*redirects, *inside) if each.type in ("file_redirect", "herestring_redirect")]
+        for each in (*redirects, *plain):
+            self._seen.setdefault(each.id, _SILENT)
         heredocs = [each for each in redirects if each.type == "heredoc_redirect"]
         fed = [self._heredoc(heredoc) for heredoc in heredocs]
         stream = self._fed_by(body, plain, stdin, fed) if body else self._compound(None, plain, stdin)

@@ -85,6 +85,9 @@ def _by_facts(command: Command) -> Iterator[Item]:
     while facts.assigns and words and _ASSIGNS.match(words[0].text):
         yield _assigning(command, words.pop(0))
     words = words[facts.skip :]
+    if len(words) > 1 and words[0].text in facts.text:
+        yield Nested(words[1].text)
+        return
     if facts.runs == "joined":
         yield from _joined(command, words)
     elif words:
