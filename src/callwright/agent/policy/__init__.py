@@ -17,7 +17,15 @@ from callwright.agent.policy.files import Action, decide
 from callwright.agent.policy.judge import Judge, Verdict
 from callwright.agent.policy.paths import region, resolve
 from callwright.agent.policy.programs import program
-from callwright.agent.policy.rules import NEVER_BY_PREFIX, RuleFile, from_toml, line_of, load_rules, parse_rules, to_toml
+from callwright.agent.policy.rules import (
+    NEVER_BY_PREFIX,
+    RuleFile,
+    from_toml,
+    line_of,
+    load_rules,
+    parse_rules,
+    to_toml,
+)
 from callwright.agent.policy.values import Decision, Judgement, Tier, stricter, worst
 from callwright.agent.policy.words import Word
 from callwright.errors import PolicyError
@@ -63,7 +71,9 @@ class Policy:
             decision=decision,
             why=_why(verdicts, decision, tier),
             commands=tuple(verdict.argv for verdict in verdicts if verdict.argv),
-            reads_only=all(any(one.reads for one in verdict.allowances) and not verdict.findings for verdict in verdicts),
+            reads_only=all(
+                any(one.reads for one in verdict.allowances) and not verdict.findings for verdict in verdicts
+            ),
             remember=_remember(asking),
         )
 
@@ -89,7 +99,7 @@ class Policy:
             reads_only=does == "read",
         )
 
-    def tool(self, name: str, arguments: Mapping[str, Any]) -> Judgement:  # noqa: ARG002: rules may look at them some day
+    def tool(self, name: str, arguments: Mapping[str, Any]) -> Judgement:
         """May this tool of a plugin or an MCP server be called?"""
         rules = [rule for said in self._files for rule in said.tool if fnmatchcase(name, rule.name)]
         tier = worst(rule.tier for rule in rules)
@@ -145,7 +155,9 @@ def _check_examples(said: RuleFile, path: Path, judge: Judge) -> None:
                 if matched != wanted:
                     line = line_of(path.read_text(encoding="utf-8"), "rule", number)
                     does = "does not match" if wanted else "matches"
-                    raise PolicyError(f"{path}, line {line}: the rule about `{rule.label}` {does} its example {example!r}")
+                    raise PolicyError(
+                        f"{path}, line {line}: the rule about `{rule.label}` {does} its example {example!r}"
+                    )
 
 
 def _why(verdicts: Sequence[Verdict], decision: Decision, tier: Tier) -> str:
@@ -165,15 +177,27 @@ def _remember(asking: Sequence[Verdict]) -> tuple[str, ...]:
     patterns: list[str] = []
     for verdict in asking:
         name = verdict.argv[0].rpartition("/")[2] if verdict.argv else ""
-        if not verdict.can_be_allowed or name in NEVER_BY_PREFIX or any("…" in word or "*" in word for word in verdict.argv):
+        if (
+            not verdict.can_be_allowed
+            or name in NEVER_BY_PREFIX
+            or any("…" in word or "*" in word for word in verdict.argv)
+        ):
             return ()
         length = len(verdict.argv)
-        if verdict.tier in ("none", "medium") and length > 2 and name in _HAVE_SUBCOMMANDS and verdict.argv[1].isalpha():
+        if (
+            verdict.tier in ("none", "medium")
+            and length > 2
+            and name in _HAVE_SUBCOMMANDS
+            and verdict.argv[1].isalpha()
+        ):
             length = 2
         patterns.append(to_toml(verdict.argv[:length]))
     return tuple(dict.fromkeys(patterns))
 
 
-_HAVE_SUBCOMMANDS = frozenset(
-    "git npm pnpm yarn bun cargo go pip pip3 uv poetry docker podman brew apt apt-get gem bundle composer dotnet".split()
-)
+# fmt: off
+_HAVE_SUBCOMMANDS = frozenset((
+    "git", "npm", "pnpm", "yarn", "bun", "cargo", "go", "pip", "pip3", "uv", "poetry", "docker", "podman", "brew",
+    "apt", "apt-get", "gem", "bundle", "composer", "dotnet",
+))
+# fmt: on

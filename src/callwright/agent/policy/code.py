@@ -14,9 +14,9 @@ __all__ = ["Seen", "awk_seen", "code_seen", "sed_seen"]
 
 _STARTS = re.compile(
     r"\b(os\.system|os\.popen|os\.exec\w*|os\.spawn\w*|subprocess|popen|pty\.spawn|child_process|exec(Sync|File|FileSync)?\s*\("
-    r"|spawn(Sync)?\s*\(|system\b|shell_exec|passthru|proc_open|pcntl_exec|Kernel\.|IO\.popen|Open3|qx\b|do shell script"
-    r"|Deno\.(run|Command)|Bun\.spawn|os\.execute|io\.popen|Runtime\.getRuntime|Invoke-Expression|iex\b|eval\b|exec\b"
-    r"|__import__|importlib|getattr|compile\b|marshal|pickle)|`[^`]+`|%x[\[({]"
+    r"|spawn(Sync)?\s*\(|system\b|shell_exec|passthru|proc_open|pcntl_exec|Kernel\.|IO\.popen|Open3|qx\b"
+    r"|do shell script|Deno\.(run|Command)|Bun\.spawn|os\.execute|io\.popen|Runtime\.getRuntime|Invoke-Expression|iex\b"
+    r"|eval\b|exec\b|__import__|importlib|getattr|compile\b|marshal|pickle)|`[^`]+`|%x[\[({]"
 )
 _CHANGES = re.compile(
     r"\b(rmtree|unlink\w*|rmdir\w*|removedirs|os\.remove|rmSync|fs\.rm\b|rimraf|FileUtils|File\.(delete|unlink|rename)|delete_file"
@@ -25,9 +25,11 @@ _CHANGES = re.compile(
     r"|open\s*\([^)]*,\s*['\"][rbt]*[wax+])"
 )
 _DESTROYS = re.compile(r"\b(rmtree|rimraf|remove_entry\w*|rm_rf?\b|rmSync|removedirs|fs\.rm\b)")
-_EVERYTHING = re.compile(r"""['"](/|~|/(home|etc|usr|boot|var|root|Users)\b[^'"]*|\.|\.\.|\*)/?['"]|expanduser|HOME|Path\.home""")
+_EVERYTHING = re.compile(
+    r"""['"](/|~|/(home|etc|usr|boot|var|root|Users)\b[^'"]*|\.|\.\.|\*)/?['"]|expanduser|HOME|Path\.home"""
+)
 _QUOTED = re.compile(r"'((?:[^'\\]|\\.)*)'|\"((?:[^\"\\]|\\.)*)\"|`([^`]+)`", re.DOTALL)
-_LISTED = re.compile(r"[\[(]\s*((?:'[^']*'|\"[^\"]*\")(?:\s*,\s*(?:'[^']*'|\"[^\"]*\"))+)")
+_LISTED = re.compile(r"((?:'[^']*'|\"[^\"]*\")(?:\s*,\s*\[?\s*(?:'[^']*'|\"[^\"]*\"))+)")
 
 
 class Seen(NamedTuple):
@@ -43,18 +45,21 @@ class Seen(NamedTuple):
     """Texts in it that may be run as shell commands."""
     writes: tuple[str, ...] = ()
     """Files that it writes, where they can be told."""
+    quoted: tuple[str, ...] = ()
+    """All texts in quotes."""
 
 
 def code_seen(code: str) -> Seen:
     """Look at code of any language."""
     starts = bool(_STARTS.search(code))
     quoted = [next(filter(None, found.groups()), "") for found in _QUOTED.finditer(code)]
-    listed = [re.sub(r"['\"]\s*,\s*['\"]", " ", found[1]).strip("'\"") for found in _LISTED.finditer(code)]
+    listed = [re.sub(r"['\"]\s*,\s*\[?\s*['\"]", " ", found[1]).strip("'\"") for found in _LISTED.finditer(code)]
     return Seen(
         starts=starts,
         changes=bool(_CHANGES.search(code)),
         destroys=bool(_DESTROYS.search(code) and _EVERYTHING.search(code)),
         commands=tuple(text for text in (*listed, *quoted) if starts and " " in text.strip())[:16],
+        quoted=tuple(text for text in quoted if text)[:64],
     )
 
 
@@ -66,7 +71,12 @@ def awk_seen(program: str) -> Seen:
     pipes = bool(re.search(r"(?<!\|)\|(?!\|)", bare))
     starts = pipes or bool(re.search(r"\bsystem\s*\(|\|&|@load|@include", bare))
     writes = bool(re.search(r"\bprintf?\b[^;{}\n]*>", bare))
-    return Seen(starts=starts, changes=writes, commands=tuple(texts[:16]) if starts else (), writes=tuple(texts[:16]) if writes else ())
+    return Seen(
+        starts=starts,
+        changes=writes,
+        commands=tuple(texts[:16]) if starts else (),
+        writes=tuple(texts[:16]) if writes else (),
+    )
 
 
 def sed_seen(script: str) -> Seen:
@@ -106,8 +116,11 @@ def _sed_commands(script: str) -> Iterator[tuple[str, str]]:
                 at = parts
                 flags = re.compile(r"[gpiIMm0-9]*").match(script, at)
                 at = flags.end() if flags else at
+                if kind == "s" and script[at : at + 1] == "e":
+                    yield "e", script[:at].rpartition(script[at - 1])[0].rpartition(script[at - 1])[2]
+                elif kind == "s" and script[at : at + 1] == "w":
+                    yield "w", script[at + 1 :].split("\n")[0].strip()
                 if kind == "s" and script[at : at + 1] in ("e", "w"):
-                    yield script[at], script[at + 1 :].split("\n")[0].strip()
                     at += len(script[at:].split("\n")[0]) if script[at] == "w" else 1
             elif kind in "ewW":
                 yield kind.lower(), line.strip()

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
+from callwright.agent.policy.command import Command
 from callwright.agent.policy.options import Options, options_of
 from callwright.agent.policy.paths import region, resolve
-from callwright.agent.policy.shell import Command
 from callwright.agent.policy.values import Allowance, Finding
 from callwright.agent.policy.words import Word
 from callwright.agent.policy.wrappers import Item, Nested, Writes
@@ -15,14 +15,17 @@ from callwright.agent.policy.wrappers import Item, Nested, Writes
 __all__ = ["assigned", "dangers"]
 
 _RUNS_BY_CONFIG = re.compile(
-    r"(?i)alias\..*|core\.(pager|editor|sshcommand|askpass|fsmonitor|gitproxy)|pager\..*|.*\.(textconv|command|cmd|driver"
-    r"|program|helper|process|clean|smudge|path)|diff\.external|sequence\.editor|uploadpack\.packobjectshook|gpg\.program"
+    r"(?i)alias\..*|core\.(pager|editor|sshcommand|askpass|fsmonitor|gitproxy|hookspath)|pager\..*|.*\.(textconv|command|cmd|driver"
+    r"|program|include.path|helper|process|clean|smudge|path)|diff\.external|sequence\.editor|uploadpack\.packobjectshook|gpg\.program"
 )
 _CHANGES_WHAT_RUNS = re.compile(
     r"PATH|LD_\w+|DYLD_\w+|BASH_ENV|ENV|PROMPT_COMMAND|PERL5OPT|PERL5LIB|RUBYOPT|PYTHONSTARTUP|PYTHONHOME|PYTHONINSPECT"
     r"|BASH_FUNC\w*|GIT_CONFIG\w*|GIT_EXEC_PATH|SHELLOPTS|BASHOPTS|CDPATH|GCONV_PATH|JAVA_TOOL_OPTIONS|MAKEFLAGS|SHELL|IFS|PS4"
 )
-_HOLDS_A_COMMAND = re.compile(r"(GIT_)?(PAGER|EDITOR|SEQUENCE_EDITOR|SSH_COMMAND|SSH|EXTERNAL_DIFF|ASKPASS|PROXY_COMMAND)|VISUAL|BROWSER|LESSOPEN|LESSCLOSE|RSYNC_RSH|MANPAGER|SUDO_ASKPASS")  # fmt: skip
+_HOLDS_A_COMMAND = re.compile(
+    r"(GIT_)?(PAGER|EDITOR|SEQUENCE_EDITOR|SSH_COMMAND|SSH|EXTERNAL_DIFF|ASKPASS|PROXY_COMMAND)|VISUAL|BROWSER|LESSOPEN"
+    r"|LESSCLOSE|RSYNC_RSH|MANPAGER|SUDO_ASKPASS"
+)
 _LOADS = re.compile(r"(^|\s)(-r|--require|--import|--loader|--experimental-loader|--inspect\S*)\b")
 
 
@@ -74,7 +77,7 @@ def _dd(command: Command, _: Options, __: str) -> Iterator[Item]:
 def _git(command: Command, options: Options, _: str) -> Iterator[Item]:
     for setting in options.value("-c", "--config-env"):
         key, _sign, value = setting.text.partition("=")
-        if _RUNS_BY_CONFIG.fullmatch(key) or key.lower() in ("core.hookspath", "include.path") or not setting.known:
+        if _RUNS_BY_CONFIG.fullmatch(key) or not setting.known:
             yield Finding("high", f"the setting {key} makes git run something", "ask")
             yield Nested(value.lstrip("!"))
     texts = [*options.value("--exec", "-x", "--upload-pack", "--receive-pack", "--open-files-in-pager", "--extcmd")]
@@ -85,8 +88,10 @@ def _git(command: Command, options: Options, _: str) -> Iterator[Item]:
             yield Finding("critical", "the address makes git run a command", "ask")
             yield Nested(word.text[5:])
     if options.starts([("config",)]) and len(options.operands) > 2:
-        yield Finding("high" if _RUNS_BY_CONFIG.fullmatch(options.operands[1].bare) else "medium", "changes git's settings")
-        yield Nested(options.operands[2].text.lstrip("!")) if options.operands[2].text.startswith("!") else Allowance("", "none")
+        runs = _RUNS_BY_CONFIG.fullmatch(options.operands[1].bare)
+        yield Finding("high" if runs else "medium", "changes git's settings")
+        if runs:
+            yield Nested(options.operands[2].text.lstrip("!"))
     yield from map(Writes, options.value("--output"))
     for place in options.value("-C", "--git-dir", "--work-tree"):
         if region(resolve(place, command.place)) not in ("inside", "all"):
@@ -118,8 +123,13 @@ def _kill(command: Command, options: Options, _: str) -> Iterator[Item]:
     elif len(words) > 1 and words[-1] in ("-1", "1"):
         yield Finding("critical", "ends every process of this user, or the first of the system")
     else:
-        forced = any(re.fullmatch(r"-(9|KILL|SIGKILL)", word, re.IGNORECASE) for word in words) or "kill" in " ".join(words).lower()
-        forced = forced or any(word.text.lower() in ("9", "kill", "sigkill") for word in options.value("-s", "-n", "--signal"))
+        forced = (
+            any(re.fullmatch(r"-(9|KILL|SIGKILL)", word, re.IGNORECASE) for word in words)
+            or "kill" in " ".join(words).lower()
+        )
+        forced = forced or any(
+            word.text.lower() in ("9", "kill", "sigkill") for word in options.value("-s", "-n", "--signal")
+        )
         yield Finding("high" if forced or command.name != "kill" else "medium", "ends processes")
 
 
@@ -130,7 +140,9 @@ def _download(command: Command, options: Options, _: str) -> Iterator[Item]:
         yield Finding("high", "sends files to another machine")
     else:
         yield Finding("medium", "uses the network")
-    yield from map(Writes, options.value("-o", "--output", "--output-document", "-P", "--output-dir", "--directory-prefix"))
+    yield from map(
+        Writes, options.value("-o", "--output", "--output-document", "-P", "--output-dir", "--directory-prefix")
+    )
     if command.name == "wget":
         yield from (Writes(word) for word in options.value("-O") if word.text != "-")
 
@@ -155,7 +167,11 @@ def _docker(command: Command, options: Options, workspace: str) -> Iterator[Item
 def _editor(command: Command, _: Options, __: str) -> Iterator[Item]:
     words = [word.text for word in command.argv[1:]]
     for at, word in enumerate(words):
-        code = words[at + 1] if word in ("-c", "--cmd", "-S", "--eval", "-eval", "--execute") and at + 1 < len(words) else ""
+        code = (
+            words[at + 1]
+            if word in ("-c", "--cmd", "-S", "--eval", "-eval", "--execute") and at + 1 < len(words)
+            else ""
+        )
         code = word[1:] if word.startswith("+") else code
         shell = re.search(r"!+\s*(.+)|system\(\s*['\"](.+?)['\"]|shell-command\s+\"(.+?)\"", code)
         if shell:
@@ -221,6 +237,23 @@ def _cd(command: Command, options: Options, workspace: str) -> Iterator[Item]:
         yield Finding("none", f"it leaves the workspace for {target.bare or 'a folder that is not known'}", "ask")
 
 
+def _mv(command: Command, options: Options, workspace: str) -> Iterator[Item]:
+    *sources, target = options.operands or (Word("."),)
+    if target.text.startswith("/dev/null"):
+        yield Finding("critical", "moves files to where nothing comes back from")
+    for source in sources:
+        if region(resolve(source, command.place, workspace)) in ("home", "system", "device"):
+            yield Finding("critical", f"moves {source.bare} away")
+
+
+def _unzip(_: Command, options: Options, __: str) -> Iterator[Item]:
+    if options.any(("-l", "-v", "-Z", "-t")):
+        yield Allowance("it only lists an archive", reads=True)
+    else:
+        yield Finding("medium", "unpacks files, and may write over some")
+        yield from map(Writes, options.value("-d"))
+
+
 def _uniq(_: Command, options: Options, __: str) -> Iterator[Item]:
     yield from map(Writes, options.operands[1:2])
 
@@ -254,6 +287,8 @@ _LOOKS: dict[str, Callable[[Command, Options, str], Iterator[Item]]] = {
     "pushd": _cd,
     "chdir": _cd,
     "uniq": _uniq,
+    "mv": _mv,
+    "unzip": _unzip,
     "sort": _sorted,
     **dict.fromkeys(("vim", "vi", "nvim", "view", "ex", "ed", "emacs", "less", "more", "nano"), _editor),
     **dict.fromkeys(("nc", "ncat", "netcat", "socat", "telnet"), _net),

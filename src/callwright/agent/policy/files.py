@@ -42,7 +42,9 @@ def _compiled(pattern: str) -> re.Pattern[str]:
         made, at = "", 0
         for found in _PIECE.finditer(whole):
             choices = "|".join(map(re.escape, (found[7] or "")[1:-1].split(",")))
-            piece = ("(?:.*/)?", "(?:/.*)?", ".*", "[^/]*", "[^/]", found[6], f"(?:{choices})")[(found.lastindex or 1) - 1]
+            piece = ("(?:.*/)?", "(?:/.*)?", ".*", "[^/]*", "[^/]", found[6], f"(?:{choices})")[
+                (found.lastindex or 1) - 1
+            ]
             made += re.escape(whole[at : found.start()]) + piece
             at = found.end()
         _PATTERNS[pattern] = re.compile(made + re.escape(whole[at:]), re.IGNORECASE | re.DOTALL)

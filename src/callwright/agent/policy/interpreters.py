@@ -10,18 +10,21 @@ import re
 from collections.abc import Iterator
 
 from callwright.agent.policy.code import Seen, awk_seen, code_seen, sed_seen
+from callwright.agent.policy.command import Command
 from callwright.agent.policy.options import options_of
 from callwright.agent.policy.paths import region, resolve
 from callwright.agent.policy.programs import program
-from callwright.agent.policy.shell import Command
-from callwright.agent.policy.values import Allowance, Finding
+from callwright.agent.policy.values import Allowance, Finding, Tier
 from callwright.agent.policy.words import UNKNOWN, Stream, Word
-from callwright.agent.policy.wrappers import Item, Nested, Writes
+from callwright.agent.policy.wrappers import Item, Nested, Reads, Writes
 
 __all__ = ["interpreted"]
 
 _SHELL = re.compile(r"(?:r?ba|da|z|k|mk|pdk|a|fi|c|tc|ya|)sh|elvish|nu")
-_LANGUAGE = re.compile(r"(python|pypy|perl|ruby|node|nodejs|php|lua|luajit|deno|bun|Rscript|julia|tclsh|pwsh|powershell|osascript|irb|ipython|ts-node|tsx|groovy|scala|elixir|erl|ghci|guile|racket|swift)[\d.]*(\.exe)?")  # fmt: skip
+_LANGUAGE = re.compile(
+    r"(python|pypy|perl|ruby|node|nodejs|php|lua|luajit|deno|bun|Rscript|julia|tclsh|pwsh|powershell|osascript|irb|ipython"
+    r"|ts-node|tsx|groovy|scala|elixir|erl|ghci|guile|racket|swift)[\d.]*(\.exe)?"
+)
 _CODE = {
     "perl": ("-e", "-E"),
     "ruby": ("-e",),
@@ -32,12 +35,34 @@ _CODE = {
     "powershell": ("-c", "-Command", "-command", "-EncodedCommand", "-e", "-enc"),
 }
 _DEFAULT_CODE = ("-c", "-e", "--eval", "-E", "--execute")
-_VALUES = ("-W", "-X", "-r", "--require", "--import", "--loader", "-I", "-M", "--rcfile", "--init-file", "-O", "-o", "-m")
-_NO_VALUE = {"sh": ("-e", "-x", "-u"), "python": ("-O", "-I", "-E"), "perl": ("-I", "-W", "-X", "-O", "-r"), "ruby": ("-W",)}
-_MODULES = frozenset(
-    "pytest unittest pip venv virtualenv build json.tool compileall py_compile mypy ruff black isort flake8 pylint tox nox"
-    " coverage doctest twine http.server pdb cProfile timeit pre_commit pyright bandit sphinx ensurepip uv poetry".split()
+_VALUES = (
+    "-W",
+    "-X",
+    "-r",
+    "--require",
+    "--import",
+    "--loader",
+    "-I",
+    "-M",
+    "--rcfile",
+    "--init-file",
+    "-O",
+    "-o",
+    "-m",
 )
+_NO_VALUE = {
+    "sh": ("-e", "-x", "-u"),
+    "python": ("-O", "-I", "-E"),
+    "perl": ("-I", "-W", "-X", "-O", "-r"),
+    "ruby": ("-W",),
+}
+# fmt: off
+_MODULES = frozenset((
+    "pytest", "unittest", "pip", "venv", "virtualenv", "build", "json.tool", "compileall", "py_compile", "mypy",
+    "ruff", "black", "isort", "flake8", "pylint", "tox", "nox", "coverage", "doctest", "twine", "http.server", "pdb",
+    "cProfile", "timeit", "pre_commit", "pyright", "bandit", "sphinx", "ensurepip", "uv", "poetry",
+))
+# fmt: on
 _STDIN_FILES = ("-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0")
 
 
@@ -65,12 +90,12 @@ def _shell(command: Command, workspace: str) -> Iterator[Item]:
     for file in options.value("--rcfile", "--init-file"):
         yield from _file_or_stream(command, (file,), workspace, is_shell=True)
     if at is not None and (at < options.rest or options.rest == len(command.argv) or _runs_text(command.argv[at].bare)):
-        after = [word for word in command.argv[at + 1 :]]
+        after = list(command.argv[at + 1 :])
         while after and after[0].bare.startswith(("-", "+")) and len(after) > 1:
             after.pop(0)
         if after:
             yield Allowance("it is judged by what it runs")
-            yield Nested(after[0].text, tuple(word.text for word in after[2:]))
+            yield Nested(after[0].text, tuple(word.text for word in after[1:]))
             if not after[0].bare.strip():
                 yield Finding("critical", f"`{command.name} -c` runs what nobody has seen", "ask")
         return
@@ -92,6 +117,8 @@ def _language(command: Command, family: str, workspace: str) -> Iterator[Item]:
     codes = [*options.value(*flags), *_clustered(command, flags)]
     for code in codes:
         yield from _inline(code_seen(code.text), command.name)
+        if family in ("pwsh", "powershell"):
+            yield Nested(code.text)
     for module in options.value("-r", "--require", "--import", "--loader"):
         if not codes and region(resolve(module, command.place, workspace)) not in ("inside",):
             yield Finding("high", f"`{command.name}` loads {module.bare} first", "ask")
@@ -103,7 +130,9 @@ def _language(command: Command, family: str, workspace: str) -> Iterator[Item]:
         if family in ("python", "pypy"):
             yield from _module(command, module)
             return
-    if options.operands or not options.any(("--version", "-V", "-v", "--help")):
+    if options.any(("--test",)) and family in ("node", "nodejs"):
+        yield Allowance("it runs the tests of the project", project=True)
+    elif options.operands or not options.any(("--version", "-V", "-v", "--help")):
         operands = options.operands
         if family in ("deno", "bun") and operands and operands[0].text == "run":
             operands = operands[1:]
@@ -156,11 +185,11 @@ def _streamed(stream: Stream, name: str, *, is_shell: bool) -> Iterator[Item]:
     if stream.text is None or not stream.text.replace(UNKNOWN, "").strip():
         if stream.text is not None and not stream.text.strip():
             return
-        where = "high" if stream.origin.startswith("the file") else "critical"
-        yield Finding(where, f"`{name}` runs what comes from {stream.origin}, which nobody has seen", "ask")
+        tier: Tier = "high" if stream.origin.startswith("the file") else "critical"
+        yield Finding(tier, f"`{name}` runs what comes from {stream.origin}, which nobody has seen", "ask")
     elif is_shell:
         yield Allowance("it is judged by what it runs")
-        yield Nested(stream.text)
+        yield Nested(stream.text, keeps_input=False)
     else:
         yield from _inline(code_seen(stream.text), name)
 
@@ -175,6 +204,7 @@ def _inline(seen: Seen, name: str) -> Iterator[Item]:
     else:
         yield Finding("medium", f"`{name}` runs code that is given in the command", "ask")
     yield from map(Nested, seen.commands)
+    yield from map(Reads, seen.quoted)
 
 
 def _small(command: Command) -> Iterator[Item]:
@@ -202,7 +232,9 @@ def _small(command: Command) -> Iterator[Item]:
     if files:
         risky = True
         yield Allowance(f"`{command.name}` runs a file of the project", project=True)
-    if (is_sed and options.any(("-i", "--in-place"))) or (not is_sed and "inplace" in " ".join(w.text for w in command.argv)):
+    if (is_sed and any(re.match(r"-[a-zA-Z]*i|--in-p", flag) for flag in options.flags)) or (
+        not is_sed and "inplace" in " ".join(w.text for w in command.argv)
+    ):
         risky = True
         yield Finding("medium", f"`{command.name}` changes files in place")
         yield from map(Writes, operands)

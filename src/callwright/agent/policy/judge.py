@@ -12,17 +12,19 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from callwright.agent.policy.command import Around, Command
 from callwright.agent.policy.dangers import assigned, dangers
-from callwright.agent.policy.files import Action, FileRule, decide, may_name, named_in
+from callwright.agent.policy.files import FileRule
 from callwright.agent.policy.interpreters import interpreted
 from callwright.agent.policy.options import Options
 from callwright.agent.policy.paths import region, resolve
-from callwright.agent.policy.programs import Program, program, under
+from callwright.agent.policy.programs import Program, program
 from callwright.agent.policy.rules import Rule
-from callwright.agent.policy.shell import LONGEST_TEXT, Command, Redirection, Script, read
+from callwright.agent.policy.shell import LONGEST_TEXT, Script, read
+from callwright.agent.policy.touching import Files
 from callwright.agent.policy.values import TIERS, Allowance, Decision, Finding, Tier, stricter, worst
 from callwright.agent.policy.words import UNKNOWN, Word
-from callwright.agent.policy.wrappers import Fetched, Guess, Item, Nested, Writes, unwrapped
+from callwright.agent.policy.wrappers import Fetched, Guess, Item, Nested, Reads, Writes, unwrapped
 
 __all__ = ["Judge", "Verdict"]
 
@@ -65,7 +67,8 @@ class Verdict(NamedTuple):
     def why(self) -> str:
         """The reason for its decision and tier: the gravest finding, or what allows it."""
         if self.findings:
-            return max(self.findings, key=lambda found: (TIERS.index(found.tier), found.decision is not None)).why
+            deciding = [found for found in self.findings if found.decision == self.decision == "deny"] or self.findings
+            return max(deciding, key=lambda found: TIERS.index(found.tier)).why
         return self.allowances[0].why if self.allowances else "no rule is about it"
 
 
@@ -85,7 +88,7 @@ class Judge:
         for rule in rules:
             for name in rule.programs:
                 self._rules.setdefault(name, []).append(rule)
-        self._file_rules = file_rules
+        self._files = Files(file_rules, workspace)
         self._remembered = remembered
         self._project_code = project_code
         self._workspace = workspace
@@ -99,7 +102,9 @@ class Judge:
             tier: Tier = "critical" if _VISIBLY_DANGEROUS.search(text) else "high"
             found.append(Verdict((), (Finding(tier, "it is too long to be looked through", "ask"),), ()))
         if any(trouble for trouble in found if "cannot be read" in trouble.why) and _VISIBLY_DANGEROUS.search(text):
-            found.append(Verdict((), (Finding("critical", "it cannot be read, and it holds dangerous words", "ask"),), ()))
+            found.append(
+                Verdict((), (Finding("critical", "it cannot be read, and it holds dangerous words", "ask"),), ())
+            )
         return found
 
     def commands(self, text: str) -> list[Command]:
@@ -121,18 +126,25 @@ class Judge:
         nested: list[Verdict] = []
         if commands is not None:
             commands.append(command)
-        for item in self._items(command) if len(found) < _MOST_VERDICTS else [Finding("high", "there is too much in it", "ask")]:
+        for item in (
+            self._items(command) if len(found) < _MOST_VERDICTS else [Finding("high", "there is too much in it", "ask")]
+        ):
             match item:
                 case Finding():
                     findings.append(item)
                 case Allowance():
                     allowances.append(item)
                 case Writes():
-                    findings += self._path(item.path, command, "edit")
+                    findings += self._files.changed(item.path, command)
+                case Reads():
+                    findings += self._files.named(Word(item.text), command)
                 case Command():
                     self._command(item, nested, commands)
                 case Nested():
-                    inner = read(_script_text(item.text), place=command.place, parent=command.body, given=item.given)
+                    inner = read(
+                        item.text.replace(UNKNOWN, "${_}"),
+                        Around(command.place, command.body, item.given, command.stdin if item.keeps_input else None),
+                    )
                     self._script(inner, nested, commands)
                 case Fetched():
                     fetched = self._command(item.command, nested, commands)
@@ -141,7 +153,9 @@ class Judge:
                 case Guess():
                     guessed: list[Verdict] = []
                     self._command(item.command, guessed)
-                    findings += [one for verdict in guessed for one in verdict.findings if one.tier in ("high", "critical")]
+                    findings += [
+                        one for verdict in guessed for one in verdict.findings if one.tier in ("high", "critical")
+                    ]
         argv = tuple(word.text.replace(UNKNOWN, "…") for word in command.argv)
         verdict = Verdict(argv, tuple(findings), tuple(allowances))
         found.append(verdict)
@@ -152,7 +166,7 @@ class Judge:
         for name, value in command.assignments:
             yield from assigned(name, value)
         for redirection in command.redirections:
-            yield from self._redirected(redirection, command)
+            yield from self._files.redirected(redirection, command)
         if not command.argv:
             yield Allowance("it only sets variables or opens files")
             return
@@ -165,16 +179,25 @@ class Judge:
             yield Finding("high", "the name of the program is written with unusual characters", "ask")
         if "/" in first.text:
             yield from self._by_path(command)
-        if len(command.argv) == 2 and command.argv[1].text in ("--version", "--help"):
+        if self._only_tells([word.text for word in command.argv]):
             yield Allowance("it only tells about itself", reads=True)
             return
         facts = program(command.name)
         options = facts.options(command.argv)
+        if command.name not in self._rules and facts == Program():
+            yield from _looks_like_a_wrapper(command)
         yield from self._ruled(command, options)
         yield from unwrapped(command)
         yield from interpreted(command, self._workspace)
         yield from dangers(command, options, self._workspace)
-        yield from self._touched(command, options, facts)
+        yield from self._files.touched(command, options, facts)
+
+    def _only_tells(self, argv: Sequence[str]) -> bool:
+        """`X --version`, `X --help`, and `X subcommand --help` where there are subcommands."""
+        if len(argv) == 3:
+            subcommands = any(len(rule.pattern) > 1 for rule in self._rules.get(argv[0], ()))
+            return subcommands and argv[1].isalpha() and argv[2] == "--help"
+        return len(argv) == 2 and argv[1] in ("--version", "--help")
 
     def _ruled(self, command: Command, options: Options) -> Iterator[Item]:
         argv = tuple(word.text for word in command.argv)
@@ -202,81 +225,22 @@ class Judge:
         elif not re.match(r"/(usr/(local/)?)?s?bin/[^/]+$|/usr/bin/env$|/opt/homebrew/bin/[^/]+$", path or ""):
             yield Finding("high", f"{command.argv[0].bare} is a program outside the workspace", "ask")
 
-    def _redirected(self, redirection: Redirection, command: Command) -> Iterator[Item]:
-        target = redirection.target
-        if re.match(r"/dev/(tcp|udp)/", target.text):
-            yield Finding("critical", f"opens a connection to {target.bare[9:]}", "ask")
-        elif redirection.writes:
-            yield Writes(target)
-        elif redirection.operator == "<":
-            yield from self._path(target, command, "read")
 
-    def _touched(self, command: Command, options: Options, facts: Program) -> Iterator[Item]:
-        """The files that its words name: those that it changes, and all the others that it may read."""
-        operands = list(options.operands)
-        match facts.writes:
-            case "all":
-                changed = operands
-            case "last":
-                changed = operands[-1:] if len(operands) > 1 else operands
-                changed = [*options.value("-t", "--target-directory"), *changed]
-            case "rest":
-                changed = operands[1:]
-            case None:
-                changed = []
-        for word in changed:
-            yield from self._path(word, command, "edit")
-        of_subcommand = under(command)
-        if facts.plain == "all" or (of_subcommand and of_subcommand[0].plain == "all"):
-            return
-        read_first = facts.plain != "first" or options.any(("-e", "-f", "--regexp", "--file", "--expression"))
-        others = operands if read_first else operands[1:]
-        for word in [*others, *(value for _, value in options.values), *map(Word, options.flags)]:
-            if not any(word is one for one in changed):
-                for part in named_in(word.text):
-                    yield from self._path(Word(part, word.glob), command, "read")
-
-    def _path(self, word: Word, command: Command, action: Action) -> Iterator[Finding]:
-        path = resolve(word, command.place, self._workspace)
-        where = region(path)
-        rule = self._file_decision(path, action, glob=word.glob) if path is not None else None
-        if rule:
-            decision, why = rule
-            outside = where not in ("inside", "all") and action == "edit"
-            yield Finding("critical" if outside else "high", why, decision)
-        if action == "read" or where in ("inside", "all", "harmless"):
-            return
-        if where in ("device", "system"):
-            yield Finding("critical", f"writes to {word.bare}, which belongs to the system", "ask")
-        elif where == "unknown":
-            yield Finding("medium", "it cannot be seen where it writes", "ask")
-        else:
-            tier: Tier = "medium" if where == "temporary" else "high"
-            yield Finding(tier, f"writes to {word.bare}, which is not in the workspace", "ask")
-
-    def _file_decision(self, path: str, action: Action, *, glob: bool) -> tuple[Decision, str] | None:
-        """The strictest word of the lists of file rules, if it is not to allow."""
-        look = may_name if glob else decide
-        found = [one for rules in self._file_rules if (one := look(rules, path, action)) and one[0] != "allow"]
-        if not found:
-            return None
-        decision = stricter(one[0] for one in found) or "ask"
-        rule = next(one[1] for one in found if one[0] == decision)
-        does = "changes" if action == "edit" else "reads"
-        return decision, rule.why or f"{does} {path}, a protected file ({rule.pattern})"
-
-
-def _script_text(text: str) -> str:
-    """A text that another program runs; what is unknown in it becomes a variable that is unknown."""
-    return text.replace(UNKNOWN, "${_}")
+def _looks_like_a_wrapper(command: Command) -> Iterator[Item]:
+    """A program that nothing is known about may run what it is given."""
+    for at, word in enumerate(command.argv[1:8], 1):
+        if _VISIBLY_DANGEROUS.fullmatch(word.bare.rpartition("/")[2]):
+            yield Guess(command.running(command.argv[at:]))
 
 
 def _unknown(command: Command) -> Iterator[Item]:
     flags = "".join(word.bare for word in command.argv[1:] if re.fullmatch(r"-[A-Za-z]+", word.bare))
     if command.body and command.body.downloads:
         yield Finding("critical", "it runs what was downloaded or decoded, which nobody has seen", "ask")
-    elif "r" in flags.lower() and "f" in flags:
-        yield Finding("critical", "it cannot be seen which program gets flags to delete folders", "ask")
+    elif ("r" in flags.lower() and "f" in flags) or (
+        command.body and _VISIBLY_DANGEROUS.search(command.body.whole_text)
+    ):
+        yield Finding("critical", "it cannot be seen which program it runs, and it may be one that destroys", "ask")
     else:
         yield Finding("high", "it cannot be seen which program it runs", "ask")
 
@@ -291,7 +255,9 @@ def _looks_wrong(text: str) -> Iterator[tuple[Tier, str]]:
         if char > "~":
             kind = unicodedata.category(char)
             joins_emoji = char == "\u200d" and before > "\u2000"
-            if (kind in ("Cf", "Cc", "Co", "Cn", "Cs", "Zl", "Zp", "Zs") and not joins_emoji) or char in "\u115f\u1160\u3164\uffa0\u2800":
+            if (
+                kind in ("Cf", "Cc", "Co", "Cn", "Cs", "Zl", "Zp", "Zs") and not joins_emoji
+            ) or char in "\u115f\u1160\u3164\uffa0\u2800":
                 yield "high", f"it holds an invisible character (U+{ord(char):04X})"
                 return
         before = char

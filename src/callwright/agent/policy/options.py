@@ -112,5 +112,6 @@ def _begin(operands: Sequence[Word], tokens: Sequence[Collection[str]]) -> bool:
     if len(operands) < len(tokens):
         return False
     return all(
-        any(fnmatchcase(word.bare, choice) for choice in choices) for word, choices in zip(operands, tokens, strict=False)
+        any(fnmatchcase(word.bare, choice) for choice in choices)
+        for word, choices in zip(operands, tokens, strict=False)
     )

@@ -78,7 +78,9 @@ def _escape(found: re.Match[str]) -> str:
         return chr(int(written[1:], 16))
     if written.isdigit():
         return chr(int(written, 8) & 0xFF)
-    return {"a": "\a", "b": "\b", "e": "\x1b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "\\": "\\"}[written]
+    return {"a": "\a", "b": "\b", "e": "\x1b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "\\": "\\"}[
+        written
+    ]
 
 
 def _same(words: list[str], text: str | None) -> str | None:
@@ -130,9 +132,7 @@ def _tr(words: list[str], text: str | None) -> str | None:
 
 def _set(text: str) -> str:
     """`a-z` written out."""
-    return re.sub(
-        r"(.)-(.)", lambda found: "".join(map(chr, range(ord(found[1]), ord(found[2]) + 1))), _escaped(text)
-    )
+    return re.sub(r"(.)-(.)", lambda found: "".join(map(chr, range(ord(found[1]), ord(found[2]) + 1))), _escaped(text))
 
 
 def _which(words: list[str], _: str | None) -> str | None:

@@ -10,8 +10,8 @@ from typing import Literal
 
 import msgspec
 
+from callwright.agent.policy.command import Command
 from callwright.agent.policy.options import Options, options_of
-from callwright.agent.policy.shell import Command
 from callwright.agent.policy.values import Tier
 from callwright.agent.policy.words import Word
 

@@ -16,18 +16,21 @@ from typing import Any, Literal
 
 import msgspec
 
+from callwright.agent.policy.command import Command
 from callwright.agent.policy.files import FileRule
 from callwright.agent.policy.options import Options
-from callwright.agent.policy.shell import Command
 from callwright.agent.policy.values import Decision, Tier
 from callwright.errors import PolicyError
 
 __all__ = ["NEVER_BY_PREFIX", "Rule", "RuleFile", "ToolRule", "load_rules", "parse_rules"]
 
-NEVER_BY_PREFIX = frozenset(
-    "* sh bash dash zsh ksh ash fish python python2 python3 pypy pypy3 perl ruby node nodejs php lua Rscript"
-    " npx bunx uvx env sudo doas su xargs eval exec source . busybox toybox ssh parallel watch awk gawk find".split()
-)
+# fmt: off
+NEVER_BY_PREFIX = frozenset((
+    "*", "sh", "bash", "dash", "zsh", "ksh", "ash", "fish", "python", "python2", "python3", "pypy", "pypy3", "perl",
+    "ruby", "node", "nodejs", "php", "lua", "Rscript", "npx", "bunx", "uvx", "env", "sudo", "doas", "su", "xargs",
+    "eval", "exec", "source", ".", "busybox", "toybox", "ssh", "parallel", "watch", "awk", "gawk", "find",
+))
+# fmt: on
 """What runs any code that it is given: to allow it by name would be to allow everything."""
 
 _NEVER_ALONE = frozenset(("deno", "bun"))
@@ -43,7 +46,7 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     unless: tuple[str, ...] = ()
     """None of these flags is given, and the operand after the pattern is none of these words."""
     words: tuple[str, ...] = ()
-    """One of these patterns fits an operand or an option's value, whatever the case of letters."""
+    """One of these patterns fits an operand, an option's value or what is piped in, whatever the case of letters."""
     most: int | None = None
     """There are at most so many operands after those of the pattern."""
     decision: Decision | None = None
@@ -67,7 +70,7 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
             fits(operands)
             and (not self.flags or any(self._given(each, options) for each in self.flags))
             and not self._excepted(options, len(operands))
-            and (not self.words or self._says(options))
+            and (not self.words or self._says(command, options))
             and (self.most is None or len(options.operands) - len(operands) <= self.most)
         )
 
@@ -78,9 +81,10 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     def _given(self, flags: str | tuple[str, ...], options: Options) -> bool:
         return options.has(flags) if isinstance(flags, str) else all(map(options.has, flags))
 
-    def _says(self, options: Options) -> bool:
-        said = [*options.operands, *(word for _, word in options.values)]
-        return any(fnmatchcase(" ".join(word.bare.split()).lower(), words) for word in said for words in self.words)
+    def _says(self, command: Command, options: Options) -> bool:
+        said = [word.bare for word in (*options.operands, *(word for _, word in options.values))]
+        said += [command.stdin.text] if command.stdin and command.stdin.text else []
+        return any(fnmatchcase(" ".join(text.split()).lower(), words) for text in said for words in self.words)
 
     @property
     def programs(self) -> tuple[str, ...]:

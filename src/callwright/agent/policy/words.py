@@ -10,9 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from itertools import islice, product
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from tree_sitter import Node
+if TYPE_CHECKING:
+    from tree_sitter import Node
 
 __all__ = ["MOST_READINGS", "UNKNOWN", "Stream", "Surroundings", "Word", "readings", "text_of"]
 
@@ -25,7 +26,9 @@ _SPECIAL = "{},.*?[]~ \t\n"
 _SHIELD = {ord(char): 0xF0000 + ord(char) for char in _SPECIAL}
 _UNSHIELD = {shielded: char for char, shielded in _SHIELD.items()}
 _BRACES_ONLY = {code: shielded for code, shielded in _SHIELD.items() if chr(code) in "{},.~"}
-_ANSI = re.compile(r"\\(?:x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{1,4})|U([0-9a-fA-F]{1,8})|([0-7]{1,3})|c(.)|(.))", re.DOTALL)
+_ANSI = re.compile(
+    r"\\(?:x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{1,4})|U([0-9a-fA-F]{1,8})|([0-7]{1,3})|c(.)|(.))", re.DOTALL
+)
 _ANSI_NAMES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v", "e": "\x1b", "E": "\x1b"}
 _SEQUENCE = re.compile(r"(-?\d+|[A-Za-z])\.\.(-?\d+|[A-Za-z])(?:\.\.(-?\d+))?")
 # What the shell sets itself. `~` stands for the home folder wherever paths are looked at.
@@ -154,6 +157,8 @@ def _expanded(node: Node, written: str, around: Surroundings, *, quoted: bool) -
             chosen = given if name in "@*" else given[int(name) - 1 : int(name)]
             return [" ".join(_value(each, quoted=True) for each in chosen) if chosen else UNKNOWN]
         found = around.values(name) or [_SET_BY_SHELL.get(name, UNKNOWN)]
+        if not quoted and (separators := "".join(around.values("IFS"))):
+            found = [value.translate(dict.fromkeys(map(ord, separators), " ")) for value in found]
         return [_value(value, quoted=quoted) for value in found[:MOST_READINGS]]
     element = re.fullmatch(r"\$\{(\w+)\[(\d+|[@*])\]\}", written)
     if element:

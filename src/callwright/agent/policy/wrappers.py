@@ -10,16 +10,19 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from callwright.agent.policy.command import Command
 from callwright.agent.policy.options import options_of
 from callwright.agent.policy.programs import program, under
-from callwright.agent.policy.shell import Command
 from callwright.agent.policy.values import Allowance, Finding
 from callwright.agent.policy.words import UNKNOWN, Word
 
-__all__ = ["Fetched", "Guess", "Item", "Nested", "Writes", "unwrapped"]
+__all__ = ["Fetched", "Guess", "Item", "Nested", "Reads", "Writes", "unwrapped"]
 
 _ASSIGNS = re.compile(r"[A-Za-z_]\w*=")
-_XARGS_VALUES = ("-a", "-d", "-E", "-I", "-L", "-n", "-P", "-s", "--arg-file", "--delimiter", "--max-args", "--max-procs", "--replace", "--max-lines")  # fmt: skip
+_XARGS_VALUES = (
+    *("-a", "-d", "-E", "-I", "-L", "-n", "-P", "-s", "--arg-file", "--delimiter", "--max-args", "--max-procs"),
+    *("--replace", "--max-lines"),
+)
 _ENV_VALUES = ("-u", "-C", "-S", "--unset", "--chdir", "--split-string")
 _FIND_RUNS = ("-exec", "-execdir", "-ok", "-okdir")
 _FIND_WRITES = ("-fprint", "-fprint0", "-fprintf", "-fls")
@@ -31,6 +34,9 @@ class Nested(NamedTuple):
 
     text: str
     given: tuple[str, ...] = ()
+    """`$0` and the positional parameters."""
+    keeps_input: bool = True
+    """It reads what the command that runs it would read."""
 
 
 class Guess(NamedTuple):
@@ -51,7 +57,13 @@ class Writes(NamedTuple):
     path: Word
 
 
-Item = Command | Nested | Guess | Fetched | Writes | Finding | Allowance
+class Reads(NamedTuple):
+    """A text that may name a file that is read."""
+
+    text: str
+
+
+Item = Command | Nested | Guess | Fetched | Writes | Reads | Finding | Allowance
 
 
 def unwrapped(command: Command) -> Iterator[Item]:
@@ -85,8 +97,9 @@ def _by_facts(command: Command) -> Iterator[Item]:
     while facts.assigns and words and _ASSIGNS.match(words[0].text):
         yield _assigning(command, words.pop(0))
     words = words[facts.skip :]
-    if len(words) > 1 and words[0].text in facts.text:
-        yield Nested(words[1].text)
+    late = next((at for at, word in enumerate(words[:3]) if word.text in facts.text), len(words))
+    if late + 1 < len(words):
+        yield Nested(words[late + 1].text)
         return
     if facts.runs == "joined":
         yield from _joined(command, words)
