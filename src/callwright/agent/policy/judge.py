@@ -20,7 +20,7 @@ from callwright.agent.policy.options import Options
 from callwright.agent.policy.paths import region, resolve
 from callwright.agent.policy.programs import Program, program
 from callwright.agent.policy.rules import Rule
-from callwright.agent.policy.shell import LONGEST_TEXT, Script, read
+from callwright.agent.policy.shell import LONGEST_TEXT, VISIBLY_DANGEROUS, Script, read
 from callwright.agent.policy.touching import Files
 from callwright.agent.policy.values import TIERS, Allowance, Decision, Finding, Tier, stricter, worst
 from callwright.agent.policy.words import UNKNOWN, Word
@@ -29,10 +29,6 @@ from callwright.agent.policy.wrappers import Fetched, Guess, Item, Nested, Reads
 __all__ = ["Judge", "Verdict"]
 
 _MOST_VERDICTS = 2_000
-_VISIBLY_DANGEROUS = re.compile(
-    r"(?<![\w-])(rm|mkfs\S*|dd|shred|wipefs|fdisk|parted|shutdown|reboot|halt|poweroff|sudo|curl[^|]*\|\s*\w*sh|wget[^|]*\|\s*\w*sh)(?![\w-])"
-    r"|/dev/(sd|nvme|hd|disk|tcp)|push\s+(-f|--force)|reset\s+--hard"
-)
 _NAME = re.compile(r"[\w@%+:,.\[/~-]+", re.ASCII)
 
 
@@ -99,12 +95,8 @@ class Judge:
         if len(text) <= LONGEST_TEXT:
             self._script(read(text), found)
         else:
-            tier: Tier = "critical" if _VISIBLY_DANGEROUS.search(text) else "high"
+            tier: Tier = "critical" if VISIBLY_DANGEROUS.search(text) else "high"
             found.append(Verdict((), (Finding(tier, "it is too long to be looked through", "ask"),), ()))
-        if any(trouble for trouble in found if "cannot be read" in trouble.why) and _VISIBLY_DANGEROUS.search(text):
-            found.append(
-                Verdict((), (Finding("critical", "it cannot be read, and it holds dangerous words", "ask"),), ())
-            )
         return found
 
     def commands(self, text: str) -> list[Command]:
@@ -229,7 +221,7 @@ class Judge:
 def _looks_like_a_wrapper(command: Command) -> Iterator[Item]:
     """A program that nothing is known about may run what it is given."""
     for at, word in enumerate(command.argv[1:8], 1):
-        if _VISIBLY_DANGEROUS.fullmatch(word.bare.rpartition("/")[2]):
+        if VISIBLY_DANGEROUS.fullmatch(word.bare.rpartition("/")[2]):
             yield Guess(command.running(command.argv[at:]))
 
 
@@ -238,7 +230,7 @@ def _unknown(command: Command) -> Iterator[Item]:
     if command.body and command.body.downloads:
         yield Finding("critical", "it runs what was downloaded or decoded, which nobody has seen", "ask")
     elif ("r" in flags.lower() and "f" in flags) or (
-        command.body and _VISIBLY_DANGEROUS.search(command.body.whole_text)
+        command.body and VISIBLY_DANGEROUS.search(command.body.whole_text)
     ):
         yield Finding("critical", "it cannot be seen which program it runs, and it may be one that destroys", "ask")
     else:

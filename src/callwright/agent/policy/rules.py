@@ -94,7 +94,7 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     @property
     def label(self) -> str:
         """What it is about, for a person."""
-        words = [each if isinstance(each, str) else "|".join(each) for each in self.pattern]
+        words = [each if isinstance(each, str) else ", ".join(each) for each in self.pattern]
         flags = ["+".join(each) if isinstance(each, tuple) else each for each in self.flags]
         return " ".join([*words, *([f"({' or '.join(flags)})"] if flags else [])])
 

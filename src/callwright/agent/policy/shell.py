@@ -17,12 +17,13 @@ from callwright.agent.policy.command import NOWHERE, Around, Command, Redirectio
 from callwright.agent.policy.outputs import output_of
 from callwright.agent.policy.scope import Scope
 from callwright.agent.policy.tree import REDIRECTIONS, SUBSTITUTIONS, every_node, height, hidden, parse, statements
+from callwright.agent.policy.values import Tier
 from callwright.agent.policy.words import MOST_READINGS, Stream, Word, readings, text_of
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-__all__ = ["LONGEST_TEXT", "Script", "read"]
+__all__ = ["LONGEST_TEXT", "VISIBLY_DANGEROUS", "Script", "read"]
 
 LONGEST_TEXT = 200_000
 _DEEPEST = 12
@@ -43,6 +44,11 @@ _DOWNLOADS = (
     "zcat",
     "gpg",
 )
+VISIBLY_DANGEROUS = re.compile(
+    r"(?<![\w-])(rm|mkfs\S*|dd|shred|wipefs|fdisk|parted|shutdown|reboot|halt|poweroff|sudo|curl[^|]*\|\s*\w*sh|wget[^|]*\|\s*\w*sh)(?![\w-])"
+    r"|/dev/(sd|nvme|hd|disk|tcp)|push\s+(-f|--force)|reset\s+--hard"
+)
+"""Words that weigh where a text cannot be understood."""
 _CONTINUED = re.compile(r"(?<!\\)((?:\\\\)*)\\\n")
 _TOO_MUCH = "there is too much in it to be looked through"
 _SILENT = Stream("", "nothing")
@@ -80,7 +86,8 @@ class Script(Scope):
             self.troubles.append(Trouble("high", _TOO_MUCH))
             return
         if root.has_error:
-            self.troubles.append(Trouble("high", "it cannot be read as a shell command"))
+            tier: Tier = "critical" if VISIBLY_DANGEROUS.search(text) else "high"
+            self.troubles.append(Trouble(tier, "it cannot be read as a shell command"))
         nodes = list(every_node(root))
         self.collect(nodes)
         self._run(root, around.stdin)
