@@ -25,6 +25,7 @@ COMMANDS = (
     "journal",
     "sessions",
     "codex",
+    "policy",
     "config",
     "templates",
     "parse",
@@ -46,6 +47,7 @@ examples:
   callwright dialects                                  every dialect, with an example
   callwright journal replay                            would the last turns come out the same today?
   callwright codex install                             fetch the program that kind = "codex" runs
+  callwright policy check 'git push -f'                may the agent run this, and why?
   callwright config check                              are the settings right? every mistake, with its line
 """
 

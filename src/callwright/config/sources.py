@@ -13,7 +13,7 @@ from callwright.config import file as config_file
 from callwright.config.mistakes import Given, Place, Report, Table
 from callwright.config.settings import TABLES
 
-__all__ = ["FILE_NAME", "VARIABLES", "Sheet", "candidates", "find", "gather", "state_folder"]
+__all__ = ["FILE_NAME", "VARIABLES", "Sheet", "candidates", "config_folder", "find", "gather", "state_folder"]
 
 FILE_NAME = "callwright.toml"
 
@@ -56,6 +56,11 @@ def candidates(environ: Mapping[str, str]) -> Iterator[Path]:
 def state_folder(environ: Mapping[str, str]) -> Path:
     """Where the store is when its settings name no address."""
     return (_base(environ, "XDG_STATE_HOME", ".local/state") or Path()) / "callwright"
+
+
+def config_folder(environ: Mapping[str, str]) -> Path:
+    """Where a person's own settings are, besides the configuration itself."""
+    return (_base(environ, "XDG_CONFIG_HOME", ".config") or Path()) / "callwright"
 
 
 def _base(environ: Mapping[str, str], variable: str, otherwise: str) -> Path | None:

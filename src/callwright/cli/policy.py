@@ -1,0 +1,185 @@
+"""`callwright policy`: what would become of a command, and why; and the rules themselves."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from callwright.config.sources import config_folder
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from callwright.agent.policy import Judgement, Policy
+    from callwright.agent.policy.rules import Rule, RuleFile
+
+__all__ = ["add", "policy_of"]
+
+_EXAMPLES = """\
+examples:
+  callwright policy check 'git push -f && ls'         what is in it, how dangerous each part is, and why
+  callwright policy check                             the same for each line that you type, or pipe in
+  callwright policy check --jsonl < commands.jsonl    {"id", "command"} in, {"id", "tier", "decision", "why"} out
+  callwright policy list                              every rule: everybody's, yours and the project's
+
+Your rules are in callwright/policy.toml in $XDG_CONFIG_HOME (~/.config), a project's in .callwright/policy.toml.
+"""
+_COLOURS = {"allow": "green", "ask": "yellow", "deny": "red", "none": "dim", "medium": "cyan", "high": "yellow"}
+_COLOURS["critical"] = "bold red"
+
+
+def add(commands: Any) -> None:
+    """Add the command to the command line."""
+    parser = commands.add_parser(
+        "policy",
+        help="what the agent may run: check a command, list the rules",
+        description="The rules about commands and files that the agent keeps to.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(run=lambda _: parser.print_help() or 0)
+    verbs = parser.add_subparsers(title="commands", metavar="COMMAND")
+    check = verbs.add_parser("check", help="judge a command, and say why; nothing is run")
+    check.add_argument("command", nargs="?", metavar="CMD", help="in quotes, as one word; without it, lines are read")
+    form = check.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="as JSON, for programs")
+    form.add_argument("--jsonl", action="store_true", help="a JSON object with id and command on each line of the input")
+    check.set_defaults(run=_check)
+    listing = verbs.add_parser("list", help="every rule, by whose it is")
+    listing.add_argument("--json", action="store_true", help="as JSON, for programs")
+    listing.set_defaults(run=_list)
+    for verb in (check, listing):
+        verb.add_argument("--policy", type=Path, metavar="FILE", help="rules to use instead of yours")
+        verb.add_argument("--workspace", type=Path, default=Path(), metavar="DIR", help="the project (this folder)")
+
+
+def policy_of(mine: Path | None, workspace: Path) -> Policy:
+    """The policy that holds in a folder. Raises `PolicyError`; a file that was named must be there."""
+    from callwright.agent.policy import load_policy
+    from callwright.agent.policy.rules import load_rules
+
+    if mine:
+        load_rules(mine)
+    own = mine or config_folder(os.environ) / "policy.toml"
+    return load_policy(own, workspace / ".callwright" / "policy.toml", workspace=workspace.resolve())
+
+
+def _check(arguments: argparse.Namespace) -> int:
+    policy = policy_of(arguments.policy, arguments.workspace)
+    if arguments.jsonl:
+        return _batch(policy, sys.stdin.buffer)
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    for command in [arguments.command] if arguments.command is not None else _typed(console):
+        if arguments.json:
+            judged = policy.command(command)
+            remember = {"commands": judged.commands, "reads_only": judged.reads_only, "remember": judged.remember}
+            print(json.dumps({**_brief(judged), **remember}, ensure_ascii=False))
+        else:
+            _explain(policy, command, console)
+    return 0
+
+
+def _typed(console: Console) -> Iterator[str]:
+    """Lines that are typed, or piped in."""
+    if sys.stdin.isatty():
+        console.print("Type a command to see what would become of it; nothing is run. An empty line ends.", style="dim")
+    while line := (input("> ") if sys.stdin.isatty() else sys.stdin.readline()):
+        if line.strip():
+            yield line.rstrip("\n")
+
+
+def _brief(judged: Judgement) -> dict[str, Any]:
+    return {"tier": judged.tier, "decision": judged.decision, "why": judged.why}
+
+
+def _batch(policy: Policy, lines: Iterable[bytes]) -> int:
+    """Answer every line, in order; a line that cannot be read is answered with an error, and makes the exit code 1."""
+    code = 0
+    for line in lines:
+        if not line.strip():
+            continue
+        try:
+            case = json.loads(line)
+            answer = {"id": case["id"], **_brief(policy.command(_text(case["command"])))}
+        except (ValueError, KeyError, TypeError, RecursionError):
+            answer = {"id": None, "error": 'the line is no JSON object with "id" and "command", a string'}
+            code = 1
+        print(json.dumps(answer, ensure_ascii=False), flush=True)
+    return code
+
+
+def _text(command: Any) -> str:
+    if not isinstance(command, str):
+        raise TypeError
+    return command.encode("utf-8", "replace").decode()
+
+
+def _explain(policy: Policy, command: str, console: Console) -> None:
+    """One command for a person: each part of it, then what becomes of the whole."""
+    from rich.table import Table
+    from rich.text import Text
+
+    judged = policy.command(command)
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for name in ("command", "tier", "decision", "why"):
+        table.add_column(name, ratio=3 if name in ("command", "why") else None)
+    for verdict in policy.verdicts(command):
+        shown = Text(" ".join(verdict.argv) or "(the text)", overflow="fold")
+        tier = Text(verdict.tier, style=_COLOURS[verdict.tier])
+        table.add_row(shown, tier, Text(verdict.decision, style=_COLOURS[verdict.decision]), Text(verdict.why))
+    console.print(table)
+    ending = Text.assemble((judged.decision, _COLOURS[judged.decision]), " · ", (judged.tier, _COLOURS[judged.tier]))
+    console.print(ending.append(f" · {judged.why}"))
+    if judged.decision == "ask":
+        kept = ", ".join(judged.remember)
+        console.print(Text(f"always allow would remember {kept}" if kept else "it cannot be allowed for good", style="dim"))
+
+
+def _list(arguments: argparse.Namespace) -> int:
+    policy = policy_of(arguments.policy, arguments.workspace)
+    if arguments.json:
+        import msgspec
+
+        print(json.dumps({whose: msgspec.to_builtins(said) for whose, said in policy.rules()}, ensure_ascii=False))
+        return 0
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    for whose, said in policy.rules():
+        _show(whose, said, console)
+    console.print("\nWhat no rule is about asks. What is critical always asks. The strictest rule wins.", style="dim")
+    return 0
+
+
+def _show(whose: str, said: RuleFile, console: Console) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, title=f"{whose} rules", title_justify="left", title_style="bold")
+    table.add_column("decision", no_wrap=True)
+    table.add_column("tier", no_wrap=True)
+    table.add_column("about", ratio=3)
+    table.add_column("why", ratio=2)
+    for rule in said.rule:
+        decision = _decision(rule)
+        tier = Text(rule.tier or "", style=_COLOURS.get(rule.tier or "", ""))
+        about = Text(rule.label if len(rule.label) < 300 else f"{rule.label[:299]}…")
+        table.add_row(Text(decision, style=_COLOURS.get(decision, "")), tier, about, Text(rule.why, style="dim"))
+    for file in said.file:
+        about = ", ".join(f"{action} {word}" for action, word in (("read", file.read), ("edit", file.edit)) if word)
+        table.add_row("", "", Text(f"files {file.pattern}"), Text(about, style="dim"))
+    for tool in said.tool:
+        table.add_row(Text(tool.decision, style=_COLOURS[tool.decision]), tool.tier, Text(f"tools {tool.name}"), tool.why)
+    if table.row_count:
+        console.print(table)
+
+
+def _decision(rule: Rule) -> str:
+    return "project" if rule.project else rule.decision or "asks"
