@@ -16,7 +16,9 @@ from typing import Any
 
 import pytest
 
-from callwright.agent.mcp import Servers, ServerSettings, servers
+from callwright.agent.mcp import servers
+from callwright.agent.mcp.servers import Servers
+from callwright.agent.mcp.settings import McpSettings
 from callwright.agent.tools.base import Outside, Room
 from callwright.agent.workspace import Workspace
 from callwright.errors import ToolError
@@ -24,14 +26,14 @@ from callwright.errors import ToolError
 SCRIPT = str(Path(__file__).parents[1] / "mcp_server.py")
 
 
-def stdio(*words: str, name: str = "test", **more: Any) -> ServerSettings:
-    return ServerSettings(name=name, command=(sys.executable, SCRIPT, *words), **more)
+def stdio(*words: str, name: str = "test", **more: Any) -> McpSettings:
+    return McpSettings(name=name, command=(sys.executable, SCRIPT, *words), **more)
 
 
 class Talk:
     """Open servers, and a room to call their tools in."""
 
-    def __init__(self, root: Path, *settings: ServerSettings) -> None:
+    def __init__(self, root: Path, *settings: McpSettings) -> None:
         self.now = 0.0
         self.told: list[str] = []
         self.servers = Servers(settings, root, lambda: self.now)
@@ -155,13 +157,13 @@ def test_a_cancelled_call_leaves_the_server_usable(tmp_path: Path) -> None:
         (stdio("dies"), r"Its last words: no such file"),
         (stdio("silent", start_seconds=1), r"it did not answer within 1 seconds"),
         (stdio("soup", start_seconds=1), r"it did not answer within 1 seconds"),
-        (ServerSettings(name="test", command=("no-such-program-anywhere",)), r"No such file"),
-        (ServerSettings(name="test", url="http://127.0.0.1:1/mcp"), r"could not be started"),
+        (McpSettings(name="test", command=("no-such-program-anywhere",)), r"No such file"),
+        (McpSettings(name="test", url="http://127.0.0.1:1/mcp"), r"could not be started"),
     ],
     ids=["dies", "silent", "soup", "missing", "refused"],
 )
 def test_a_server_that_cannot_be_started_is_a_sentence_and_the_others_work(
-    tmp_path: Path, settings: ServerSettings, why: str
+    tmp_path: Path, settings: McpSettings, why: str
 ) -> None:
     async def scenario() -> None:
         async with Talk(tmp_path, settings, stdio(name="other")) as talk:
@@ -242,7 +244,7 @@ def web_server() -> Iterator[str]:
 
 def test_a_server_over_http_works_and_its_death_is_noticed(tmp_path: Path, web_server: str) -> None:
     async def scenario() -> None:
-        settings = ServerSettings(name="web", url=web_server, headers={"authorization": "Bearer x"}, call_seconds=10)
+        settings = McpSettings(name="web", url=web_server, headers={"authorization": "Bearer x"}, call_seconds=10)
         async with Talk(tmp_path, settings) as talk:
             assert talk.warnings == ()
             assert await talk.call("web__add", a=2, b=2) == "4"

@@ -14,7 +14,8 @@ import msgspec
 from callwright.agent.approvals import Approvals
 from callwright.agent.events import Warned
 from callwright.agent.log import Log
-from callwright.agent.mcp import Project, Servers, ServerSettings, load_project
+from callwright.agent.mcp.servers import Servers
+from callwright.agent.mcp.settings import McpSettings, Project, load_project
 from callwright.agent.tools.base import Tool
 from callwright.errors import ConfigError
 
@@ -45,7 +46,7 @@ class Trusted:
 class Guests:
     """Of one session. `admit` once, before its first task."""
 
-    def __init__(self, own: Sequence[ServerSettings], root: Path, trusted: Trusted, log: Log) -> None:
+    def __init__(self, own: Sequence[McpSettings], root: Path, trusted: Trusted, log: Log) -> None:
         self._own = tuple(own)
         self._root = root
         self._trusted = trusted
@@ -62,7 +63,7 @@ class Guests:
             await self._log.add(Warned(problem))
         return {tool.spec.name: tool for tool in servers.tools}
 
-    async def _of_project(self, approvals: Approvals) -> Sequence[ServerSettings]:
+    async def _of_project(self, approvals: Approvals) -> Sequence[McpSettings]:
         try:
             project = load_project(self._root / PROJECT_FILE)
         except ConfigError as problem:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from typing import Literal
 
 from callwright.agent.answering import Answering
 from callwright.agent.approvals import Approvals
@@ -42,6 +43,13 @@ from callwright.errors import MisuseError
 from callwright.model import Message, Request
 
 __all__ = ["Session"]
+
+
+_STATES: dict[str, Literal["created", "changed", "deleted"]] = {
+    "created": "created",
+    "modified": "changed",
+    "deleted": "deleted",
+}
 
 
 class Session:
@@ -187,7 +195,7 @@ class Session:
     async def _stats(self) -> tuple[FileStat, ...]:
         changed = await self._checkpoints.changed()
         return tuple(
-            FileStat(path=file.path, added=file.added, removed=file.removed, state=file.kind)
+            FileStat(path=file.path, added=file.added, removed=file.removed, state=_STATES[file.kind])
             for file in changed
             if file.state == "open"
         )
@@ -199,9 +207,9 @@ class Session:
                 path=file.path,
                 added=file.added,
                 removed=file.removed,
-                diff=file.diff,
+                diff="\n".join(hunk.text for hunk in file.hunks),
                 hunks=file.hunks,
-                disturbed=file.disturbed,
+                disturbed=file.changed_since,
             )
             for file in await self._checkpoints.changed()
             if file.state == "open"
@@ -218,7 +226,7 @@ class Session:
     async def undo(self, path: str = "", hunk: str = "", *, force: bool = False) -> Undone:
         """Take changes back. What the person changed meanwhile is left alone unless forced."""
         result = await self._checkpoints.undo(path=path or None, hunk=hunk or None, force=force)
-        undone = Undone(paths=tuple(result.done), hunk=hunk, conflicts=tuple(result.conflicts))
+        undone = Undone(paths=tuple(result.done), hunk=hunk, conflicts=tuple(each.why for each in result.conflicts))
         await self._log.add(undone)
         await self._log.add(FilesChanged(files=await self._stats()))
         return undone

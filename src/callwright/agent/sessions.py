@@ -64,6 +64,11 @@ class SessionDesk(Archive):
         super().__init__(workshop.sessions, workshop.snapshots, workshop.locks)
         self._workshop = workshop
 
+    @property
+    def workspace(self) -> str:
+        """The folder that new sessions work in."""
+        return str(self._workshop.workspace.root)
+
     async def open(self, session: str = "") -> Session:
         """A new session, or that one again."""
         return await (self._again(session) if session else self._new())
@@ -97,4 +102,4 @@ class SessionDesk(Archive):
         return Session(head.id, shop, log, self._checkpoints(head.id))
 
     def _checkpoints(self, session: str) -> Checkpoints:
-        return Checkpoints(session, self._workshop.snapshots, self._workshop.workspace)
+        return Checkpoints(self._workshop.snapshots, session, self._workshop.workspace)

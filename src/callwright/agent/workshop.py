@@ -13,7 +13,7 @@ from typing import IO, Any
 
 from callwright.agent.answering import Ask
 from callwright.agent.guests import Trusted
-from callwright.agent.mcp import ServerSettings
+from callwright.agent.mcp.settings import McpSettings
 from callwright.agent.policy import Policy
 from callwright.agent.sandbox import Sandbox
 from callwright.agent.settings import AgentSettings
@@ -91,7 +91,7 @@ class Workshop:
     sessions: Sessions
     snapshots: Snapshots
     locks: Locks
-    servers: Sequence[ServerSettings]
+    servers: Sequence[McpSettings]
     """The MCP servers of the person's own settings."""
     trusted: Trusted
     environment: Mapping[str, str] = field(repr=False)

@@ -82,10 +82,17 @@ class Workspace:
             )
         return data
 
-    def write(self, path: str, data: bytes) -> None:
+    def mode(self, path: str) -> int:
+        """The rights of what is there."""
+        with place(self.root, self._identity, path) as found:
+            if found.status is None:
+                raise ToolError(f"{said(path)} does not exist")
+            return stat.S_IMODE(found.status.st_mode) & 0o777
+
+    def write(self, path: str, data: bytes, *, mode: int | None = None) -> None:
         """Replace a file or make one, with the folders on the way: whole or not at all, also in a crash.
 
-        A file keeps its mode. A symlink stays what it is: what it leads to is written.
+        A file keeps its mode; `mode` is for one that is made. A symlink stays what it is: what it leads to is written.
         """
         with place(self.root, self._identity, path) as found:
             if found.status is not None:
@@ -95,7 +102,7 @@ class Workspace:
             elif path.endswith("/"):
                 raise ToolError(f"{said(path)} names a folder; a file's name has no slash at its end")
             found.make_folders()
-            _replace(found, data)
+            _replace(found, data, mode)
 
     def delete(self, path: str) -> None:
         """Delete a file, or a folder that is empty. Through a symlink, what it leads to."""
@@ -176,7 +183,7 @@ def _check_folder(found: Place, path: str) -> None:
             pass
 
 
-def _replace(found: Place, data: bytes) -> None:
+def _replace(found: Place, data: bytes, mode: int | None) -> None:
     """A new file beside the old one, on the disk, then under its name."""
     beside = f".callwright-{secrets.token_hex(8)}.tmp"
     parent, old = found.parent, found.status
@@ -184,6 +191,8 @@ def _replace(found: Place, data: bytes) -> None:
         with os.fdopen(os.open(beside, _NEW, 0o666, dir_fd=parent), "wb") as file:
             file.write(data)
             file.flush()
+            if old is None and mode is not None:
+                os.fchmod(file.fileno(), mode)
             if old is not None:
                 os.fchmod(file.fileno(), old.st_mode & 0o777)
                 with suppress(PermissionError):

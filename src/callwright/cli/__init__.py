@@ -19,6 +19,7 @@ __all__ = ["COMMANDS", "main"]
 COMMANDS = (
     "serve",
     "chat",
+    "agent",
     "models",
     "smoke",
     "usage",
@@ -38,6 +39,7 @@ _EXAMPLES = """\
 examples:
   callwright serve                                     serve the models of this machine to any client
   callwright chat                                      try one in the terminal
+  callwright agent "fix the failing test"              have it done, in this folder, asking first
   callwright smoke                                     does the gateway answer as clients need it?
   callwright demo                                      watch a stream being read
   callwright parse --tools tools.json answer.txt       what calls are in this answer? (any dialect)

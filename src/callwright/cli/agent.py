@@ -7,24 +7,19 @@ import asyncio
 import os
 import secrets
 import sys
-from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 import msgspec
 
 from callwright.agent.settings import AgentSettings
-from callwright.errors import BackendError, ConfigError
+from callwright.errors import ConfigError
 
 if TYPE_CHECKING:
-    from callwright.agent.answering import Ask
-    from callwright.agent.sessions import Archive, SessionDesk
-    from callwright.backends.base import Answer
-    from callwright.config import Config
-    from callwright.model import Request
+    from callwright.agent.sessions import SessionDesk
+    from callwright.cli.bench import Bench
 
-__all__ = ["add", "open_archive", "open_desk", "run"]
+__all__ = ["add", "run"]
 
 _EXAMPLES = """\
 examples:
@@ -59,6 +54,7 @@ def add(commands: Any) -> None:
     faces.add_argument(
         "--acp", action="store_true", help="speak the Agent Client Protocol on standard input and output"
     )
+    parser.add_argument("--once", action="store_true", help="end after the task, also in a terminal")
     parser.add_argument("--resume", nargs="?", const="", metavar="ID", help="open a session again; the last without ID")
     parser.add_argument(
         "--workspace", type=Path, default=Path(), metavar="DIR", help="the folder to work in (this one)"
@@ -86,32 +82,33 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _run(arguments: argparse.Namespace) -> int:
+    from callwright.cli.bench import open_bench
+
     task = " ".join(arguments.task).strip()
     if not task and not sys.stdin.isatty() and not (arguments.web or arguments.acp or arguments.resume is not None):
         task = sys.stdin.read().strip()
     if (arguments.json or arguments.headless) and not task and arguments.resume is None:
         raise ConfigError(["there is no task: name one, as in: callwright agent --json 'fix the failing test'"])
-    async with open_desk(arguments) as desk:
-        return await _face(arguments, desk, task)
+    async with open_bench(arguments) as bench:
+        if arguments.acp:
+            return await _in_editor(bench)
+        desk = await bench.desk(arguments.workspace)
+        for warning in bench.warnings:
+            print(f"callwright: {warning}", file=sys.stderr)
+        return await (_in_browser(desk, arguments) if arguments.web else _here(desk, arguments, task))
 
 
-async def _face(arguments: argparse.Namespace, desk: SessionDesk, task: str) -> int:
-    if arguments.web:
-        from callwright.cli.web import serve
-
-        return await serve(desk, arguments.port, secrets.token_urlsafe(16))
-    if arguments.acp:
-        from callwright.agent.faces.acp import speak
-
-        return await speak(desk)
+async def _here(desk: SessionDesk, arguments: argparse.Namespace, task: str) -> int:
+    """In the terminal, or without anybody."""
     session = await _resumed(desk, arguments.resume)
     if arguments.json or arguments.headless:
         from callwright.agent.faces.headless import headless
 
         return await headless(await desk.open(session), task, json=arguments.json, resume=bool(session))
     from callwright.agent.faces.terminal import talk
+    from callwright.config import state_folder
 
-    return await talk(desk, task=task, resume=session)
+    return await talk(desk, task=task, resume=session, once=arguments.once, history=state_folder(os.environ) / "typed")
 
 
 async def _resumed(desk: SessionDesk, asked: str | None) -> str:
@@ -124,114 +121,29 @@ async def _resumed(desk: SessionDesk, asked: str | None) -> str:
     return next((row for row in rows if row.state == "interrupted"), rows[0]).id
 
 
-@asynccontextmanager
-async def open_archive(arguments: argparse.Namespace) -> AsyncIterator[Archive]:
-    """The sessions that there are, without any model."""
-    from callwright.agent.sessions import Archive
-    from callwright.agent.workshop import Locks
-    from callwright.config import load, state_folder
-    from callwright.store.opening import sessions_of
+async def _in_editor(bench: Bench) -> int:
+    from callwright import __version__
+    from callwright.agent.faces.acp import speak
+    from callwright.agent.faces.stdio import standard_lines
 
-    config = load(getattr(arguments, "config", None), os.environ)
-    folder = state_folder(os.environ)
-    async with sessions_of(config.store, folder) as store:
-        yield Archive(store.sessions, store.snapshots, Locks(folder / "sessions"))
+    async with standard_lines() as lines:
+        return await speak(lines, bench.desk, __version__)
 
 
-@asynccontextmanager
-async def open_desk(arguments: argparse.Namespace) -> AsyncIterator[SessionDesk]:
-    """The workshop of a folder, with a model and tools, and its sessions."""
-    from callwright.agent.policy import load_policy
-    from callwright.agent.sandbox import choose_sandbox
-    from callwright.agent.sessions import SessionDesk
-    from callwright.agent.terminal import TerminalSettings
-    from callwright.agent.tools import load_tools
-    from callwright.agent.workshop import Locks, Workshop
-    from callwright.agent.workspace import Workspace
-    from callwright.config import state_folder
-    from callwright.store.opening import sessions_of
+async def _in_browser(desk: SessionDesk, arguments: argparse.Namespace) -> int:
+    import uvicorn
 
-    config = _config(arguments)
-    settings = _settings(config.agent, arguments)
-    workspace = Workspace(arguments.workspace)
-    policy = load_policy(arguments.policy or _my_policy(os.environ), workspace.root / ".callwright" / "policy.toml")
-    folder = state_folder(os.environ)
-    async with AsyncExitStack() as stack:
-        store = await stack.enter_async_context(sessions_of(config.store, folder))
-        ask, model, window = await stack.enter_async_context(_model(config, settings.model))
-        tools = await stack.enter_async_context(load_tools(config.mcp, workspace))
-        yield SessionDesk(
-            Workshop(
-                ask=ask,
-                model=model,
-                window=window,
-                workspace=workspace,
-                policy=policy,
-                tools=tools,
-                settings=settings,
-                terminal=TerminalSettings(timeout_s=settings.command_seconds),
-                sandbox=await choose_sandbox(settings.sandbox, network=settings.network),
-                sessions=store.sessions,
-                snapshots=store.snapshots,
-                locks=Locks(folder / "sessions"),
-                environment=os.environ,
-                options={},
-            )
-        )
+    from callwright.agent.faces.web import address, app
+    from callwright.gateway.server import listen
 
-
-def _config(arguments: argparse.Namespace) -> Config:
-    """The configuration. `--model` chooses among all models here, unless it is that of a `--backend`."""
-    from callwright.cli.start import start
-
-    chosen = "" if arguments.backend else arguments.model
-    if chosen:
-        arguments.model = None
-    config = start(arguments).load()
-    return msgspec.structs.replace(
-        config, agent=msgspec.structs.replace(config.agent, model=chosen or config.agent.model)
+    token = secrets.token_urlsafe(16)
+    listener = listen("127.0.0.1", int(arguments.port or 0))
+    url = address(f"http://127.0.0.1:{listener.getsockname()[1]}", token)
+    print(
+        f"The agent works in {desk.workspace}. Open this in your browser; it is for you alone:\n\n  {url}\n", flush=True
     )
-
-
-def _settings(settings: AgentSettings, arguments: argparse.Namespace) -> AgentSettings:
-    names = ("iterations", "tokens", "seconds", "approve", "branch")
-    given = {name: value for name in names if (value := getattr(arguments, name)) is not None}
-    try:
-        return msgspec.convert({**msgspec.to_builtins(settings), **given}, AgentSettings)
-    except msgspec.ValidationError as problem:
-        raise ConfigError([f"--{str(problem).rpartition('$.')[2].rstrip('`')} cannot be that: {problem}"]) from None
-
-
-def _my_policy(environ: Mapping[str, str]) -> Path | None:
-    from callwright.config.sources import config_folder
-
-    file = config_folder(environ) / "policy.toml"
-    return file if file.exists() else None
-
-
-@asynccontextmanager
-async def _model(config: Config, name: str) -> AsyncIterator[tuple[Ask, str, int]]:
-    """A model, asked by the engine in this process; its name, and its window."""
-    from callwright.backends import open_backend
-    from callwright.config.templates import load_templates
-    from callwright.engine import Engine, TurnReport
-    from callwright.wire.base import Ask as Asked
-
-    backends = {each.name: open_backend(each) for each in config.backends}
-    engine = Engine(config.models, backends, config.tools, config.jobs, config.prompt, load_templates(config))
-
-    def ask(request: Request) -> Answer:
-        route = engine.route(request.model)
-        return engine.turn(Asked(request=request, stream=True), route, route.rules, TurnReport())
-
-    try:
-        silent = await engine.refresh()
-        if not engine.models:
-            raise BackendError("; ".join(silent.values()) or "the backends have no models")
-        found = {name: model for model in engine.models for name in (model.name, *model.aliases)}
-        if name and name not in found:
-            raise ConfigError([f"there is no model {name!r}; there are: {', '.join(found)}"])
-        model = found[name] if name else engine.models[0]
-        yield ask, model.name, model.context
-    finally:
-        await engine.close()
+    server = uvicorn.Server(
+        uvicorn.Config(app(desk, token), log_level="warning", lifespan="on", ws="websockets-sansio")
+    )
+    await server.serve(sockets=[listener])
+    return 0

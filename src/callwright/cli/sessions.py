@@ -64,7 +64,7 @@ def _options(parser: argparse.ArgumentParser, verb: _Verb) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from callwright.cli.agent import open_archive
+    from callwright.cli.bench import open_archive
 
     if arguments.limit < 1:
         raise MisuseError("-n must be 1 or more")

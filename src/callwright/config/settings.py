@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from callwright.agent.mcp.settings import McpSettings
 from callwright.agent.settings import AgentSettings
 from callwright.backends.settings import BackendSettings
 from callwright.engine.jobs import JobSettings
@@ -29,6 +30,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     jobs: tuple[JobSettings, ...] = ()
     store: StoreSettings = StoreSettings()
     agent: AgentSettings = AgentSettings()
+    mcp: tuple[McpSettings, ...] = ()
 
 
 class TableKind(NamedTuple):
@@ -56,5 +58,6 @@ TABLES = {
         TableKind("jobs", JobSettings, many=True),
         TableKind("store", StoreSettings, many=False),
         TableKind("agent", AgentSettings, many=False),
+        TableKind("mcp", McpSettings, many=True),
     )
 }

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from callwright.agent.mcp import Project, ServerSettings, load_project
+from callwright.agent.mcp.settings import McpSettings, Project, load_project
 from callwright.errors import ConfigError
 
 FILE = {
@@ -36,8 +36,8 @@ def loaded(path: Path) -> Project:
 def test_the_common_format_is_read(tmp_path: Path) -> None:
     project = loaded(written(tmp_path, FILE))
     assert project.servers == (
-        ServerSettings(name="files", command=("npx", "-y", "some server"), env={"KEY": "v"}),
-        ServerSettings(name="web", url="https://example.com/mcp", headers={"authorization": "x"}),
+        McpSettings(name="files", command=("npx", "-y", "some server"), env={"KEY": "v"}),
+        McpSettings(name="web", url="https://example.com/mcp", headers={"authorization": "x"}),
     )
 
 
@@ -105,4 +105,4 @@ def test_a_file_that_is_wrong_is_said_to_be_so(tmp_path: Path, content: object) 
 
 def test_settings_of_a_person_are_checked() -> None:
     with pytest.raises(msgspec.ValidationError, match="either a command or a url"):
-        msgspec.convert({"name": "x"}, ServerSettings)
+        msgspec.convert({"name": "x"}, McpSettings)

@@ -36,7 +36,7 @@ from mcp_types import (
 )
 from pydantic import ValidationError
 
-from callwright.agent.mcp.settings import ServerSettings
+from callwright.agent.mcp.settings import McpSettings
 from callwright.errors import ToolError
 
 __all__ = ["Connection", "LostError"]
@@ -53,7 +53,7 @@ class LostError(Exception):
 class Connection:
     """An open connection. `open` first, `close` last."""
 
-    def __init__(self, settings: ServerSettings, root: Path) -> None:
+    def __init__(self, settings: McpSettings, root: Path) -> None:
         self._settings = settings
         self._root = root
         self._errors = _Tail()

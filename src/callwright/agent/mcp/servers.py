@@ -16,7 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from callwright.agent.mcp.settings import ServerSettings
+from callwright.agent.mcp.settings import McpSettings
 from callwright.agent.tools.base import Arguments, Room
 from callwright.errors import ToolError
 from callwright.model import ToolSpec
@@ -63,7 +63,7 @@ class Servers:
     """All of them. `open`, then `tools`, then `close`."""
 
     def __init__(
-        self, settings: Sequence[ServerSettings], root: Path, clock: Callable[[], float] = time.monotonic
+        self, settings: Sequence[McpSettings], root: Path, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._servers = [_Server(each, root, clock) for each in settings]
         self.tools: tuple[ServerTool, ...] = ()
@@ -93,7 +93,7 @@ class Servers:
 class _Server:
     """One server, alive or not."""
 
-    def __init__(self, settings: ServerSettings, root: Path, clock: Callable[[], float]) -> None:
+    def __init__(self, settings: McpSettings, root: Path, clock: Callable[[], float]) -> None:
         self.settings = settings
         self.tools: list[ServerTool] = []
         self._root = root

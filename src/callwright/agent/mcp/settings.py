@@ -15,14 +15,14 @@ import msgspec
 
 from callwright.errors import ConfigError
 
-__all__ = ["Project", "ServerSettings", "load_project"]
+__all__ = ["McpSettings", "Project", "load_project"]
 
 _Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,39}$")]
 _LARGEST_BYTES = 256 * 1024
 
 
-class ServerSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An `[[agent.servers]]` table: an MCP server whose tools the agent may call. One of `command` and `url` is set."""
+class McpSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An `[[mcp]]` table: an MCP server whose tools the agent may call. One of `command` and `url` is set."""
 
     name: _Name
     """What its tools are called by: `name__tool`."""
@@ -54,7 +54,7 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     digest: str
     """SHA-256 of the file's bytes."""
-    servers: tuple[ServerSettings, ...]
+    servers: tuple[McpSettings, ...]
 
     def is_approved(self, approved: Mapping[str, str]) -> bool:
         """Whether a person approved these very bytes, in this place. `approved` has the sum for each path."""
@@ -102,7 +102,7 @@ def load_project(path: Path) -> Project | None:
     return Project(path=str(path.resolve()), digest=digest, servers=servers) if servers else None
 
 
-def _settings(name: str, entry: _Entry) -> ServerSettings:
+def _settings(name: str, entry: _Entry) -> McpSettings:
     if entry.type == "sse":
         raise ValueError(f"the MCP server {name!r} wants the old transport sse, which is not spoken here; use http")
     fields = {
@@ -112,10 +112,10 @@ def _settings(name: str, entry: _Entry) -> ServerSettings:
         "url": entry.url,
         "headers": entry.headers,
     }
-    return msgspec.convert(fields, ServerSettings)
+    return msgspec.convert(fields, McpSettings)
 
 
-def _shown(server: ServerSettings) -> str:
+def _shown(server: McpSettings) -> str:
     """Exactly what is started; a person must not be shown less than what they approve."""
     words = [_quoted(word) for word in server.command or (server.url,)]
     given = {**server.env, **server.headers}

@@ -1,0 +1,160 @@
+"""What the agent works with, put together: a model, tools, rules, a sandbox and the store, for any folder."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import AsyncIterator
+from contextlib import ExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from callwright.agent.guests import Trusted
+from callwright.agent.policy import load_policy
+from callwright.agent.protection import protected_files
+from callwright.agent.sandbox import SandboxSettings, open_sandbox
+from callwright.agent.sessions import Archive, SessionDesk
+from callwright.agent.settings import AgentSettings
+from callwright.agent.terminal import TerminalSettings
+from callwright.agent.tools import BUILTIN, load_plugins
+from callwright.agent.workshop import Locks, Workshop
+from callwright.agent.workspace import Workspace
+from callwright.backends import open_backend
+from callwright.cli.start import start
+from callwright.config import Config, load, state_folder
+from callwright.config.sources import config_folder
+from callwright.config.templates import load_templates
+from callwright.engine import Engine, TurnReport
+from callwright.errors import BackendError, ConfigError
+from callwright.store.opening import SessionStore, sessions_of
+from callwright.wire.base import Ask as Asked
+
+if TYPE_CHECKING:
+    from callwright.agent.answering import Ask
+    from callwright.backends.base import Answer
+    from callwright.model import Request
+
+__all__ = ["Bench", "open_archive", "open_bench"]
+
+
+@asynccontextmanager
+async def open_archive(arguments: argparse.Namespace) -> AsyncIterator[Archive]:
+    """The sessions that there are, without any model."""
+    config = load(getattr(arguments, "config", None), os.environ)
+    folder = state_folder(os.environ)
+    async with sessions_of(config.store, folder) as store:
+        yield Archive(store.sessions, store.snapshots, Locks(folder / "sessions"))
+
+
+@asynccontextmanager
+async def open_bench(arguments: argparse.Namespace) -> AsyncIterator[Bench]:
+    """Everything but the folder."""
+    config = _config(arguments)
+    settings = _settings(config.agent, arguments)
+    async with (
+        sessions_of(config.store, state_folder(os.environ)) as store,
+        _model(config, settings.model) as (ask, model, window),
+    ):
+        bench = Bench(config, settings, store, ask, model, window, arguments.policy)
+        try:
+            yield bench
+        finally:
+            bench.closing.close()
+
+
+@dataclass
+class Bench:
+    """Opens workshops."""
+
+    config: Config
+    settings: AgentSettings
+    store: SessionStore
+    ask: Ask
+    model: str
+    window: int
+    policy: Path | None
+    closing: ExitStack = field(default_factory=ExitStack)
+    warnings: tuple[str, ...] = ()
+    """What a person should know of tools that cannot be used."""
+
+    async def desk(self, folder: Path) -> SessionDesk:
+        """The sessions of a folder."""
+        workspace = Workspace(folder)
+        root = workspace.root
+        mine = self.policy or config_folder(os.environ) / "policy.toml"
+        policy = load_policy(mine, root / ".callwright" / "policy.toml", workspace=root)
+        sandbox = open_sandbox(
+            workspace,
+            SandboxSettings(use=self.settings.sandbox, network=self.settings.network),
+            environment=os.environ,
+            protected=protected_files(workspace, policy),
+        )
+        self.closing.callback(sandbox.close)
+        own = {tool.spec.name: tool for tool in BUILTIN}
+        plugins, self.warnings = load_plugins(own)
+        state = state_folder(os.environ)
+        return SessionDesk(
+            Workshop(
+                ask=self.ask,
+                model=self.model,
+                window=self.window,
+                workspace=workspace,
+                policy=policy,
+                tools=own | {plugin.tool.spec.name: plugin.tool for plugin in plugins},
+                settings=self.settings,
+                terminal=TerminalSettings(timeout_s=self.settings.command_seconds),
+                sandbox=sandbox,
+                sessions=self.store.sessions,
+                snapshots=self.store.snapshots,
+                locks=Locks(state / "sessions"),
+                servers=self.config.mcp,
+                trusted=Trusted(state / "approved-mcp.json"),
+                environment=os.environ,
+            )
+        )
+
+
+def _config(arguments: argparse.Namespace) -> Config:
+    """The configuration. `--model` chooses among all models here, unless it is that of a `--backend`."""
+    chosen = "" if arguments.backend else arguments.model
+    if chosen:
+        arguments.model = None
+    config = start(arguments).load()
+    agent = msgspec.structs.replace(config.agent, model=chosen or config.agent.model)
+    return msgspec.structs.replace(config, agent=agent)
+
+
+def _settings(settings: AgentSettings, arguments: argparse.Namespace) -> AgentSettings:
+    """What holds for this run; the flags have been checked by the same types as the file."""
+    names = ("iterations", "tokens", "seconds", "approve", "branch")
+    given = {name: value for name in names if (value := getattr(arguments, name)) is not None}
+    try:
+        return msgspec.convert({**msgspec.to_builtins(settings), **given}, AgentSettings)
+    except msgspec.ValidationError as problem:
+        raise ConfigError([f"a limit cannot be that: {problem}"]) from None
+
+
+@asynccontextmanager
+async def _model(config: Config, name: str) -> AsyncIterator[tuple[Ask, str, int]]:
+    """A model, asked by the engine in this process; its name, and its window."""
+    backends = {each.name: open_backend(each) for each in config.backends}
+    engine = Engine(config.models, backends, config.tools, config.jobs, config.prompt, load_templates(config))
+
+    def ask(request: Request) -> Answer:
+        route = engine.route(request.model)
+        return engine.turn(Asked(request=request, stream=True), route, route.rules, TurnReport())
+
+    try:
+        silent = await engine.refresh()
+        if not engine.models:
+            raise BackendError("; ".join(silent.values()) or "the backends have no models")
+        found = {called: model for model in engine.models for called in (model.name, *model.aliases)}
+        if name and name not in found:
+            raise ConfigError([f"there is no model {name!r}; there are: {', '.join(found)}"])
+        model = found[name] if name else engine.models[0]
+        yield ask, model.name, model.context
+    finally:
+        await engine.close()
