@@ -38,7 +38,7 @@ from callwright.agent.runner import ToolRunner
 from callwright.agent.summary import summarised
 from callwright.agent.terminal import Terminal
 from callwright.agent.workshop import Workshop
-from callwright.engine.tokens import prompt_size
+from callwright.engine.tokens import at_most, prompt_size
 from callwright.errors import MisuseError
 from callwright.model import Message, Request
 
@@ -147,17 +147,23 @@ class Session:
             self._tools.update(await self._guests.admit(self._approvals))
 
     def _brief(self, number: int, task: str, history: tuple[Message, ...], given: TaskGiven | None = None) -> Brief:
+        settings = given.settings if given else self._workshop.settings
+        window = given.window if given else self._workshop.window
+
         def count(messages: Sequence[Message]) -> int:
+            """Not less than the tokens; exactly those when it matters."""
             specs = tuple(tool.spec for tool in self._tools.values())
-            return prompt_size(Request(self._workshop.model, tuple(messages), specs))
+            request = Request(self._workshop.model, tuple(messages), specs)
+            most = at_most(request)  # costs nothing; the tokenizer takes half a second to load
+            return most if most <= window * settings.condense else prompt_size(request)
 
         return Brief(
             task=number,
             text=task,
             history=history,
             tools=self._tools,
-            settings=given.settings if given else self._workshop.settings,
-            window=given.window if given else self._workshop.window,
+            settings=settings,
+            window=window,
             count=count,
         )
 
