@@ -8,10 +8,11 @@ from rich.text import Text
 
 from callwright.agent.faces.terminal.wording import clean
 
-__all__ = ["diff_view"]
+__all__ = ["diff_view", "edit_view"]
 
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 _STYLES = {"+": "green", "-": "red"}
+_SHORT = 20
 
 
 def diff_view(diff: str) -> Text:
@@ -34,3 +35,13 @@ def diff_view(diff: str) -> Text:
             view.append(f"{line}\n", "bold")
     view.rstrip()
     return view
+
+
+def edit_view(diff: str) -> Text:
+    """The beginning of an edit that was made, without what names its files: the line above it does."""
+    lines = diff.split("\n")
+    start = next((place for place, line in enumerate(lines) if line.startswith("@@")), 0)
+    shown = diff_view("\n".join(lines[start : start + _SHORT]))
+    if len(lines) - start > _SHORT:
+        shown.append(f"\n… {len(lines) - start - _SHORT} more lines, see /diff", "dim")
+    return shown

@@ -42,6 +42,7 @@ from callwright.agent.events import (
     TurnBegan,
 )
 from callwright.agent.faces.terminal.cards import card, line, tool_card
+from callwright.agent.faces.terminal.diffview import edit_view
 from callwright.agent.faces.terminal.prose import Paragraphs, Prose
 from callwright.agent.faces.terminal.wording import clean, duration, one_line, place
 
@@ -242,6 +243,9 @@ class Transcript:
         self.output = output or self.output
         why = (decided.words or decided.why) if decided and event.status == "denied" else ""
         self._settle(tool_card(event, output, why, self._indent))
+        # Who was asked about an edit has just seen it.
+        if event.diff and not (decided and decided.by == "person"):
+            self._settle(Padding(edit_view(event.diff), (0, 0, 0, self._indent + 2)))
 
     def _say(self, blocks: Iterable[str]) -> None:
         for block in blocks:
