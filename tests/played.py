@@ -267,7 +267,7 @@ def _row(name: str, events: list[Stamped]) -> SessionRow:
 def review_of(path: str, *hunks: str) -> FileReview:
     """A changed file with these stretches."""
     parts = tuple(
-        Hunk(id=f"h{index}", text=text, added=text.count("\n+"), removed=text.count("\n-"))
+        Hunk(id=f"h{index}", before=(0, 1), after=(0, 1), text=text, added=text.count("\n+"), removed=text.count("\n-"))
         for index, text in enumerate(hunks)
     )
     return FileReview(
