@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from callwright.agent.mcp.settings import ServerSettings
 from callwright.agent.tools.base import Arguments, Room
@@ -100,6 +100,7 @@ class _Server:
         self._clock = clock
         self._starting = asyncio.Lock()
         self._connection: Connection | None = None
+        self._closed = False
         self._failures = 0
         self._next = 0.0
         self._why = ""
@@ -142,6 +143,8 @@ class _Server:
 
     async def _alive(self) -> Connection:
         async with self._starting:
+            if self._closed:
+                raise ToolError(f"the MCP server {self.settings.name} is closed.")
             if self._connection is None:
                 wait = self._next - self._clock()
                 if wait > 0:
@@ -149,9 +152,7 @@ class _Server:
                     raise ToolError(f"the MCP server {name} is down: {self._why}. Try again in {wait:.0f} seconds.")
                 if problem := await self.open():
                     raise ToolError(f"{problem}.")
-            if self._connection is None:
-                raise ToolError(f"the MCP server {self.settings.name} is closed.")
-            return self._connection
+            return cast("Connection", self._connection)
 
     def _lose(self, why: str) -> None:
         """The first time it is started again at once, then after 1, 2, 4 … seconds."""
@@ -161,6 +162,7 @@ class _Server:
         self._why = why
 
     async def close(self) -> None:
+        self._closed = True
         async with self._starting:
             connection, self._connection = self._connection, None
         if connection is not None:

@@ -146,7 +146,7 @@ def _targets(checker: Checker, target: str, files: tuple[str, ...], home: str) -
 
 
 async def _check(job: _Job, room: Room) -> _Checked:
-    room.tell(f"{job.checker.name} is checking")
+    room.tell(f"{job.checker.name} is checking\n")
     each: Iterable[tuple[str, ...]] = ((one,) for one in job.targets) if job.checker.takes == "file" else (job.targets,)
     done = _Checked(by=[job.checker.name])
     for targets in each:
