@@ -128,8 +128,8 @@ def test_a_server_that_dies_is_started_again_with_the_next_call_but_the_call_is_
 
 def test_a_call_that_takes_too_long_is_given_up_and_the_server_goes_on(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with Talk(tmp_path, stdio(call_seconds=0.5)) as talk:
-            with pytest.raises(ToolError, match=r"took longer than 0.5 seconds"):
+        async with Talk(tmp_path, stdio(call_seconds=2)) as talk:
+            with pytest.raises(ToolError, match=r"took longer than 2 seconds"):
                 await talk.call("test__wait", seconds=30)
             assert await talk.call("test__add", a=1, b=1) == "2"
 
@@ -182,6 +182,22 @@ def test_closing_ends_the_children(tmp_path: Path) -> None:
         assert not children() - before
         with pytest.raises(ToolError, match="is closed"):
             await talk.call("one__add", a=1, b=1)
+        assert not children() - before
+
+    asyncio.run(scenario())
+
+
+def test_starting_can_be_cancelled_and_leaves_no_child(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        before = children()
+        talk = Talk(tmp_path, stdio("silent"), stdio(name="other"))
+        starting = asyncio.create_task(talk.servers.open())
+        await asyncio.sleep(0.5)
+        assert children() - before
+        starting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await starting
+        await talk.servers.close()
         assert not children() - before
 
     asyncio.run(scenario())
