@@ -192,7 +192,7 @@ def _noted(checked: Iterable[_Checked], notes: list[str]) -> list[str]:
 
 
 def _told(target: str, findings: list[Finding], by: list[str], notes: list[str]) -> str:
-    rest = "".join(f"\n{note[:1].upper()}{note[1:]}." for note in notes)
+    rest = "".join(f"\n({note})" for note in notes)
     where = _named(target)
     if not by:
         return f"Nothing was checked in {where}: no checker for these files is there.{rest}"

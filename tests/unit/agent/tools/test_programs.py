@@ -194,7 +194,7 @@ def test_a_checker_that_fails_is_said_to_have_failed(tmp_path: Path) -> None:
     script(tmp_path / ".venv/bin/ruff", "echo 'ruff.toml: bad setting'; exit 2")
     (tmp_path / "a.py").write_text("x = 1\n")
     said = asyncio.run(get_diagnostics.tool.read({"path": "a.py"}, room(tmp_path)))
-    assert "Ruff failed: ruff.toml: bad setting." in said
+    assert "(ruff failed: ruff.toml: bad setting)" in said
 
 
 def test_findings_outside_of_the_workspace_are_left_out(tmp_path: Path) -> None:
