@@ -156,7 +156,7 @@ class _Server:
 
     def _lose(self, why: str) -> None:
         """The first time it is started again at once, then after 1, 2, 4 … seconds."""
-        wait = 0.0 if self._failures == 0 else min(2.0 ** (self._failures - 1), _LONGEST_WAIT_S)
+        wait = 0.0 if self._failures == 0 else min(2.0 ** min(self._failures - 1, 10), _LONGEST_WAIT_S)
         self._failures += 1
         self._next = self._clock() + wait
         self._why = why

@@ -112,8 +112,7 @@ class Form(Generic[Wanted]):
         return dict(settled)
 
     def _wrong(self, message: str, values: dict[str, Any]) -> str:
-        found = _FIELD.search(message)
-        field = found[1] if found else ""
+        field = _FIELD.findall(message)[0]
         parameter = self._parameters[field]
         kind = "a string that is not empty" if "minLength" in parameter else _KINDS[parameter["type"]]
         limits = [f"{words} {parameter[key]}" for key, words in _LIMITS if key in parameter]

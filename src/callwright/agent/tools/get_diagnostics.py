@@ -111,7 +111,7 @@ def _jobs(target: str, files: Sequence[str], room: Room) -> tuple[list[_Job], li
     for checker in CHECKERS:
         mine = tuple(name for name in files if name.endswith(checker.suffixes))
         home = _home(checker, target if target not in files else dirname(target) or ".", room) if mine else None
-        if home is None or checker.instead in {job.checker.name for job in jobs} - {""}:
+        if home is None or checker.instead in {job.checker.name for job in jobs}:
             continue
         if checker.runs_code and not room.project_code:
             notes.append(f"{checker.name} was not used: it runs code of the project")
