@@ -37,7 +37,6 @@ from mcp_types import (
 from pydantic import ValidationError
 
 from callwright.agent.mcp.settings import ServerSettings
-from callwright.agent.tools.words import one_line
 from callwright.errors import ToolError
 
 __all__ = ["Connection", "LostError"]
@@ -148,7 +147,7 @@ class _Tail:
 
     @property
     def text(self) -> str:
-        return one_line(self._kept.decode("utf-8", "replace"), _LAST_WORDS)
+        return self._kept.decode("utf-8", "replace").strip()
 
     @asynccontextmanager
     async def file(self) -> AsyncIterator[TextIO]:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from callwright.agent.mcp.settings import ServerSettings
 from callwright.agent.tools.base import Arguments, Room
+from callwright.agent.tools.words import one_line
 from callwright.errors import ToolError
 from callwright.model import ToolSpec
 from callwright.prompt.names import alias
@@ -29,6 +30,7 @@ __all__ = ["ServerTool", "Servers"]
 
 _LEGAL = re.compile(r"[a-zA-Z0-9_-]{1,64}").fullmatch
 _DESCRIPTION = 2000
+_REASON = 700
 _LONGEST_WAIT_S = 60.0
 _MISSING = "MCP servers need the package mcp: pip install 'callwright[mcp]'"
 
@@ -112,8 +114,8 @@ class _Server:
         try:
             offered = await connection.open()
         except module.LostError as error:
-            self._lose(str(error))
-            return f"MCP server {self.settings.name} could not be started: {error}"
+            self._lose(one_line(str(error), _REASON))
+            return f"MCP server {self.settings.name} could not be started: {self._why}"
         self._connection = connection
         names = self.settings.tools
         if not self.tools:
@@ -132,11 +134,11 @@ class _Server:
         except module.LostError as error:
             if self._connection is connection:
                 self._connection = None
-                self._lose(str(error))
+                self._lose(one_line(str(error), _REASON))
                 await connection.close()
             raise ToolError(
                 f"the MCP server {self.settings.name} ended while it worked on this, and nobody knows how far it came: "
-                f"{error}. It is started again with the next call."
+                f"{self._why}. It is started again with the next call."
             ) from error
         self._failures = 0
         return answer
