@@ -76,8 +76,9 @@ class Servers:
             return ()
         if find_spec("mcp") is None:
             return (_MISSING,)
-        said = await asyncio.gather(*(server.open() for server in self._servers))
-        warnings = [sentence for sentence in said if sentence]
+        async with asyncio.TaskGroup() as group:  # when it is cancelled, it waits until each has ended its child
+            opening = [group.create_task(server.open()) for server in self._servers]
+        warnings = [sentence for each in opening if (sentence := each.result())]
         tools: dict[str, ServerTool] = {}
         for tool in (tool for server in self._servers for tool in server.tools):
             if tool.spec.name in tools:
@@ -89,7 +90,9 @@ class Servers:
 
     async def close(self) -> None:
         """End what was started."""
-        await asyncio.gather(*(server.close() for server in self._servers))
+        async with asyncio.TaskGroup() as group:
+            for server in self._servers:
+                group.create_task(server.close())
 
 
 class _Server:

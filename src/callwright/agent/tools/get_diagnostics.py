@@ -80,7 +80,9 @@ class _GetDiagnostics:
         target = room.workspace.relative(path)
         jobs, notes = _jobs(target, files, room)
         checked = [await asyncio.to_thread(_parsed, files, room)]
-        checked += await asyncio.gather(*(_check(job, room) for job in jobs))
+        async with asyncio.TaskGroup() as group:
+            checking = [group.create_task(_check(job, room)) for job in jobs]
+        checked += [each.result() for each in checking]
         findings = [finding for each in checked for finding in each.findings if _is_below(finding.path, target)]
         return _told(target, findings, [name for each in checked for name in each.by], _noted(checked, notes))
 
