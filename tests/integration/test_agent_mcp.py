@@ -80,7 +80,7 @@ def test_a_call_is_answered_and_progress_is_told(tmp_path: Path) -> None:
         async with Talk(tmp_path, stdio()) as talk:
             assert await talk.call("test__add", a=2, b=3) == "5"
             assert await talk.call("test__count", to=2) == "counted"
-            assert talk.told == ["at 1", "at 2"]
+            assert talk.told == ["at 1\n", "at 2\n"]
             several = await asyncio.gather(*(talk.call("test__add", a=n, b=n) for n in range(5)))
             assert several == ["0", "2", "4", "6", "8"]
 
@@ -130,8 +130,8 @@ def test_a_server_that_dies_is_started_again_with_the_next_call_but_the_call_is_
 
 def test_a_call_that_takes_too_long_is_given_up_and_the_server_goes_on(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with Talk(tmp_path, stdio(call_seconds=0.5)) as talk:
-            with pytest.raises(ToolError, match=r"took longer than 0.5 seconds"):
+        async with Talk(tmp_path, stdio(call_seconds=2)) as talk:
+            with pytest.raises(ToolError, match=r"took longer than 2 seconds"):
                 await talk.call("test__wait", seconds=30)
             assert await talk.call("test__add", a=1, b=1) == "2"
 
@@ -178,8 +178,28 @@ def test_a_server_that_cannot_be_started_is_a_sentence_and_the_others_work(
 def test_closing_ends_the_children(tmp_path: Path) -> None:
     async def scenario() -> None:
         before = children()
-        async with Talk(tmp_path, stdio(name="one"), stdio(name="two"), stdio("silent", name="three", start_seconds=1)):
+        silent = stdio("silent", name="three", start_seconds=1)
+        async with Talk(tmp_path, stdio(name="one"), stdio(name="two"), silent) as talk:
             assert len(children() - before) >= 2
+        assert not children() - before
+        with pytest.raises(ToolError, match="is closed"):
+            await talk.call("one__add", a=1, b=1)
+        assert not children() - before
+
+    asyncio.run(scenario())
+
+
+def test_starting_can_be_cancelled_and_leaves_no_child(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        before = children()
+        talk = Talk(tmp_path, stdio("silent"), stdio(name="other"))
+        starting = asyncio.create_task(talk.servers.open())
+        await asyncio.sleep(0.5)
+        assert children() - before
+        starting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await starting
+        await talk.servers.close()
         assert not children() - before
 
     asyncio.run(scenario())

@@ -85,7 +85,7 @@ class Connection:
             raise LostError("it is not connected")
 
         async def told(progress: float, total: float | None, message: str | None) -> None:
-            tell(message or (f"{progress:g} of {total:g}" if total else f"{progress:g}"))
+            tell(f"{message or (f'{progress:g} of {total:g}' if total else f'{progress:g}')}\n")
 
         seconds = self._settings.call_seconds
         try:

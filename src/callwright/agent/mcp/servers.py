@@ -14,10 +14,11 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from callwright.agent.mcp.settings import McpSettings
 from callwright.agent.tools.base import Arguments, Room
+from callwright.agent.tools.words import one_line
 from callwright.errors import ToolError
 from callwright.model import ToolSpec
 from callwright.prompt.names import alias
@@ -29,6 +30,7 @@ __all__ = ["ServerTool", "Servers"]
 
 _LEGAL = re.compile(r"[a-zA-Z0-9_-]{1,64}").fullmatch
 _DESCRIPTION = 2000
+_REASON = 700
 _LONGEST_WAIT_S = 60.0
 _MISSING = "MCP servers need the package mcp: pip install 'callwright[mcp]'"
 
@@ -74,8 +76,9 @@ class Servers:
             return ()
         if find_spec("mcp") is None:
             return (_MISSING,)
-        said = await asyncio.gather(*(server.open() for server in self._servers))
-        warnings = [sentence for sentence in said if sentence]
+        async with asyncio.TaskGroup() as group:  # when it is cancelled, it waits until each has ended its child
+            opening = [group.create_task(server.open()) for server in self._servers]
+        warnings = [sentence for each in opening if (sentence := each.result())]
         tools: dict[str, ServerTool] = {}
         for tool in (tool for server in self._servers for tool in server.tools):
             if tool.spec.name in tools:
@@ -87,7 +90,9 @@ class Servers:
 
     async def close(self) -> None:
         """End what was started."""
-        await asyncio.gather(*(server.close() for server in self._servers))
+        async with asyncio.TaskGroup() as group:
+            for server in self._servers:
+                group.create_task(server.close())
 
 
 class _Server:
@@ -100,6 +105,7 @@ class _Server:
         self._clock = clock
         self._starting = asyncio.Lock()
         self._connection: Connection | None = None
+        self._closed = False
         self._failures = 0
         self._next = 0.0
         self._why = ""
@@ -111,8 +117,8 @@ class _Server:
         try:
             offered = await connection.open()
         except module.LostError as error:
-            self._lose(str(error))
-            return f"MCP server {self.settings.name} could not be started: {error}"
+            self._lose(one_line(str(error), _REASON))
+            return f"MCP server {self.settings.name} could not be started: {self._why}"
         self._connection = connection
         names = self.settings.tools
         if not self.tools:
@@ -131,17 +137,19 @@ class _Server:
         except module.LostError as error:
             if self._connection is connection:
                 self._connection = None
-                self._lose(str(error))
+                self._lose(one_line(str(error), _REASON))
                 await connection.close()
             raise ToolError(
                 f"the MCP server {self.settings.name} ended while it worked on this, and nobody knows how far it came: "
-                f"{error}. It is started again with the next call."
+                f"{self._why}. It is started again with the next call."
             ) from error
         self._failures = 0
         return answer
 
     async def _alive(self) -> Connection:
         async with self._starting:
+            if self._closed:
+                raise ToolError(f"the MCP server {self.settings.name} is closed.")
             if self._connection is None:
                 wait = self._next - self._clock()
                 if wait > 0:
@@ -149,18 +157,17 @@ class _Server:
                     raise ToolError(f"the MCP server {name} is down: {self._why}. Try again in {wait:.0f} seconds.")
                 if problem := await self.open():
                     raise ToolError(f"{problem}.")
-            if self._connection is None:
-                raise ToolError(f"the MCP server {self.settings.name} is closed.")
-            return self._connection
+            return cast("Connection", self._connection)
 
     def _lose(self, why: str) -> None:
         """The first time it is started again at once, then after 1, 2, 4 … seconds."""
-        wait = 0.0 if self._failures == 0 else min(2.0 ** (self._failures - 1), _LONGEST_WAIT_S)
+        wait = 0.0 if self._failures == 0 else min(2.0 ** min(self._failures - 1, 10), _LONGEST_WAIT_S)
         self._failures += 1
         self._next = self._clock() + wait
         self._why = why
 
     async def close(self) -> None:
+        self._closed = True
         async with self._starting:
             connection, self._connection = self._connection, None
         if connection is not None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import msgspec
@@ -40,13 +41,13 @@ class Room:
 
     workspace: Workspace
     tell: Callable[[str], None]
-    """Progress for the person who watches; the model does not see it."""
+    """Progress for the person who watches, in whole lines; the model does not see it."""
     protected: Callable[[str], bool] = lambda path: False
     """Whether a file may be read only when a person was asked: what goes through many files leaves it out."""
     environment: Mapping[str, str] = field(default_factory=lambda: {"PATH": os.defpath})
     """What programs that a tool starts are told, without anybody's keys."""
-    confined: Callable[[Sequence[str]], Sequence[str]] = list
-    """How such a program is started here: in the sandbox, where there is one."""
+    confined: Callable[[Sequence[str], Path], Sequence[str]] = lambda command, folder: command
+    """How such a program is started here, in a folder: in the sandbox, where there is one."""
     project_code: bool = True
     """Such programs may run code of the workspace: settings that are programs, build scripts."""
 

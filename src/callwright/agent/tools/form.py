@@ -25,7 +25,7 @@ Wanted = TypeVar("Wanted", bound=msgspec.Struct)
 
 # What the tools of other agents call the same thing; models have learnt those names. `_` and capitals do not count.
 _ALIASES = {
-    "path": ("file", "file_path", "filename", "target_file", "relative_path", "uri"),
+    "path": ("file", "file_path", "filename", "target_file", "relative_path", "folder", "directory", "dir"),
     "folder": ("cwd", "directory", "dir", "workdir", "working_directory", "path"),
     "content": ("text", "contents", "file_text", "file_content", "code"),
     "description": ("instructions", "summary"),
@@ -56,6 +56,7 @@ class Form(Generic[Wanted]):
     def __init__(self, name: str, struct: type[Wanted]) -> None:
         body = msgspec.json.schema(struct)["$defs"][struct.__name__]
         self._struct = struct
+        self._required: list[str] = body.get("required", [])
         self._parameters: dict[str, dict[str, Any]] = body["properties"]
         self._example = {field: one["examples"][0] for field, one in self._parameters.items() if "examples" in one}
         self.spec = ToolSpec(
@@ -64,7 +65,7 @@ class Form(Generic[Wanted]):
             {
                 "type": "object",
                 "properties": {field: _told(one) for field, one in self._parameters.items()},
-                "required": body.get("required", []),
+                **({"required": self._required} if self._required else {}),
             },
         )
         self._schema = Schema(self.spec.parameters)
@@ -73,7 +74,7 @@ class Form(Generic[Wanted]):
     def read(self, arguments: Arguments) -> Wanted:
         """The call as a struct. `ToolError` says how to call it right."""
         values = self._settled(arguments)
-        missing = [field for field in self.spec.parameters["required"] if field not in values]
+        missing = [field for field in self._required if field not in values]
         if missing:
             what = self._parameters[missing[0]]["description"]
             raise ToolError(f"{self.spec.name} needs `{missing[0]}`: {what[0].lower()}{what[1:]} {self._how}")
@@ -111,8 +112,7 @@ class Form(Generic[Wanted]):
         return dict(settled)
 
     def _wrong(self, message: str, values: dict[str, Any]) -> str:
-        found = _FIELD.search(message)
-        field = found[1] if found else ""
+        field = _FIELD.findall(message)[0]
         parameter = self._parameters[field]
         kind = "a string that is not empty" if "minLength" in parameter else _KINDS[parameter["type"]]
         limits = [f"{words} {parameter[key]}" for key, words in _LIMITS if key in parameter]

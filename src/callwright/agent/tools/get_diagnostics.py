@@ -80,7 +80,9 @@ class _GetDiagnostics:
         target = room.workspace.relative(path)
         jobs, notes = _jobs(target, files, room)
         checked = [await asyncio.to_thread(_parsed, files, room)]
-        checked += await asyncio.gather(*(_check(job, room) for job in jobs))
+        async with asyncio.TaskGroup() as group:
+            checking = [group.create_task(_check(job, room)) for job in jobs]
+        checked += [each.result() for each in checking]
         findings = [finding for each in checked for finding in each.findings if _is_below(finding.path, target)]
         return _told(target, findings, [name for each in checked for name in each.by], _noted(checked, notes))
 
@@ -111,7 +113,7 @@ def _jobs(target: str, files: Sequence[str], room: Room) -> tuple[list[_Job], li
     for checker in CHECKERS:
         mine = tuple(name for name in files if name.endswith(checker.suffixes))
         home = _home(checker, target if target not in files else dirname(target) or ".", room) if mine else None
-        if home is None or checker.instead in {job.checker.name for job in jobs} - {""}:
+        if home is None or checker.instead in {job.checker.name for job in jobs}:
             continue
         if checker.runs_code and not room.project_code:
             notes.append(f"{checker.name} was not used: it runs code of the project")
@@ -146,7 +148,7 @@ def _targets(checker: Checker, target: str, files: tuple[str, ...], home: str) -
 
 
 async def _check(job: _Job, room: Room) -> _Checked:
-    room.tell(f"{job.checker.name} is checking")
+    room.tell(f"{job.checker.name} is checking\n")
     each: Iterable[tuple[str, ...]] = ((one,) for one in job.targets) if job.checker.takes == "file" else (job.targets,)
     done = _Checked(by=[job.checker.name])
     for targets in each:
@@ -192,7 +194,7 @@ def _noted(checked: Iterable[_Checked], notes: list[str]) -> list[str]:
 
 
 def _told(target: str, findings: list[Finding], by: list[str], notes: list[str]) -> str:
-    rest = "".join(f"\n{note[:1].upper()}{note[1:]}." for note in notes)
+    rest = "".join(f"\n({note})" for note in notes)
     where = _named(target)
     if not by:
         return f"Nothing was checked in {where}: no checker for these files is there.{rest}"

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import os
+import secrets
 import shutil
-import signal
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from callwright.agent.processes import MARK, end
 from callwright.agent.tools.base import Room
 
 __all__ = ["Said", "found", "run"]
@@ -36,17 +36,21 @@ def found(name: str, room: Room, folder: str = ".") -> str | None:
     """Where the program is: in the workspace, if its code may run, or on the path."""
     root = room.workspace.root
     ours = [root / place / own for place in dict.fromkeys((folder, ".")) for own in _OWN_FOLDERS]
-    places = [*(str(each) for each in ours if room.project_code), room.environment.get("PATH", os.defpath)]
-    return shutil.which(name, path=os.pathsep.join(places))
+    others = [Path(place) for place in room.environment.get("PATH", os.defpath).split(os.pathsep) if place]
+    if not room.project_code:
+        ours, others = [], [place for place in others if place.is_absolute() and not place.is_relative_to(root)]
+    return shutil.which(name, path=os.pathsep.join(map(str, [*ours, *others])))
 
 
 async def run(argv: Sequence[str], room: Room, folder: str = ".", seconds: float = _SECONDS) -> Said:
     """Run it in a folder of the workspace. What cannot be started says why, like any other failure."""
+    place = Path(room.workspace.root, folder)
+    mark = secrets.token_hex(8)
     try:
         process = await asyncio.create_subprocess_exec(
-            *room.confined(argv),
-            cwd=Path(room.workspace.root, folder),
-            env=dict(room.environment),
+            *room.confined(argv, place),
+            cwd=place,
+            env={**room.environment, MARK: mark},
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
@@ -61,7 +65,7 @@ async def run(argv: Sequence[str], room: Room, folder: str = ".", seconds: float
     except TimeoutError:
         return Said(f"it took longer than {seconds:g} seconds", None)
     finally:
-        await _end(process)
+        await end(process, mark, grace_s=0)
 
 
 async def _kept(process: asyncio.subprocess.Process) -> str:
@@ -69,10 +73,3 @@ async def _kept(process: asyncio.subprocess.Process) -> str:
     while process.stdout and (more := await process.stdout.read(65536)):
         kept += more[: max(_KEPT_BYTES - len(kept), 0)]
     return kept.decode("utf-8", "replace")
-
-
-async def _end(process: asyncio.subprocess.Process) -> None:
-    """End what is left of the group, also where its first process is gone already."""
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-    await process.wait()

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -163,7 +164,10 @@ def test_a_program_that_is_not_there_is_a_result(tmp_path: Path) -> None:
 def test_the_workspaces_own_programs_go_first_where_its_code_may_run(tmp_path: Path) -> None:
     script(tmp_path / ".venv/bin/ruff", "exit 0")
     assert found("ruff", room(tmp_path)) == str(tmp_path / ".venv/bin/ruff")
-    assert found("ruff", room(tmp_path, project_code=False)) != str(tmp_path / ".venv/bin/ruff")
+    active = room(tmp_path, project_code=False)
+    active = replace(active, environment={"PATH": f"{tmp_path}/.venv/bin{os.pathsep}.{os.pathsep}{os.defpath}"})
+    assert found("ruff", active) != str(tmp_path / ".venv/bin/ruff")
+    assert found("sh", active)
 
 
 def test_a_project_in_a_folder_is_checked_from_there_and_through_the_sandbox(tmp_path: Path) -> None:
@@ -173,7 +177,8 @@ def test_a_project_in_a_folder_is_checked_from_there_and_through_the_sandbox(tmp
         (tmp_path / name).write_text("")
     started: list[Sequence[str]] = []
 
-    def confined(argv: Sequence[str]) -> Sequence[str]:
+    def confined(argv: Sequence[str], folder: Path) -> Sequence[str]:
+        assert folder == tmp_path / "web"
         started.append(argv)
         return ["/usr/bin/env", *argv]
 
@@ -189,7 +194,7 @@ def test_a_checker_that_fails_is_said_to_have_failed(tmp_path: Path) -> None:
     script(tmp_path / ".venv/bin/ruff", "echo 'ruff.toml: bad setting'; exit 2")
     (tmp_path / "a.py").write_text("x = 1\n")
     said = asyncio.run(get_diagnostics.tool.read({"path": "a.py"}, room(tmp_path)))
-    assert "Ruff failed: ruff.toml: bad setting." in said
+    assert "(ruff failed: ruff.toml: bad setting)" in said
 
 
 def test_findings_outside_of_the_workspace_are_left_out(tmp_path: Path) -> None:

@@ -1,0 +1,6 @@
+import os
+
+
+def main() -> int:
+    print('hello')
+    return 0
