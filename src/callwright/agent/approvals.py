@@ -122,7 +122,7 @@ class Approvals:
             command=case.command if case.subject == "command" else "",
             folder=case.folder,
             diff=shown_diff(case.changes, _DIFF_LIMIT),
-            remember=case.judged.remember if case.subject == "command" else (),
+            remember=case.judged.remember if case.subject in ("command", "tool") else (),
         )
         reply = await self._wait(asked)
         return await self._answered(call, tool, case, reply)
@@ -202,14 +202,19 @@ class Approvals:
                     judged = [self._policy.file(path, "read") for path in paths]
                     return _Case("read", _strictest(judged, _FREE), title)
                 case Outside():
-                    return _Case("tool", self._policy.tool(call.name, arguments), title)
+                    return _Case("tool", self._known.tool(call.name, arguments), title)
         except ToolError as problem:
             return _Case("tool", Judgement(tier="none", decision="allow", why=f"it cannot be done: {problem}"), title)
 
     def _command(self, tool: Runner, arguments: Arguments, title: str) -> _Case:
         command = tool.command(arguments)
-        judged = self._policy.allowing(self._remembered).command(command.text)
+        judged = self._known.command(command.text)
         return _Case("command", judged, title, command=command.text, folder=command.folder)
+
+    @property
+    def _known(self) -> Policy:
+        """The policy with what the person allowed for this session."""
+        return self._policy.allowing(self._remembered) if self._remembered else self._policy
 
     def _was_remembered(self, command: str) -> bool:
         return bool(command and self._remembered) and self._policy.command(command).decision != "allow"

@@ -91,7 +91,13 @@ class ToolRunner:
             if command is not None:
                 running = self._in_terminal(command, tongue)
                 return self._ran(ended, command, await self._aloud(tongue, running, self._terminal.stop))
-            room = Room(workspace=self._workspace, tell=tongue.say)
+            room = Room(
+                workspace=self._workspace,
+                tell=tongue.say,
+                protected=self._is_protected,
+                environment=self._terminal.environment,
+                confined=self._terminal.sandbox.wrapped,
+            )
             content = await self._aloud(tongue, _looked_up(tool, arguments, room))
             return ended("ok", content, wrote=isinstance(tool, Outside))
         except ToolError as problem:
@@ -112,6 +118,9 @@ class ToolRunner:
 
     async def _in_terminal(self, command: Command, tongue: _Tongue) -> Ran:
         return await self._terminal.run(command.text, folder=command.folder, seconds=command.seconds, tell=tongue.say)
+
+    def _is_protected(self, path: str) -> bool:
+        return self._policy.file(path, "read").decision != "allow"
 
     def _ran(self, ended: _Ending, command: Command, ran: Ran) -> ToolEnded:
         code = "It was ended" if ran.exit_code is None else f"Exit code {ran.exit_code}"

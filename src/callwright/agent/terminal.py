@@ -90,7 +90,8 @@ class Ran(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Terminal:
-    """One terminal, opened with its first command. `folder` is where it is, from the workspace's root."""
+    """One terminal, opened with its first command. `folder` is where it is, from the workspace's root; `environment`
+    and `sandbox` are what its commands run in."""
 
     def __init__(
         self, workspace: Workspace, settings: TerminalSettings, sandbox: Sandbox, *, environment: Mapping[str, str]
@@ -98,9 +99,9 @@ class Terminal:
         self.folder = "."
         self._workspace = workspace
         self._settings = settings
-        self._sandbox = sandbox
-        self._environment = surroundings(environment, passed=settings.pass_on, added=settings.environment)
-        shell = shutil.which(settings.shell, path=self._environment.get("PATH", os.defpath))
+        self.sandbox = sandbox
+        self.environment = surroundings(environment, passed=settings.pass_on, added=settings.environment)
+        shell = shutil.which(settings.shell, path=self.environment.get("PATH", os.defpath))
         if shell is None:
             raise ConfigError([f"the shell {settings.shell!r} is not installed: commands need bash"])
         self._shell = shell
@@ -192,12 +193,12 @@ class Terminal:
         words = [self._shell, "-c", _SCRIPT, "bash", str(says), command]
         try:
             return await asyncio.create_subprocess_exec(
-                *self._sandbox.wrapped(words, folder),
+                *self.sandbox.wrapped(words, folder),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=writer,
                 stderr=writer,
                 cwd=folder,
-                env={**self._environment, MARK: mark},
+                env={**self.environment, MARK: mark},
                 pass_fds=(says,),
                 start_new_session=True,
             )
