@@ -13,7 +13,7 @@ from callwright.agent.effects import CallModel, Checkpoint, Decide, Effect, RunT
 from callwright.agent.events import Answered, Checkpointed, Decided, SessionEvent, Stamped, ToolEnded
 from callwright.agent.loop import Brief, Ended, work
 from callwright.agent.past import Past
-from callwright.agent.settings import AgentSettings
+from callwright.agent.settings import Limits
 from callwright.agent.tools.base import Command
 from callwright.model import Message, Part, Text, ToolCall, ToolSpec, Usage
 
@@ -84,7 +84,7 @@ def says(*parts: str | Part, purpose: Any = "turn", finish: Any = None, **more: 
 
 
 def brief(text: str, **more: Any) -> Brief:
-    settings = more.pop("settings", AgentSettings())
+    limits = more.pop("limits", Limits())
     base: dict[str, Any] = {
         "task": 1,
         "history": (Message("system", (Text("You are an agent."),)),),
@@ -92,7 +92,7 @@ def brief(text: str, **more: Any) -> Brief:
         "window": 0,
         "count": _size,
     }
-    return Brief(text=text, settings=settings, **(base | more))
+    return Brief(text=text, limits=limits, **(base | more))
 
 
 def _size(messages: Sequence[Message]) -> int:

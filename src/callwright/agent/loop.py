@@ -35,7 +35,7 @@ from callwright.agent.events import (
 )
 from callwright.agent.history import SUM_UP, answered, fitting, result, shortened, summed_up, user
 from callwright.agent.planning import arguments_of
-from callwright.agent.settings import AgentSettings
+from callwright.agent.settings import Limits
 from callwright.agent.stream import says_complete, without_signal
 from callwright.agent.tools.base import Editor, Tool
 from callwright.errors import MisuseError, ToolError
@@ -63,7 +63,7 @@ class Brief:
     history: tuple[Message, ...]
     """Of the session so far; the first message is the system's."""
     tools: Mapping[str, Tool]
-    settings: AgentSettings
+    limits: Limits
     window: int
     """The model's window in tokens; 0 when nobody knows it."""
     count: Callable[[Sequence[Message]], int]
@@ -85,7 +85,7 @@ class _Over(NamedTuple):
 def work(brief: Brief) -> Generator[Effect, Answer, Ended]:
     """Work on a task. Every answer that is sent must be the one that `effects` names for the effect."""
     state = _Work(brief)
-    yield Tell(TaskGiven(task=brief.task, text=brief.text, settings=brief.settings, window=brief.window))
+    yield Tell(TaskGiven(task=brief.task, text=brief.text, limits=brief.limits, window=brief.window))
     over = None
     while over is None:
         over = state.limit() or (yield from state.round())
@@ -119,13 +119,13 @@ class _Work:
 
     def limit(self) -> _Over | None:
         """A limit that is reached."""
-        settings = self.brief.settings
-        if self.turns >= settings.iterations:
+        limits = self.brief.limits
+        if self.turns >= limits.iterations:
             return _Over("iterations", f"the model was asked {self.turns} times, which is the limit for one task")
-        if settings.tokens and self.tokens >= settings.tokens:
-            return _Over("tokens", f"{self.tokens} tokens were used; the limit for one task is {settings.tokens}")
-        if settings.seconds and self.seconds >= settings.seconds:
-            return _Over("time", f"it has worked for {self.seconds:.0f} seconds; the limit is {settings.seconds:.0f}")
+        if limits.tokens and self.tokens >= limits.tokens:
+            return _Over("tokens", f"{self.tokens} tokens were used; the limit for one task is {limits.tokens}")
+        if limits.seconds and self.seconds >= limits.seconds:
+            return _Over("time", f"it has worked for {self.seconds:.0f} seconds; the limit is {limits.seconds:.0f}")
         return None
 
     def round(self) -> Steps:
@@ -256,7 +256,7 @@ class _Work:
     # ── a window that fills ──────────────────────────────────────────────────────────────────────
 
     def _condensed(self) -> Steps:
-        count, limit = self.brief.count, self.brief.window * self.brief.settings.condense
+        count, limit = self.brief.count, self.brief.window * self.brief.limits.condense
         before = count(self.messages) if limit else 0
         if before <= limit:
             return None

@@ -147,7 +147,7 @@ class Session:
             self._tools.update(await self._guests.admit(self._approvals))
 
     def _brief(self, number: int, task: str, history: tuple[Message, ...], given: TaskGiven | None = None) -> Brief:
-        settings = given.settings if given else self._workshop.settings
+        limits = given.limits if given else self._workshop.settings.limits
         window = given.window if given else self._workshop.window
 
         def count(messages: Sequence[Message]) -> int:
@@ -155,14 +155,14 @@ class Session:
             specs = tuple(tool.spec for tool in self._tools.values())
             request = Request(self._workshop.model, tuple(messages), specs)
             most = at_most(request)  # costs nothing; the tokenizer takes half a second to load
-            return most if most <= window * settings.condense else prompt_size(request)
+            return most if most <= window * limits.condense else prompt_size(request)
 
         return Brief(
             task=number,
             text=task,
             history=history,
             tools=self._tools,
-            settings=settings,
+            limits=limits,
             window=window,
             count=count,
         )

@@ -6,10 +6,19 @@ from typing import Annotated, Literal
 
 import msgspec
 
-__all__ = ["AgentSettings"]
+__all__ = ["AgentSettings", "Limits"]
 
 _Count = Annotated[int, msgspec.Meta(ge=0)]
 _Seconds = Annotated[float, msgspec.Meta(ge=0)]
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """All of the settings that the loop's course depends on; kept with each task, so that it can be played again."""
+
+    iterations: int = 50
+    tokens: int = 0
+    seconds: float = 0
+    condense: float = 0.8
 
 
 class AgentSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -28,8 +37,6 @@ class AgentSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     for whatever is said here."""
     branch: bool = False
     """Make a git branch for each task."""
-    thinking: bool = True
-    """Let models think that can."""
     network: bool = True
     """Commands in the sandbox reach the network."""
     sandbox: Literal["auto", "always", "never"] = "auto"
@@ -40,3 +47,8 @@ class AgentSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """How full the model's window may be before older messages are shortened."""
     instructions: tuple[str, ...] = ("AGENTS.md", "CLAUDE.md")
     """Files of the workspace that the model is told at the start; the first one there is."""
+
+    @property
+    def limits(self) -> Limits:
+        """How far one task may go."""
+        return Limits(iterations=self.iterations, tokens=self.tokens, seconds=self.seconds, condense=self.condense)

@@ -54,7 +54,7 @@ _TOKEN = 16
 
 def check(config: Config, sheet: Sheet, profiles: Collection[str] | None, report: Report) -> None:
     """Report what does not fit together. `profiles` are the names of client profiles; None takes any name."""
-    for name in ("keys", "backends", "jobs"):
+    for name in ("keys", "backends", "jobs", "mcp"):
         _check_unique(((table, "name", each.name) for table, each in _pairs(config, sheet, name)), report)
     _check_unique(
         (
@@ -79,6 +79,9 @@ def check(config: Config, sheet: Sheet, profiles: Collection[str] | None, report
         named = model.prompt.get("templates")
         _check_templates(named if isinstance(named, str) else "", partial(report.value, table, "prompt"))
         _check_model(config, table, model, profiles, report)
+    for table, server in _pairs(config, sheet, "mcp"):
+        if server.flaw:
+            report.value(table, "url" if server.url else "command", server.flaw, 'such as command = ["my-server"]')
     for table, job in _pairs(config, sheet, "jobs"):
         _check_job(config, table, job, report)
     for table in sheet["store"]:

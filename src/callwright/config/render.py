@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from callwright.agent.mcp.settings import McpSettings
 from callwright.backends.settings import BackendSettings
 from callwright.config.describe import Key, about, keys
 from callwright.config.mistakes import DEFAULT, Place, Table
@@ -36,6 +37,7 @@ _EXAMPLE = Config(
     backends=(msgspec.structs.replace(_LOCAL, key="env:UPSTREAM_KEY"),),
     models=(_CODER,),
     jobs=(JobSettings(name="titles", model="coder", marks=("title for",)),),
+    mcp=(McpSettings(name="files", command=("my-mcp-server", "--stdio")),),
 )
 
 _ALWAYS_SHOWN = {"server": {"host", "port"}, "backends": {"kind"}, "models": {"dialect", "profile"}}

@@ -77,6 +77,15 @@ def masked(config: Config) -> Config:
             for backend in config.backends
         ),
         store=replace(config.store, address=masked_url(config.store.address)),
+        mcp=tuple(
+            replace(
+                server,
+                url=masked_url(server.url),
+                env={name: _masked(value) for name, value in server.env.items()},
+                headers={name: _masked(value) for name, value in server.headers.items()},
+            )
+            for server in config.mcp
+        ),
     )
 
 

@@ -7,7 +7,7 @@ from loops import Script, brief, call, says
 
 from callwright.agent.effects import CallModel, Checkpoint, Decide, RunTool
 from callwright.agent.events import Condensed, Decided, Nudged, Stopped, ToolEnded
-from callwright.agent.settings import AgentSettings
+from callwright.agent.settings import Limits
 from callwright.agent.stream import SIGNAL
 from callwright.errors import MisuseError
 from callwright.model import Message, Reasoning, Text, ToolResult
@@ -16,10 +16,10 @@ DONE = says(f"I did it. {SIGNAL}")
 
 
 def run(task, *answers, **more):
-    settings = more.pop("settings", AgentSettings())
+    limits = more.pop("limits", Limits())
     window = more.pop("window", 0)
     script = Script(answers, **more)
-    ended = script.drive(brief(task, settings=settings, window=window))
+    ended = script.drive(brief(task, limits=limits, window=window))
     return script, ended
 
 
@@ -163,16 +163,16 @@ def test_an_answer_that_was_cut_off_goes_on():
 
 
 @pytest.mark.parametrize(
-    ("settings", "reason"),
+    ("limits", "reason"),
     [
-        (AgentSettings(iterations=3), "iterations"),
-        (AgentSettings(tokens=40), "tokens"),
-        (AgentSettings(seconds=3), "time"),
+        (Limits(iterations=3), "iterations"),
+        (Limits(tokens=40), "tokens"),
+        (Limits(seconds=3), "time"),
     ],
 )
-def test_limits_are_typed_stops(settings, reason):
+def test_limits_are_typed_stops(limits, reason):
     answers = [says(call("look", path=str(number))) for number in range(10)]
-    script, ended = run("Look", *answers, settings=settings)
+    script, ended = run("Look", *answers, limits=limits)
     assert ended.stopped.reason == reason
     assert len(script.asked()) == 3
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from callwright.agent.mcp.settings import McpSettings, Project, load_project
+from callwright.config import load
 from callwright.errors import ConfigError
 
 FILE = {
@@ -103,6 +103,17 @@ def test_a_file_that_is_wrong_is_said_to_be_so(tmp_path: Path, content: object) 
         load_project(written(tmp_path, content))
 
 
-def test_settings_of_a_person_are_checked() -> None:
-    with pytest.raises(msgspec.ValidationError, match="either a command or a url"):
-        msgspec.convert({"name": "x"}, McpSettings)
+@pytest.mark.parametrize(
+    ("table", "flaw"),
+    [
+        ('name = "x"', "either a command or a url"),
+        ('name = "x"\ncommand = ["a"]\nurl = "http://127.0.0.1"', "either a command or a url"),
+        ('name = "x"\nurl = "ftp://127.0.0.1"', "begins with http"),
+        ('name = "x"\ncommand = ["a"]\n[[mcp]]\nname = "x"\ncommand = ["b"]', "name"),
+    ],
+)
+def test_settings_of_a_person_are_checked(tmp_path: Path, table: str, flaw: str) -> None:
+    file = tmp_path / "callwright.toml"
+    file.write_text(f"[[mcp]]\n{table}\n")
+    with pytest.raises(ConfigError, match=flaw):
+        load(file, {})

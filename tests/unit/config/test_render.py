@@ -19,7 +19,7 @@ from callwright.config.describe import keys, markdown, schema
 from callwright.config.render import effective, example, starting, toml
 from callwright.config.settings import TABLES
 from callwright.engine.settings import ModelSettings, ToolRules
-from callwright.gateway.settings import KeySettings, McpSettings
+from callwright.gateway.settings import KeySettings, ServerSettings
 from callwright.store.settings import StoreSettings
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -42,7 +42,7 @@ TREES = st.dictionaries(
 NAMES = st.text("abc", min_size=1, max_size=3)
 CONFIGS = st.builds(
     Config,
-    server=st.builds(McpSettings, port=st.integers(0, 65535), debug=st.booleans(), ledger=WORDS),
+    server=st.builds(ServerSettings, port=st.integers(0, 65535), debug=st.booleans(), ledger=WORDS),
     backends=st.lists(
         st.builds(
             BackendSettings,
@@ -139,7 +139,7 @@ def test_changes_are_sentences() -> None:
 
     old = Config(backends=(backend("a", key="one"), backend("b"), backend("gone")))
     new = Config(
-        server=McpSettings(port=1, choices=2),
+        server=ServerSettings(port=1, choices=2),
         backends=(backend("new"), backend("b", retries=9), backend("a", key="two")),
         tools=ToolRules(ask_again=0),
     )
@@ -164,7 +164,7 @@ def test_the_example_loads_and_sets_what_it_shows() -> None:
     assert [key.key for key in config.keys] == ["t"]
     assert [backend.key for backend in config.backends] == ["u"]
     assert [model.name for model in config.models] == ["coder"]
-    assert config.server == McpSettings()
+    assert config.server == ServerSettings()
     assert config.tools == ToolRules()
 
 
@@ -217,7 +217,7 @@ def test_the_schema_refuses_what_the_loader_refuses() -> None:
     definitions = schema()["$defs"]
     assert schema()["additionalProperties"] is False
     assert all(each["additionalProperties"] is False for each in definitions.values())
-    assert definitions["McpSettings"]["properties"]["port"]["maximum"] == 65535
+    assert definitions["ServerSettings"]["properties"]["port"]["maximum"] == 65535
     assert definitions["ModelSettings"]["properties"]["rules"]["$ref"] == "#/$defs/ToolRules"
     assert definitions["KeySettings"]["required"] == ["name", "key"]
 

@@ -41,11 +41,14 @@ class McpSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     start_seconds: Annotated[float, msgspec.Meta(gt=0)] = 30
     """How long the server may take to start."""
 
-    def __post_init__(self) -> None:
+    @property
+    def flaw(self) -> str:
+        """What is wrong with it that a type cannot say; empty when nothing is."""
         if bool(self.command) == bool(self.url):
-            raise ValueError(f"the MCP server {self.name!r} needs either a command or a url")
+            return "needs either a command or a url"
         if self.url and not self.url.startswith(("http://", "https://")):
-            raise ValueError(f"the MCP server {self.name!r} needs a url that begins with http:// or https://")
+            return "needs a url that begins with http:// or https://"
+        return ""
 
 
 class Project(msgspec.Struct, frozen=True, kw_only=True):
@@ -112,7 +115,10 @@ def _settings(name: str, entry: _Entry) -> McpSettings:
         "url": entry.url,
         "headers": entry.headers,
     }
-    return msgspec.convert(fields, McpSettings)
+    settings = msgspec.convert(fields, McpSettings)
+    if settings.flaw:
+        raise ValueError(f"the MCP server {name!r} {settings.flaw}")
+    return settings
 
 
 def _shown(server: McpSettings) -> str:

@@ -26,7 +26,6 @@ from callwright.agent.events import (
 )
 from callwright.agent.faces.headless import headless
 from callwright.agent.faces.unattended import EXIT_CODES
-from callwright.agent.settings import AgentSettings
 from callwright.errors import MisuseError
 from tests.played import NAMES, Played, recorded, stamped
 
@@ -42,7 +41,7 @@ sys.exit(asyncio.run(headless(Played(recorded("fix"), speed=float(sys.argv[1])),
 def short(reason: StopReason) -> list[Stamped]:
     return stamped(
         SessionOpened(session="s", workspace="/w", model="m", system=""),
-        TaskGiven(task=1, text="x", settings=AgentSettings(), window=8192),
+        TaskGiven(task=1, text="x"),
         TextShown("The answer."),
         Stopped(task=1, reason=reason, text="because"),
         Summarised(task=1, text="The answer.", done=(), failed=(), denied=(), files=(), turns=1, tokens=9, seconds=1),

@@ -38,7 +38,6 @@ from callwright.agent.events import (
 )
 from callwright.agent.faces.terminal.screen import Screen
 from callwright.agent.faces.terminal.transcript import Transcript, reopened
-from callwright.agent.settings import AgentSettings
 from callwright.model import Message, ToolCall, Usage
 from tests.played import NAMES, Played, recorded, stamped, stat
 from tests.screens import Terminal
@@ -271,7 +270,7 @@ def test_the_moving_part_fits_on_the_screen_however_much_is_written() -> None:
 
 
 def test_ten_thousand_events_are_opened_again_well_under_two_seconds() -> None:
-    task = TaskGiven(task=1, text="x", settings=AgentSettings(), window=8192)
+    task = TaskGiven(task=1, text="x")
     turn: list[SessionEvent] = [task]
     while len(turn) < 10_000:
         turn += [event.event for event in recorded("fix")[2:]]
