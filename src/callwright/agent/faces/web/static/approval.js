@@ -1,6 +1,6 @@
 // The card on which a person decides: what, why, how dangerous, and exactly what "always" would remember.
 import { diff } from "./diff.js";
-import { h, icon } from "./dom.js";
+import { coded, h, icon } from "./dom.js";
 import { TIERS } from "./words.js";
 
 const NAMES = { command: "command", edit: "edit", read: "read", tool: "tool", again: "repetition", server: "server" };
@@ -38,7 +38,7 @@ export function approvalCard(asked, answer) {
     "section",
     { class: "approval", tabindex: "-1", role: "group", "aria-label": `Approval: ${asked.title}`, "data-tier": asked.tier, "data-approval": asked.approval },
     h("header", {}, icon("shield"), h("h3", {}, asked.title), h("span", { class: "tier", title: `What this ${NAMES[asked.subject]} could do` }, TIERS[asked.tier])),
-    asked.why && h("p", { class: "why" }, asked.why),
+    asked.why && h("p", { class: "why" }, coded(asked.why)),
     field && [field, h("p", { class: "hint" }, asked.folder ? `Runs in ${asked.folder}. ` : "", "You may change it; what you change is judged again.")],
     asked.diff && diff(asked.diff),
     asked.remember.length > 0 && remembered(asked.remember),
@@ -57,5 +57,5 @@ export function decision({ verdict, by, why, words, remembered: rules }) {
   const who = { person: "You", policy: "The policy", remembered: "What you allowed before", settings: "The settings" }[by];
   const what = { allow: "allowed it", deny: "denied it", stop: "stopped here" }[verdict];
   const more = [by !== "person" && why, words && `“${words}”`].filter(Boolean).join(" ");
-  return h("p", { class: "decision", "data-verdict": verdict }, `${who} ${what}`, more && `: ${more}`, rules.length > 0 && [", and until this session ends ", rules.map((rule) => [h("code", {}, rule), " "])]);
+  return h("p", { class: "decision", "data-verdict": verdict }, `${who} ${what}`, more && [": ", coded(more)], rules.length > 0 && [", and until this session ends ", rules.map((rule) => [h("code", {}, rule), " "])]);
 }

@@ -2,7 +2,7 @@
 // all of it had been drawn at once.
 import { card } from "./card.js";
 import { stat } from "./diff.js";
-import { h, icon } from "./dom.js";
+import { coded, h, icon } from "./dom.js";
 import { blocks } from "./markdown.js";
 import { ENDINGS, clock, count, duration, number } from "./words.js";
 
@@ -69,7 +69,7 @@ export class Chat {
     if (item.kind === "task") return task(item);
     if (item.kind === "thinking") return thinking(item, this.#tools.folds);
     if (item.kind === "ending") return ending(item);
-    return h("p", { class: "note", "data-tone": item.tone }, icon(item.sign), item.text);
+    return h("p", { class: "note", "data-tone": item.tone }, icon(item.sign), h("span", {}, coded(item.text)));
   }
 
   // A group whose calls are changed keeps the cards of the others: one of them may be having the person's answer typed.
@@ -136,7 +136,7 @@ function ending({ reason, text: words, summary }) {
     "article",
     { class: "ending", "data-reason": reason, "aria-label": "Summary" },
     h("h3", {}, icon(reason === "done" ? "keep" : "note"), ENDINGS[reason]),
-    words && h("p", {}, words),
+    words && h("p", {}, coded(words)),
     summary && [
       part("Did", summary.done),
       part("Failed", summary.failed),

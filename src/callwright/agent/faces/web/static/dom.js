@@ -14,6 +14,12 @@ export function h(tag, fields = {}, ...children) {
   return element;
 }
 
+// A sentence of ours, in which `this` stands for code.
+export function coded(text) {
+  const parts = text.split("`");
+  return parts.length % 2 ? parts.map((part, at) => (at % 2 ? h("code", {}, part) : part)) : [text];
+}
+
 // A picture of 16 by 16, drawn with lines. The words beside it say the same.
 export function icon(name) {
   const picture = document.createElementNS(NAMESPACE, "svg");

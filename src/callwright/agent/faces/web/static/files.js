@@ -69,19 +69,25 @@ export class Files {
 
   #file(file) {
     const { path, state } = file;
-    const unfold = ({ target }) => {
-      if (target.open === this.#unfolded.has(path)) return;
-      if (!target.open) return void this.#unfolded.delete(path);
-      this.#unfolded.add(path);
-      this.#look();
-    };
     const review = this.#review.get(path);
     const open = this.#unfolded.has(path);
+    const unfold = () => {
+      if (open) this.#unfolded.delete(path);
+      else this.#unfolded.add(path);
+      this.#show();
+      if (!open) this.#look();
+    };
+    const title = [h("span", { class: "path", title: path }, h("bdi", {}, path)), state !== "changed" && h("em", {}, state === "created" ? "new" : state), stat(file)];
     return h(
-      "details",
-      { class: "changed", open, ontoggle: unfold, "aria-label": path },
-      h("summary", { "data-focus": `file:${path}` }, h("span", { class: "path", title: path }, h("bdi", {}, path)), state !== "changed" && h("em", {}, state === "created" ? "new" : state), stat(file)),
-      h("div", { class: "actions" }, this.#button("keep", "Keep", { path }), this.#button("undo", "Undo", { path })),
+      "section",
+      { class: "changed", "aria-label": path },
+      h(
+        "header",
+        {},
+        h("button", { type: "button", class: "toggle", "aria-expanded": String(open), "data-focus": `file:${path}`, onclick: unfold }, title),
+        this.#button("keep", "", { path }, { "aria-label": `Keep ${path}`, title: "Keep" }),
+        this.#button("undo", "", { path }, { "aria-label": `Undo ${path}`, title: "Undo" }),
+      ),
       review?.disturbed && h("p", { class: "disturbed" }, "You changed this file since."),
       this.#outcome(path),
       open && (review ? review.hunks.map((hunk) => this.#hunk(path, hunk)) : h("p", { class: "empty" }, "Loading…")),

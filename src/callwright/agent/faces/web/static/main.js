@@ -13,8 +13,8 @@ let state = begin();
 let link = { session: "", open: false, busy: false };
 let connection = null;
 let chat = null;
-let following = true;
-let shown = { files: null, asked: "", session: null };
+let following = true; // the end stays in sight until the person scrolls away from it
+let shown = { files: null, asked: "", session: null, busy: false };
 let planned = false;
 
 const command = (type, fields = {}) => connection.command(type, fields);
@@ -34,7 +34,7 @@ function show(session) {
   state = begin();
   link = { session, open: false, busy: false };
   following = true;
-  shown = { files: null, asked: "", session: null };
+  shown = { files: null, asked: "", session: null, busy: false };
   $("log").replaceChildren();
   $("trouble").textContent = "";
   document.body.dataset.pane = "chat";
@@ -74,16 +74,20 @@ function draw() {
   drawHead();
   drawWork();
   if (shown.files !== state.files) files.draw((shown.files = state.files), shown.session !== link.session);
-  if (shown.session !== link.session) named();
-  if (following) $("scroll").scrollTop = $("scroll").scrollHeight;
+  if (shown.session !== link.session || shown.busy !== link.busy) listed();
+  follow();
   callForAnswer();
 }
 
-function named() {
-  shown.session = link.session;
+function listed() {
+  [shown.session, shown.busy] = [link.session, link.busy];
   sessions.current = link.session;
   if (link.session) history.replaceState(null, "", `/?session=${encodeURIComponent(link.session)}`);
   sessions.load();
+}
+
+function follow() {
+  if (following) $("scroll").scrollTop = $("scroll").scrollHeight;
 }
 
 function drawHead() {
@@ -156,12 +160,18 @@ function listen() {
   $("new").addEventListener("click", () => go(""));
   $("show-list").addEventListener("click", () => pane("list"));
   $("show-files").addEventListener("click", () => pane("files"));
-  $("down").addEventListener("click", () => ($("scroll").scrollTop = $("scroll").scrollHeight));
+  $("down").addEventListener("click", () => ((following = true), follow()));
+  let top = 0;
   $("scroll").addEventListener("scroll", () => {
     const { scrollTop, scrollHeight, clientHeight } = $("scroll");
-    following = scrollHeight - scrollTop - clientHeight < NEAR;
+    const near = scrollHeight - scrollTop - clientHeight < NEAR;
+    if (near || scrollTop < top) following = near; // what grows below moves nobody away
+    top = scrollTop;
     $("down").hidden = following;
   });
+  // Items get their true height when they are first in sight.
+  new ResizeObserver(follow).observe($("log"));
+  new ResizeObserver(follow).observe($("scroll"));
   addEventListener("popstate", start);
   $("new").prepend(icon("plus"));
   for (const [id, sign] of [["send", "send"], ["stop", "stop"], ["show-list", "menu"], ["show-files", "files"], ["down", "down"]]) $(id).prepend(icon(sign));
