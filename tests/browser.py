@@ -84,6 +84,11 @@ class AgentPage:
     def approval(self) -> Locator:
         return self.page.locator(".approval")
 
+    @property
+    def words(self) -> Locator:
+        """Where a task is written."""
+        return self.page.get_by_label("Task", exact=True)
+
     def sees(self, text: str) -> None:
         expect(self.log).to_contain_text(text, timeout=SECONDS * 1000)
 
@@ -105,8 +110,8 @@ class AgentPage:
 
     # ── what is done ────────────────────────────────────────────────────────────────────────────
     def give(self, task: str) -> None:
-        self.page.get_by_label("Task").fill(task)
-        self.page.get_by_label("Task").press("Enter")
+        self.words.fill(task)
+        self.words.press("Enter")
 
     def allow(self, verdict: str = "Allow once") -> None:
         self.approval.get_by_role("button", name=verdict, exact=True).click()

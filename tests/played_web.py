@@ -126,7 +126,9 @@ class PlayedSession:
 
     def _summary(self) -> Summarised:
         ended = [each.event for each in self._events if isinstance(each.event, ToolEnded)]
-        lines = {status: tuple(each.view for each in ended if each.status == status) for status in ("ok", "error", "denied")}
+        lines = {
+            status: tuple(each.view for each in ended if each.status == status) for status in ("ok", "error", "denied")
+        }
         return Summarised(
             task=self._tasks,
             text="",
@@ -153,7 +155,15 @@ class PlayedSession:
                     if reply.verdict in ("deny", "stop"):
                         denied = step.call
                         view = step.title
-                        self.tell(ToolEnded(call=step.call, name="run_terminal_command", view=view, status="denied", content=f"Denied. {reply.words}"))
+                        self.tell(
+                            ToolEnded(
+                                call=step.call,
+                                name="run_terminal_command",
+                                view=view,
+                                status="denied",
+                                content=f"Denied. {reply.words}",
+                            )
+                        )
                     if reply.verdict == "stop":
                         return "stop"
                 case ToolBegan() if command:

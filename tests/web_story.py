@@ -28,7 +28,6 @@ from callwright.agent.events import (
 )
 from callwright.model import Message, Text, ToolCall, Usage
 
-__all__ = ["COMMAND", "EDIT", "FILES", "SAID", "STORY", "asking", "saying", "tool"]
 
 SAID = """The test expects amounts to be **rounded half up**, and `total` leaves it to `round`, which is half even:
 
@@ -45,28 +44,24 @@ I will
 See [the decimal module](https://docs.python.org/3/library/decimal.html).
 """
 
-TOTAL = """@@ -1,6 +1,8 @@ import
+TOTAL = """@@ -1,3 +1,5 @@
 -from decimal import Decimal
 +from decimal import ROUND_HALF_UP, Decimal
 +
 +CENT = Decimal("0.01")
- 
- 
  def parse(text: str) -> Decimal:
      return Decimal(text.strip())
 """
-ROUND = """@@ -12,4 +14,4 @@ def total(prices: list[Decimal]) -> Decimal:
+ROUND = """@@ -12,3 +14,3 @@ def total(prices: list[Decimal]) -> Decimal:
      if not prices:
          return Decimal(0)
 -    return round(sum(prices), 2)
 +    return sum(prices).quantize(CENT, ROUND_HALF_UP)
- 
 """
-NOTES = """@@ -3,3 +3,4 @@ Unreleased
- 
+NOTES = """@@ -3,2 +3,3 @@ Unreleased
  - Prices may have a currency sign.
 +- Totals are rounded half up.
- 
+ - The basket can be emptied.
 """
 FILES = {
     "src/shop/total.py": [
@@ -128,7 +123,9 @@ def asking(asked: ApprovalAsked, name: str, view: str, told: str, content: str) 
         asked,
         ToolBegan(call=asked.call, name=name, view=view, command=asked.command),
         *([ToolTold(call=asked.call, text=line) for line in told.splitlines(keepends=True)]),
-        ToolEnded(call=asked.call, name=name, view=view, status="ok", content=content or told, seconds=4.2, exit_code=0),
+        ToolEnded(
+            call=asked.call, name=name, view=view, status="ok", content=content or told, seconds=4.2, exit_code=0
+        ),
     ]
 
 
@@ -141,7 +138,10 @@ PYTEST = "".join(f"tests/test_total.py::test_{number} PASSED\n" for number in ra
 STORY: list[SessionEvent] = [
     BranchMade(branch="agent/rounding", previous="main"),
     TurnBegan(number=1),
-    *[ThinkingShown(piece) for piece in ("The failure is about ", "rounding: 0.125 becomes 0.12. ", "Look at total first.")],
+    *[
+        ThinkingShown(piece)
+        for piece in ("The failure is about ", "rounding: 0.125 becomes 0.12. ", "Look at total first.")
+    ],
     ThinkingEnded(3.4),
     *saying("I look at the code and at the failing test first."),
     answered(),

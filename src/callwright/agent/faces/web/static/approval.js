@@ -52,10 +52,10 @@ const remembered = (rules) =>
   h("p", { class: "remember" }, "“Always” allows, until this session ends: ", rules.map((rule, at) => [at > 0 && ", ", h("code", {}, rule)]));
 
 // What was decided, in a line; nothing for what the rules allow anyway.
-export function decision({ verdict, by, why, words, remembered: rules }) {
+export function decision({ verdict, by, why, words, remembered: rules }, changed) {
   if (verdict === "allow" && by === "policy") return null;
   const who = { person: "You", policy: "The policy", remembered: "What you allowed before", settings: "The settings" }[by];
-  const what = { allow: "allowed it", deny: "denied it", stop: "stopped here" }[verdict];
+  const what = { allow: changed ? "changed it, and allowed that" : "allowed it", deny: "denied it", stop: "stopped here" }[verdict];
   const more = [by !== "person" && why, words && `“${words}”`].filter(Boolean).join(" ");
   return h("p", { class: "decision", "data-verdict": verdict }, `${who} ${what}`, more && [": ", coded(more)], rules.length > 0 && [", and until this session ends ", rules.map((rule) => [h("code", {}, rule), " "])]);
 }

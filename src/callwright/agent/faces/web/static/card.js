@@ -25,7 +25,7 @@ export function card(entry, { answer, folds }) {
     !asks && line(entry),
     entry.command && entry.command !== entry.view && h("pre", { class: "command", tabindex: "0" }, entry.command),
     asks && approvalCard(entry.asked, answer),
-    entry.decided && decision(entry.decided),
+    entry.decided && decision(entry.decided, entry.changed),
     !asks && output(entry, folds),
   );
 }

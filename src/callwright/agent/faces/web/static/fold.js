@@ -80,7 +80,7 @@ function entry(state, key, call, name = "") {
   return touch(found);
 }
 
-const EMPTY = { command: "", output: "", cut: false, content: "", files: [], seconds: 0, exit: null, asked: null, decided: null, ended: false };
+const EMPTY = { command: "", output: "", cut: false, content: "", files: [], seconds: 0, exit: null, asked: null, decided: null, changed: false, ended: false };
 
 function settle(state, call) {
   if (state.asked === call) state.asked = null;
@@ -150,7 +150,9 @@ const EVENTS = {
   },
   checkpointed() {},
   tool_began(state, { call, name, view, command }, { key }) {
-    Object.assign(entry(state, key, call, name), { name, view, command, status: "running" });
+    const found = entry(state, key, call, name);
+    const changed = Boolean(found.asked?.command) && command !== found.asked.command;
+    Object.assign(found, { name, view, command, changed, status: "running" });
   },
   tool_told(state, { call, text }, { key }) {
     const found = entry(state, key, call);
