@@ -66,10 +66,6 @@ class AgentPage:
         other._open(address)
         return other
 
-    def close(self) -> None:
-        self.page.context.close()
-        assert self.problems == []
-
     # ── what is to be seen ──────────────────────────────────────────────────────────────────────
     @property
     def log(self) -> Locator:

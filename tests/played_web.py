@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import threading
+import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -316,15 +317,7 @@ class Web:
         self.port: int = self._listener.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
         self.address = address(self.url, TOKEN)
-        self._up = threading.Event()
-        web = self
-
-        class Server(uvicorn.Server):
-            async def startup(self, sockets: Any = None) -> None:
-                await super().startup(sockets)
-                web._up.set()
-
-        self._server = Server(
+        self._server = uvicorn.Server(
             uvicorn.Config(
                 app(sessions, TOKEN),
                 log_config=None,
@@ -338,7 +331,9 @@ class Web:
 
     def __enter__(self) -> Web:
         self._thread.start()
-        assert self._up.wait(SECONDS)
+        while not self._server.started:
+            assert self._thread.is_alive()
+            time.sleep(0.005)
         return self
 
     def __exit__(self, *_: object) -> None:

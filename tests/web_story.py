@@ -28,7 +28,6 @@ from callwright.agent.events import (
 )
 from callwright.model import Message, Text, ToolCall, Usage
 
-
 SAID = """The test expects amounts to be **rounded half up**, and `total` leaves it to `round`, which is half even:
 
 ```python

@@ -507,6 +507,49 @@ def test_what_a_model_writes_is_never_html(room: Room) -> None:
     assert not [url for url in asks if not url.startswith(room.web.url)]
 
 
+RENDERED = [
+    (
+        "plain *words*, **bold _both_** and `a * b`",
+        "<p>plain <em>words</em>, <strong>bold <em>both</em></strong> and <code>a * b</code></p>",
+    ),
+    ("# One #\n###### Six\n####### None", "<h3>One</h3><h6>Six</h6><p>####### None</p>"),
+    ("- a\n- b\n  - c\n    more\n\n- d", "<ul><li>a</li><li>b<ul><li>c\nmore</li></ul></li><li>d</li></ul>"),
+    ("3. a\n4) b", '<ol start="3"><li>a</li><li>b</li></ol>'),
+    (
+        "```py\n# <b>\n\n```\nafter",
+        '<pre class="code" tabindex="0" data-language="py"><code># &lt;b&gt;\n</code></pre><p>after</p>',
+    ),
+    ("~~~\n```\nopen", '<pre class="code" tabindex="0"><code>```\nopen</code></pre>'),
+    ("> said\n> so", "<blockquote><p>said\nso</p></blockquote>"),
+    (
+        "a | b\n--|--\n1 | `2`",
+        '<div class="wide"><table><thead><tr><th>a</th><th>b</th></tr></thead>'
+        "<tbody><tr><td>1</td><td><code>2</code></td></tr></tbody></table></div>",
+    ),
+    ("---\nsnake_case_name, 2 * 3 * 4, ** and `", "<hr><p>snake_case_name, 2 * 3 * 4, ** and `</p>"),
+    ("[a](ftp://x) [b](//x) [c](x)", "<p>[a](ftp://x) [b](//x) [c](x)</p>"),
+    (
+        "see http://x.example/a_b_c.",
+        '<p>see <a href="http://x.example/a_b_c" title="http://x.example/a_b_c" target="_blank" rel="noopener noreferrer">http://x.example/a_b_c</a>.</p>',
+    ),
+    ("[**x**](JaVaScRiPt:1)", "<p>[<strong>x</strong>](JaVaScRiPt:1)</p>"),
+    ("", ""),
+]
+
+
+def test_markdown_becomes_these_nodes(room: Room) -> None:
+    page = room.open().page
+    rendered = page.evaluate(
+        """async (texts) => {
+            const { markdown } = await import("/static/markdown.js");
+            return texts.map((text) => markdown(text).map((node) => node.outerHTML).join(""));
+        }""",
+        [text for text, _ in RENDERED]
+        + [shape * 30_000 for shape in ("*a", "[", "`", "- ", "> ", "|-", " ", "_a ", "#", "``` ")],
+    )
+    assert rendered[: len(RENDERED)] == [html for _, html in RENDERED]
+
+
 # ── the door ────────────────────────────────────────────────────────────────────────────────────
 def test_a_wrong_token_opens_nothing(room: Room) -> None:
     page = room.open()

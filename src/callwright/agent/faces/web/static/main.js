@@ -51,8 +51,9 @@ function take(message) {
 }
 
 function tell(what) {
-  $("banner").hidden = what !== "lost";
+  if (what === "open") $("banner").hidden = true;
   if (what === "lost") {
+    $("banner").hidden = false;
     $("banner").textContent = "Connection lost. Trying again…";
     look();
   }

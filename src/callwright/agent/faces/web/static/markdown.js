@@ -7,9 +7,11 @@ const HEADING = /^ {0,3}(#{1,6}) +(.*)$/;
 const ITEM = /^( *)([-*+]|\d{1,9}[.)]) +(.*)$/;
 const QUOTE = /^ {0,3}> ?/;
 const RULE = /^ {0,3}([-*_])( *\1){2,} *$/;
-const DASHES = /^ {0,3}\|?[ :|-]*-[ :|-]*$/;
+const DASHES = /^[ :|-]+$/;
 const DEPTH = 5;
-const LONG = 20_000; // characters of one paragraph above which nothing is looked for in it
+// What is longer is only text: nobody writes it by hand, and some forms take quadratic time to find.
+const LONG_LINE = 2_000;
+const LONG = 20_000;
 
 // The blocks of a text, each with the text that it came from: one that is still the same need not be drawn again.
 export function blocks(text) {
@@ -28,6 +30,7 @@ export const markdown = (text) => blocks(text).map(({ draw }) => draw());
 function block(lines, at) {
   const line = lines[at];
   if (!line.trim()) return [at + 1, null];
+  if (line.length > LONG_LINE) return [at + 1, () => paragraph(line)];
   const fence = FENCE.exec(line);
   if (fence) return fenced(lines, at, fence);
   const heading = HEADING.exec(line);
@@ -42,7 +45,7 @@ function block(lines, at) {
     const end = run(lines, at, (next, index) => ITEM.test(next) || /^ +\S/.test(next) || (!next.trim() && ITEM.test(lines[index + 1] ?? "")));
     return [end, () => list(items(lines.slice(at, end)))];
   }
-  if (line.includes("|") && DASHES.test(lines[at + 1] ?? "") && lines[at + 1].includes("|")) {
+  if (line.includes("|") && underlined(lines[at + 1] ?? "")) {
     const end = run(lines, at, (next) => next.includes("|"));
     return [end, () => table(lines.slice(at, end))];
   }
@@ -50,7 +53,9 @@ function block(lines, at) {
   return [end, () => paragraph(lines.slice(at, end).join("\n"))];
 }
 
-const starts = (lines, at) => [FENCE, HEADING, QUOTE, ITEM, RULE].some((form) => form.test(lines[at]));
+const underlined = (line) => line.includes("|") && line.includes("-") && DASHES.test(line);
+
+const starts = (lines, at) => lines[at].length > LONG_LINE || [FENCE, HEADING, QUOTE, ITEM, RULE].some((form) => form.test(lines[at]));
 
 function run(lines, at, belongs) {
   let end = at + 1;
