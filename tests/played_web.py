@@ -39,6 +39,7 @@ from callwright.agent.events import (
 )
 from callwright.agent.faces.base import FileReview, Reply, SessionList, SessionRow, Watch
 from callwright.agent.faces.web import address, app
+from callwright.agent.settings import AgentSettings
 from callwright.errors import MisuseError, StoreError
 from callwright.gateway.server import listen
 from callwright.model import ToolCall
@@ -63,6 +64,10 @@ class Gate:
 
 
 Script = Sequence[SessionEvent | Gate]
+
+
+def tasked(text: str, task: int = 1) -> TaskGiven:
+    return TaskGiven(task=task, text=text, settings=AgentSettings(), window=8192)
 
 
 class PlayedSession:
@@ -104,7 +109,7 @@ class PlayedSession:
         if self.busy:
             raise MisuseError("it works already")
         self._tasks += 1
-        self.tell(TaskGiven(task=self._tasks, text=task))
+        self.tell(tasked(task, self._tasks))
         return await self._play(next(self._scripts, ()))
 
     async def resume(self) -> Stopped | None:

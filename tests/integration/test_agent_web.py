@@ -21,7 +21,6 @@ from callwright.agent.events import (
     Stamped,
     Stopped,
     Summarised,
-    TaskGiven,
     TextShown,
     ThinkingEnded,
     ThinkingShown,
@@ -33,7 +32,7 @@ from callwright.agent.events import (
 from callwright.agent.faces.web import address
 from callwright.model import Message, Text, ToolCall
 from tests.browser import AgentPage, chromium
-from tests.played_web import Gate, PlayedSessions, Script, Web
+from tests.played_web import Gate, PlayedSessions, Script, Web, tasked
 from tests.web_story import COMMAND, EDIT, FILES, SAID, STORY, asking, saying, tool
 
 pytestmark = pytest.mark.usefixtures("libraries")
@@ -340,7 +339,7 @@ def test_drawing_as_it_happens_and_drawing_at_once_are_the_same(room: Room) -> N
 def test_ten_thousand_events_open_in_under_two_seconds(room: Room) -> None:
     events: list[Any] = []
     for task in range(60):
-        events += [TaskGiven(task=task + 1, text=f"Task {task}"), ThinkingShown("Well. " * 20), ThinkingEnded(2.0)]
+        events += [tasked(f"Task {task}", task + 1), ThinkingShown("Well. " * 20), ThinkingEnded(2.0)]
         for group in range(4):
             events += [*saying(SAID, 12)[:20], GroupOpened(title=f"Step {group}", calls=3)]
             for call in range(3):
@@ -414,7 +413,7 @@ def test_stop_stops(room: Room) -> None:
 def test_sessions_are_listed_found_begun_and_deleted(room: Room) -> None:
     sessions = PlayedSessions(saying("Hello."), saying("Again."))
     for number in range(3):
-        sessions.add(f"old{number}", [TaskGiven(task=1, text=f"Old task {number}"), *saying("Yes.")])
+        sessions.add(f"old{number}", [tasked(f"Old task {number}"), *saying("Yes.")])
     page = room.serve(sessions)
     rows = page.page.locator(".session")
     expect(rows).to_have_count(3)
@@ -440,7 +439,7 @@ def test_sessions_are_listed_found_begun_and_deleted(room: Room) -> None:
 
 def test_an_interrupted_task_is_said_and_gone_on_with(room: Room) -> None:
     sessions = PlayedSessions(saying("I go on."))
-    sessions.add("left", [TaskGiven(task=1, text="Half done"), *saying("I begin.")])
+    sessions.add("left", [tasked("Half done"), *saying("I begin.")])
     page = room.serve(sessions)
     page.page.get_by_role("button", name="Half done").first.click()
     page.page.get_by_role("button", name="Go on with it").click()
@@ -522,9 +521,8 @@ RENDERED = [
     ("~~~\n```\nopen", '<pre class="code" tabindex="0"><code>```\nopen</code></pre>'),
     ("> said\n> so", "<blockquote><p>said\nso</p></blockquote>"),
     (
-        "a | b\n--|--\n1 | `2`",
-        '<div class="wide"><table><thead><tr><th>a</th><th>b</th></tr></thead>'
-        "<tbody><tr><td>1</td><td><code>2</code></td></tr></tbody></table></div>",
+        "|a|\n|-|\n|1|",
+        '<div class="wide"><table><thead><tr><th>a</th></tr></thead><tbody><tr><td>1</td></tr></tbody></table></div>',
     ),
     ("---\nsnake_case_name, 2 * 3 * 4, ** and `", "<hr><p>snake_case_name, 2 * 3 * 4, ** and `</p>"),
     ("[a](ftp://x) [b](//x) [c](x)", "<p>[a](ftp://x) [b](//x) [c](x)</p>"),
@@ -618,7 +616,7 @@ def test_summaries_say_what_was_done_failed_and_denied(room: Room) -> None:
         seconds=1,
     )
     sessions = PlayedSessions()
-    sessions.add("old", [TaskGiven(task=1, text="Old"), Stopped(task=1, reason="tokens", text="The limit."), summary])
+    sessions.add("old", [tasked("Old"), Stopped(task=1, reason="tokens", text="The limit."), summary])
     page = room.serve(sessions)
     page.page.get_by_role("button", name="Old").first.click()
     page.ended("Stopped at the limit of tokens")

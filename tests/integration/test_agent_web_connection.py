@@ -13,11 +13,11 @@ import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
-from callwright.agent.events import Stopped, TaskGiven, TextShown, Warned
+from callwright.agent.events import Stopped, TextShown, Warned
 from callwright.agent.faces.web import desk, page
 from callwright.errors import StoreError
 from tests.integration.hosted import Reply, ask
-from tests.played_web import TOKEN, Gate, PlayedSession, PlayedSessions, Web
+from tests.played_web import TOKEN, Gate, PlayedSession, PlayedSessions, Web, tasked
 from tests.web_story import COMMAND, saying
 
 SECONDS = 10.0
@@ -267,7 +267,7 @@ def test_unknown_sessions_and_places_are_said(visitor: Visitor) -> None:
 
 # ── sessions behind it ──────────────────────────────────────────────────────────────────────────
 def test_looking_does_not_open_and_two_pages_open_once(visitor: Visitor, sessions: PlayedSessions) -> None:
-    session = sessions.add("old", [TaskGiven(task=1, text="Old"), Stopped(task=1, reason="done", text="")])
+    session = sessions.add("old", [tasked("Old"), Stopped(task=1, reason="done", text="")])
     with visitor.connected("old") as one, visitor.connected("old") as two:
         one.until("stopped")
         two.until("stopped")

@@ -12,6 +12,7 @@ from typing import Literal
 import msgspec
 
 from callwright.agent.policy import Tier
+from callwright.agent.settings import AgentSettings
 from callwright.events import FinishReason
 from callwright.model import Message, ToolCall, Usage
 
@@ -19,6 +20,7 @@ __all__ = [
     "Answered",
     "ApprovalAsked",
     "BranchMade",
+    "By",
     "CallWriting",
     "Checkpointed",
     "Condensed",
@@ -60,6 +62,9 @@ ToolStatus = Literal["ok", "error", "denied", "stopped", "unknown"]
 Subject = Literal["command", "edit", "read", "tool", "again", "server"]
 """What a person is asked about; `again`: the same call for the third time; `server`: to start an MCP server."""
 
+By = Literal["policy", "person", "remembered", "settings"]
+"""Who decided; `remembered`: the person, earlier; `settings`: the person, beforehand, or because nobody is there."""
+
 
 class FileStat(msgspec.Struct, frozen=True, kw_only=True):
     """How much of a file changed."""
@@ -94,6 +99,9 @@ class TaskGiven(msgspec.Struct, frozen=True, kw_only=True, tag="task_given"):
     task: int
     """1, 2, 3 … in this session."""
     text: str
+    settings: AgentSettings
+    window: int
+    """Of the model, in tokens: with the settings, all that the loop's course depends on."""
 
 
 class BranchMade(msgspec.Struct, frozen=True, kw_only=True, tag="branch_made"):
@@ -183,7 +191,7 @@ class Decided(msgspec.Struct, frozen=True, kw_only=True, tag="decided"):
     call: ToolCall
     """As it may run: the person may have changed it."""
     verdict: Literal["allow", "deny", "stop"]
-    by: Literal["policy", "person", "remembered", "settings"]
+    by: By
     why: str
     words: str = ""
     """What the person wants the model to know."""

@@ -24,6 +24,8 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     """The command as the person changed it; empty for as it was. A changed command is judged again."""
     words: str = ""
     """What the model is told, if anything."""
+    alone: bool = False
+    """Nobody was there to ask."""
 
 
 class FileReview(msgspec.Struct, frozen=True, kw_only=True):

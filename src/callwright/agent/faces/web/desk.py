@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
-from callwright.agent.events import Stamped
+from callwright.agent.events import SessionOpened, Stamped
 from callwright.agent.faces.base import SessionFace, SessionList
 from callwright.errors import CallwrightError, MisuseError
 
@@ -64,7 +64,7 @@ class Shown:
         self._rest()
 
     def read(self, events: Sequence[Stamped]) -> None:
-        """What the store has of a session that is not open here: another process may be at work on it."""
+        """What the store has of it now, for while it is not open here: another process may be at work on it."""
         self._read = events
         self._wake()
 
@@ -138,7 +138,8 @@ class Desk:
         known = self._shown.get(session)
         if known is None or known.face is None:
             events = await self.sessions.events(session)
-            known = self._shown.setdefault(session, Shown(self, session, events))
+            name = _name(events) or session
+            known = self._shown.setdefault(name, Shown(self, name, events))
             known.read(events)
         return known
 
@@ -171,3 +172,9 @@ class Desk:
         self._shown.clear()
         if self._closing:
             await asyncio.wait(self._closing)
+
+
+def _name(events: Sequence[Stamped]) -> str:
+    """A session may be asked for by less than its name."""
+    first = events[0].event if events else None
+    return first.session if isinstance(first, SessionOpened) else ""

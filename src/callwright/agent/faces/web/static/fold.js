@@ -27,8 +27,8 @@ export function fold(state, { seq, at, event }) {
 
 // What it is doing now, in words; nothing when it does not work.
 export function now(state) {
+  if (state.asked) return "Waiting for your answer"; // also before a task: a server is to be started
   if (!state.working) return "";
-  if (state.asked) return "Waiting for your answer";
   if (state.writing) return `Writing ${state.writing.name}, ${state.writing.characters.toLocaleString()} characters`;
   const running = state.group?.entries.findLast(({ status }) => status === "running");
   if (running) return running.view;

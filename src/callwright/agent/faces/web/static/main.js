@@ -120,8 +120,7 @@ function callForAnswer() {
   if (!asked) return;
   const card = $("log").querySelector(`[data-approval="${CSS.escape(asked)}"]`);
   const writing = document.activeElement?.matches("textarea, input") && document.activeElement.value;
-  card?.focus({ preventScroll: true });
-  if (writing) $("words").focus();
+  if (!writing) card?.focus({ preventScroll: true });
   card?.scrollIntoView({ block: "nearest" });
 }
 
@@ -130,9 +129,10 @@ async function send() {
   const text = $("words").value.trim();
   if (!text || link.busy) return;
   following = true;
+  $("words").value = ""; // at once: what is typed from here on is the next task
   const { problem } = await command("task", { text });
   $("trouble").textContent = problem ?? "";
-  if (!problem) $("words").value = "";
+  if (problem) $("words").value ||= text;
   grow();
 }
 
