@@ -168,6 +168,16 @@ def test_an_edit_of_a_protected_file_shows_its_diff_with_line_numbers_and_no_alw
     page.ended()
 
 
+def test_characters_that_are_not_seen_are_said(room: Room) -> None:
+    sly = msgspec.structs.replace(COMMAND, command="echo hi\u202e\u200b\r\n# mr", remember=())
+    page = room.open(one(*asking(sly, "run_terminal_command", "Run echo", "hi\n", "")))
+    page.give("Say hi")
+    expect(page.approval).to_contain_text("It holds characters that are not seen: U+202E, U+200B, U+000D.")
+    page.allow()
+    page.ended()
+    assert room.session().replies[0][1].command == ""  # as it was, not as the browser would write it
+
+
 def test_whoever_is_writing_keeps_the_focus_when_a_question_comes(room: Room) -> None:
     gate = Gate()
     page = room.open([gate, *COMMANDS])

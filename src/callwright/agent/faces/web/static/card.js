@@ -48,8 +48,13 @@ function output({ key, status, output: told, cut, content, ended }, folds) {
   if (!text.trim()) return null;
   const lines = text.replace(/\n$/, "").split("\n");
   const changes = looksLikeDiff(text);
-  const whole = () => (changes ? diff(text) : h("pre", { class: "output", tabindex: "0" }, !ended && cut && "…\n", text));
-  const tail = (status === "running" || status === "error") && h("pre", { class: "output" }, lines.slice(-TAIL).join("\n"));
+  const whole = () =>
+    changes ? diff(text) : h("pre", { class: "output", tabindex: "0" }, !ended && cut && "…\n", text);
+  const tail =
+    (status === "running" || status === "error") && h("pre", { class: "output" }, lines.slice(-TAIL).join("\n"));
   if (tail && lines.length <= TAIL) return tail;
-  return [folds.fold(`${key}:output`, false, `${changes ? "Changes" : "Output"}, ${count(lines.length, "line")}`, whole), tail];
+  return [
+    folds.fold(`${key}:output`, false, `${changes ? "Changes" : "Output"}, ${count(lines.length, "line")}`, whole),
+    tail,
+  ];
 }

@@ -99,11 +99,21 @@ export class Chat {
 }
 
 const task = ({ text: words, at }) =>
-  h("article", { class: "task", "aria-label": "You" }, h("p", {}, words), h("time", { datetime: new Date(at * 1000).toISOString() }, clock(at)));
+  h(
+    "article",
+    { class: "task", "aria-label": "You" },
+    h("p", {}, words),
+    h("time", { datetime: new Date(at * 1000).toISOString() }, clock(at)),
+  );
 
 function thinking({ key, text: words, seconds, streaming }, folds) {
-  const title = streaming ? "Thinking" : ["Thought", seconds !== null && duration(seconds) && ` for ${duration(seconds)}`].filter(Boolean).join("");
-  return folds.fold(`${key}:thinking`, false, [icon("think"), title].flat(), () => h("p", {}, words), { class: "thinking", "aria-busy": streaming && "true" });
+  const title = streaming
+    ? "Thinking"
+    : ["Thought", seconds !== null && duration(seconds) && ` for ${duration(seconds)}`].filter(Boolean).join("");
+  return folds.fold(`${key}:thinking`, false, [icon("think"), title].flat(), () => h("p", {}, words), {
+    class: "thinking",
+    "aria-busy": streaming && "true",
+  });
 }
 
 function text(item) {
@@ -127,11 +137,21 @@ function patchText(item, drawn) {
 function groupTitle({ title, calls, entries, closed }) {
   const seconds = entries.reduce((sum, entry) => sum + entry.seconds, 0);
   const all = count(Math.max(calls, entries.length), "call");
-  return [title, closed ? all : `${entries.filter(({ ended }) => ended).length} of ${all}`, closed && duration(seconds)].filter(Boolean).join(" · ");
+  return [title, closed ? all : `${entries.filter(({ ended }) => ended).length} of ${all}`, closed && duration(seconds)]
+    .filter(Boolean)
+    .join(" · ");
 }
 
 function ending({ reason, text: words, summary }) {
-  const part = (name, lines) => lines.length > 0 && [h("h4", {}, name), h("ul", {}, lines.map((line) => h("li", {}, line)))];
+  const part = (name, lines) =>
+    lines.length > 0 && [
+      h("h4", {}, name),
+      h(
+        "ul",
+        {},
+        lines.map((line) => h("li", {}, line)),
+      ),
+    ];
   return h(
     "article",
     { class: "ending", "data-reason": reason, "aria-label": "Summary" },
@@ -141,8 +161,21 @@ function ending({ reason, text: words, summary }) {
       part("Did", summary.done),
       part("Failed", summary.failed),
       part("Denied", summary.denied),
-      summary.files.length > 0 && [h("h4", {}, "Files"), h("ul", { class: "files" }, summary.files.map((file) => h("li", {}, h("span", {}, file.path), stat(file))))],
-      h("p", { class: "spent" }, [count(summary.turns, "turn"), `${number(summary.tokens)} tokens`, duration(summary.seconds)].filter(Boolean).join(" · ")),
+      summary.files.length > 0 && [
+        h("h4", {}, "Files"),
+        h(
+          "ul",
+          { class: "files" },
+          summary.files.map((file) => h("li", {}, h("span", {}, file.path), stat(file))),
+        ),
+      ],
+      h(
+        "p",
+        { class: "spent" },
+        [count(summary.turns, "turn"), `${number(summary.tokens)} tokens`, duration(summary.seconds)]
+          .filter(Boolean)
+          .join(" · "),
+      ),
     ],
   );
 }

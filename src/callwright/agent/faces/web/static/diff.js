@@ -2,6 +2,7 @@
 import { h } from "./dom.js";
 
 const HUNK = /^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@ ?(.*)/;
+const KINDS = { "+": ["added", "+", 0, 1], "-": ["removed", "−", 1, 0] };
 
 export const looksLikeDiff = (text) => /^(--- |diff |@@ )/.test(text) && /^@@ -\d/m.test(text);
 
@@ -14,16 +15,34 @@ export function diff(text) {
       [before, olds, after, news] = [hunk[1], hunk[2] ?? 1, hunk[3], hunk[4] ?? 1].map(Number);
       rows.push(row("place", "", "", "", hunk[5] || `line ${after}`));
     } else if ((olds <= 0 && news <= 0) || line[0] === "\\") rows.push(row("head", "", "", "", line));
-    else if (line[0] === "+") rows.push(row("added", "", after++, "+", line.slice(1))), news--;
-    else if (line[0] === "-") rows.push(row("removed", before++, "", "−", line.slice(1))), olds--;
-    else rows.push(row("same", before++, after++, "", line.slice(1))), olds--, news--;
+    else {
+      const [kind, sign, old, fresh] = KINDS[line[0]] ?? ["same", "", 1, 1];
+      rows.push(row(kind, old ? before : "", fresh ? after : "", sign, line.slice(1)));
+      [before, olds, after, news] = [before + old, olds - old, after + fresh, news - fresh];
+    }
   }
-  return h("div", { class: "diff", tabindex: "0", role: "region", "aria-label": "Changes" }, h("table", {}, h("tbody", {}, rows)));
+  return h(
+    "div",
+    { class: "diff", tabindex: "0", role: "region", "aria-label": "Changes" },
+    h("table", {}, h("tbody", {}, rows)),
+  );
 }
 
 const row = (kind, before, after, sign, text) =>
-  h("tr", { class: kind }, h("td", { class: "no" }, before), h("td", { class: "no" }, after), h("td", { class: "sign" }, sign), h("td", { class: "line" }, text));
+  h(
+    "tr",
+    { class: kind },
+    h("td", { class: "no" }, before),
+    h("td", { class: "no" }, after),
+    h("td", { class: "sign" }, sign),
+    h("td", { class: "line" }, text),
+  );
 
 // +3 −1, in colour and in words.
 export const stat = ({ added, removed }) =>
-  h("span", { class: "stat", "aria-label": `${added} added, ${removed} removed` }, h("b", { class: "added" }, `+${added}`), h("b", { class: "removed" }, `−${removed}`));
+  h(
+    "span",
+    { class: "stat", "aria-label": `${added} added, ${removed} removed` },
+    h("b", { class: "added" }, `+${added}`),
+    h("b", { class: "removed" }, `−${removed}`),
+  );

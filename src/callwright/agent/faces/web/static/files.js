@@ -37,7 +37,10 @@ export class Files {
   async #do(type, { path = "", hunk = "", force = false }) {
     this.#said.delete(path);
     this.#sure = false;
-    const { problem, conflicts = [] } = await this.#command(type, type === "undo" ? { path, hunk, force } : { path, hunk });
+    const { problem, conflicts = [] } = await this.#command(
+      type,
+      type === "undo" ? { path, hunk, force } : { path, hunk },
+    );
     if (problem || conflicts.length) this.#said.set(path, { problem, conflicts, hunk });
     this.#show();
   }
@@ -48,7 +51,9 @@ export class Files {
     const total = { added: sum("added"), removed: sum("removed") };
     this.#place.replaceChildren(
       h("header", {}, h("h2", {}, "Files changed"), this.#files.length > 0 && stat(total)),
-      this.#files.length ? this.#all() : h("p", { class: "empty" }, "Nothing to review. What the agent changes is listed here, to be kept or undone."),
+      this.#files.length
+        ? this.#all()
+        : h("p", { class: "empty" }, "Nothing to review. What the agent changes is listed here, to be kept or undone."),
       ...this.#files.map((file) => this.#file(file)),
     );
     if (focused) this.#place.querySelector(`[data-focus="${CSS.escape(focused)}"]`)?.focus();
@@ -56,7 +61,12 @@ export class Files {
 
   #button(type, title, fields, extra = {}) {
     const focus = `${type}:${fields.path ?? ""}:${fields.hunk ?? ""}`;
-    return h("button", { type: "button", class: "small", "data-focus": focus, onclick: () => this.#do(type, fields), ...extra }, icon(type), title);
+    return h(
+      "button",
+      { type: "button", class: "small", "data-focus": focus, onclick: () => this.#do(type, fields), ...extra },
+      icon(type),
+      title,
+    );
   }
 
   #all() {
@@ -77,14 +87,28 @@ export class Files {
       this.#show();
       if (!open) this.#look();
     };
-    const title = [h("span", { class: "path", title: path }, h("bdi", {}, path)), state !== "changed" && h("em", {}, state === "created" ? "new" : state), stat(file)];
+    const title = [
+      h("span", { class: "path", title: path }, h("bdi", {}, path)),
+      state !== "changed" && h("em", {}, state === "created" ? "new" : state),
+      stat(file),
+    ];
     return h(
       "section",
       { class: "changed", "aria-label": path },
       h(
         "header",
         {},
-        h("button", { type: "button", class: "toggle", "aria-expanded": String(open), "data-focus": `file:${path}`, onclick: unfold }, title),
+        h(
+          "button",
+          {
+            type: "button",
+            class: "toggle",
+            "aria-expanded": String(open),
+            "data-focus": `file:${path}`,
+            onclick: unfold,
+          },
+          title,
+        ),
         this.#button("keep", "", { path }, { "aria-label": `Keep ${path}`, title: "Keep" }),
         this.#button("undo", "", { path }, { "aria-label": `Undo ${path}`, title: "Undo" }),
       ),
@@ -95,7 +119,11 @@ export class Files {
   }
 
   #hunk(path, { id, text, added, removed }) {
-    const actions = [stat({ added, removed }), this.#button("keep", "Keep", { path, hunk: id }), this.#button("undo", "Undo", { path, hunk: id })];
+    const actions = [
+      stat({ added, removed }),
+      this.#button("keep", "Keep", { path, hunk: id }),
+      this.#button("undo", "Undo", { path, hunk: id }),
+    ];
     return h("section", { class: "hunk", "aria-label": "Part" }, h("div", { class: "actions" }, actions), diff(text));
   }
 
@@ -107,7 +135,13 @@ export class Files {
       "div",
       { class: "conflict", role: "alert" },
       [said.problem, ...said.conflicts].filter(Boolean).map((line) => h("p", {}, line)),
-      said.conflicts.length > 0 && this.#button("undo", "Undo anyway", { path, hunk: said.hunk, force: true }, { class: "small danger", "data-focus": `force:${path}` }),
+      said.conflicts.length > 0 &&
+        this.#button(
+          "undo",
+          "Undo anyway",
+          { path, hunk: said.hunk, force: true },
+          { class: "small danger", "data-focus": `force:${path}` },
+        ),
       h("button", { type: "button", class: "small", onclick: leave }, said.conflicts.length ? "Leave it" : "All right"),
     );
   }

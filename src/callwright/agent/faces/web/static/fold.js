@@ -80,7 +80,19 @@ function entry(state, key, call, name = "") {
   return touch(found);
 }
 
-const EMPTY = { command: "", output: "", cut: false, content: "", files: [], seconds: 0, exit: null, asked: null, decided: null, changed: false, ended: false };
+const EMPTY = {
+  command: "",
+  output: "",
+  cut: false,
+  content: "",
+  files: [],
+  seconds: 0,
+  exit: null,
+  asked: null,
+  decided: null,
+  changed: false,
+  ended: false,
+};
 
 function settle(state, call) {
   if (state.asked === call) state.asked = null;
@@ -169,7 +181,12 @@ const EVENTS = {
     note(state, key, "note", `The model was told: ${text}`);
   },
   condensed(state, { before, after }, { key }) {
-    note(state, key, "note", `Earlier messages were shortened, from about ${before.toLocaleString()} to ${after.toLocaleString()} tokens`);
+    note(
+      state,
+      key,
+      "note",
+      `Earlier messages were shortened, from about ${before.toLocaleString()} to ${after.toLocaleString()} tokens`,
+    );
   },
   files_changed(state, { files }) {
     state.files = files;

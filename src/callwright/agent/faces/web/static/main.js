@@ -98,7 +98,9 @@ function drawHead() {
   $("about").title = $("about").textContent;
   $("empty").hidden = state.items.length > 0 || Boolean(link.session && !state.session);
   $("show-files").dataset.count = state.files.length || "";
-  document.title = state.asked ? `(!) Asks you: ${state.asked.view}` : [state.title, "Callwright"].filter(Boolean).join(" · ");
+  document.title = state.asked
+    ? `(!) Asks you: ${state.asked.view}`
+    : [state.title, "Callwright"].filter(Boolean).join(" · ");
 }
 
 function drawWork() {
@@ -175,7 +177,14 @@ function listen() {
   new ResizeObserver(follow).observe($("scroll"));
   addEventListener("popstate", start);
   $("new").prepend(icon("plus"));
-  for (const [id, sign] of [["send", "send"], ["stop", "stop"], ["show-list", "menu"], ["show-files", "files"], ["down", "down"]]) $(id).prepend(icon(sign));
+  for (const [id, sign] of [
+    ["send", "send"],
+    ["stop", "stop"],
+    ["show-list", "menu"],
+    ["show-files", "files"],
+    ["down", "down"],
+  ])
+    $(id).prepend(icon(sign));
 }
 
 // ── the door ────────────────────────────────────────────────────────────────────────────────────
@@ -185,12 +194,17 @@ async function enter() {
   history.replaceState(null, "", `/${location.search}`);
   const body = JSON.stringify({ token });
   const { ok } = await fetch("/enter", { method: "POST", body });
-  if (!ok) $("why-locked").textContent = "This address is not valid, or no longer. Open the one that the terminal printed last.";
+  if (!ok)
+    $("why-locked").textContent =
+      "This address is not valid, or no longer. Open the one that the terminal printed last.";
 }
 
 // Whether we are let in; a server that was started anew has another key.
 async function look() {
-  const status = await fetch("/sessions").then((reply) => reply.status, () => 0);
+  const status = await fetch("/sessions").then(
+    (reply) => reply.status,
+    () => 0,
+  );
   if (status !== 403) return true;
   connection?.leave();
   document.body.dataset.pane = "locked";

@@ -17,7 +17,7 @@ const LONG = 20_000;
 export function blocks(text) {
   const lines = text.split("\n");
   const found = [];
-  for (let at = 0; at < lines.length; ) {
+  for (let at = 0; at < lines.length;) {
     const [end, draw] = block(lines, at);
     if (draw) found.push({ source: lines.slice(at, end).join("\n"), draw });
     at = end;
@@ -34,15 +34,23 @@ function block(lines, at) {
   const fence = FENCE.exec(line);
   if (fence) return fenced(lines, at, fence);
   const heading = HEADING.exec(line);
-  if (heading) return [at + 1, () => h(`h${Math.min(heading[1].length + 2, 6)}`, {}, inline(heading[2].replace(/ +#+ *$/, "")))];
+  if (heading)
+    return [at + 1, () => h(`h${Math.min(heading[1].length + 2, 6)}`, {}, inline(heading[2].replace(/ +#+ *$/, "")))];
   if (RULE.test(line)) return [at + 1, () => h("hr")];
   if (QUOTE.test(line)) {
     const end = run(lines, at, (next) => QUOTE.test(next));
-    const inner = lines.slice(at, end).map((each) => each.replace(QUOTE, "")).join("\n");
+    const inner = lines
+      .slice(at, end)
+      .map((each) => each.replace(QUOTE, ""))
+      .join("\n");
     return [end, () => h("blockquote", {}, paragraph(inner))];
   }
   if (ITEM.test(line)) {
-    const end = run(lines, at, (next, index) => ITEM.test(next) || /^ +\S/.test(next) || (!next.trim() && ITEM.test(lines[index + 1] ?? "")));
+    const end = run(
+      lines,
+      at,
+      (next, index) => ITEM.test(next) || /^ +\S/.test(next) || (!next.trim() && ITEM.test(lines[index + 1] ?? "")),
+    );
     return [end, () => list(items(lines.slice(at, end)))];
   }
   if (line.includes("|") && underlined(lines[at + 1] ?? "")) {
@@ -55,7 +63,8 @@ function block(lines, at) {
 
 const underlined = (line) => line.includes("|") && line.includes("-") && DASHES.test(line);
 
-const starts = (lines, at) => lines[at].length > LONG_LINE || [FENCE, HEADING, QUOTE, ITEM, RULE].some((form) => form.test(lines[at]));
+const starts = (lines, at) =>
+  lines[at].length > LONG_LINE || [FENCE, HEADING, QUOTE, ITEM, RULE].some((form) => form.test(lines[at]));
 
 function run(lines, at, belongs) {
   let end = at + 1;
@@ -66,7 +75,10 @@ function run(lines, at, belongs) {
 function fenced(lines, at, [, marks, language]) {
   const last = run(lines, at, (next) => !(next.trim().startsWith(marks) && !next.trim().replaceAll(marks[0], "")));
   const code = lines.slice(at + 1, last).join("\n");
-  return [last + 1, () => h("pre", { class: "code", tabindex: "0", "data-language": language || null }, h("code", {}, code))];
+  return [
+    last + 1,
+    () => h("pre", { class: "code", tabindex: "0", "data-language": language || null }, h("code", {}, code)),
+  ];
 }
 
 const paragraph = (text) => h("p", {}, inline(text));
@@ -85,7 +97,7 @@ function list(all, depth = 0) {
   const first = all[0].mark;
   const ordered = /\d/.test(first);
   const nodes = [];
-  for (let at = 0; at < all.length; ) {
+  for (let at = 0; at < all.length;) {
     const inner = run(all, at, ({ indent }) => depth < DEPTH && indent > all[at].indent + 1);
     nodes.push(h("li", {}, inline(all[at].text), inner > at + 1 && list(all.slice(at + 1, inner), depth + 1)));
     at = inner;
@@ -94,14 +106,32 @@ function list(all, depth = 0) {
 }
 
 function table([head, , ...rows]) {
-  const cells = (line) => line.trim().replace(/^\||\|$/g, "").split("|");
-  const row = (tag) => (line) => h("tr", {}, cells(line).map((cell) => h(tag, {}, inline(cell.trim()))));
-  return h("div", { class: "wide" }, h("table", {}, h("thead", {}, row("th")(head)), h("tbody", {}, rows.map(row("td")))));
+  const cells = (line) =>
+    line
+      .trim()
+      .replace(/^\||\|$/g, "")
+      .split("|");
+  const row = (tag) => (line) =>
+    h(
+      "tr",
+      {},
+      cells(line).map((cell) => h(tag, {}, inline(cell.trim()))),
+    );
+  return h(
+    "div",
+    { class: "wide" },
+    h("table", {}, h("thead", {}, row("th")(head)), h("tbody", {}, rows.map(row("td")))),
+  );
 }
 
 const LINK = /^\[([^\]\n]{1,500})\]\((?:<([^>\n]{1,2000})>|([^()\s]{1,2000}))\)/;
 const ADDRESS = /^https?:\/\/[^\s<>"'`]{1,2000}/;
-const PAIRS = [["**", "strong"], ["__", "strong"], ["*", "em"], ["_", "em"]];
+const PAIRS = [
+  ["**", "strong"],
+  ["__", "strong"],
+  ["*", "em"],
+  ["_", "em"],
+];
 
 function inline(text, depth = 0) {
   if (depth > DEPTH || text.length > LONG) return [text];
@@ -109,7 +139,7 @@ function inline(text, depth = 0) {
   const alone = new Set(); // marks that have no partner in the rest of the text
   let plain = 0;
   const put = (at, end, node) => ((nodes.push(text.slice(plain, at), node), (plain = end)), end);
-  for (let at = 0; at < text.length; ) {
+  for (let at = 0; at < text.length;) {
     at = code(text, at, put, alone) ?? link(text, at, put, depth) ?? pair(text, at, put, depth, alone) ?? at + 1;
   }
   nodes.push(text.slice(plain));
@@ -120,7 +150,7 @@ function code(text, at, put, alone) {
   if (text[at] !== "`") return null;
   const marks = /^`+/.exec(text.slice(at, at + 100))[0];
   const end = alone.has(marks) ? -1 : text.indexOf(marks, at + marks.length);
-  if (end < 0) return alone.add(marks), at + marks.length;
+  if (end < 0) return (alone.add(marks), at + marks.length);
   return put(at, end + marks.length, h("code", {}, text.slice(at + marks.length, end).replace(/^ (.+) $/, "$1")));
 }
 
@@ -142,8 +172,9 @@ function pair(text, at, put, depth, alone) {
   const inWord = mark[0] === "_" && /\w/.test(text[at - 1] ?? "");
   if (inWord || !/\S/.test(text[at + mark.length] ?? "")) return at + mark.length;
   const end = text.indexOf(mark, at + mark.length + 1);
-  if (end < 0) return alone.add(mark), at + mark.length;
-  if (/\s/.test(text[end - 1]) || (mark[0] === "_" && /\w/.test(text[end + mark.length] ?? ""))) return at + mark.length;
+  if (end < 0) return (alone.add(mark), at + mark.length);
+  if (/\s/.test(text[end - 1]) || (mark[0] === "_" && /\w/.test(text[end + mark.length] ?? "")))
+    return at + mark.length;
   return put(at, end + mark.length, h(tag, {}, inline(text.slice(at + mark.length, end), depth + 1)));
 }
 

@@ -56,8 +56,15 @@ export class Sessions {
     const nothing = this.#query ? "No session has these words." : "No session yet.";
     const parts = [
       this.#problem && h("p", { class: "problem", role: "alert" }, this.#problem),
-      this.#rows.length ? h("ul", {}, this.#rows.map((row) => this.#row(row))) : h("p", { class: "empty" }, nothing),
-      this.#more && h("button", { type: "button", class: "small", onclick: () => this.load(this.#rows.length) }, "Older ones"),
+      this.#rows.length
+        ? h(
+            "ul",
+            {},
+            this.#rows.map((row) => this.#row(row)),
+          )
+        : h("p", { class: "empty" }, nothing),
+      this.#more &&
+        h("button", { type: "button", class: "small", onclick: () => this.load(this.#rows.length) }, "Older ones"),
     ];
     this.#place.replaceChildren(...parts.filter(Boolean));
     if (focused) this.#place.querySelector(`[data-focus="${CSS.escape(focused)}"]`)?.focus();
@@ -74,9 +81,26 @@ export class Sessions {
         "button",
         { type: "button", class: "session", title: name, "data-focus": `open:${id}`, onclick: () => this.#open(id) },
         h("span", { class: "name" }, name),
-        h("span", { class: "about" }, ago(updated), STATES[state] && h("em", { "data-state": state }, STATES[state]), (added > 0 || removed > 0) && stat({ added, removed })),
+        h(
+          "span",
+          { class: "about" },
+          ago(updated),
+          STATES[state] && h("em", { "data-state": state }, STATES[state]),
+          (added > 0 || removed > 0) && stat({ added, removed }),
+        ),
       ),
-      h("button", { type: "button", class: sure ? "delete danger" : "delete", "data-focus": `delete:${id}`, "aria-label": sure ? `Delete ${name}, really` : `Delete ${name}`, onclick: remove, onblur: () => sure && (this.#sure = "") }, sure ? "Delete?" : icon("bin")),
+      h(
+        "button",
+        {
+          type: "button",
+          class: sure ? "delete danger" : "delete",
+          "data-focus": `delete:${id}`,
+          "aria-label": sure ? `Delete ${name}, really` : `Delete ${name}`,
+          onclick: remove,
+          onblur: () => sure && (this.#sure = ""),
+        },
+        sure ? "Delete?" : icon("bin"),
+      ),
     );
   }
 
