@@ -240,6 +240,8 @@ class ToolEnded(msgspec.Struct, frozen=True, kw_only=True, tag="tool_ended"):
     """Something changed, or may have."""
     seconds: float = 0.0
     exit_code: int | None = None
+    diff: str = ""
+    """What changed, for people; long ones are cut, and say so."""
 
 
 class Nudged(msgspec.Struct, frozen=True, tag="nudged"):

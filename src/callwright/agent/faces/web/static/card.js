@@ -1,6 +1,6 @@
 // The card of one call: what it does in a line, how it went, and what came out of it, folded.
 import { approvalCard, decision } from "./approval.js";
-import { diff, looksLikeDiff, stat } from "./diff.js";
+import { diff, stat } from "./diff.js";
 import { h, icon } from "./dom.js";
 import { STATUSES, count, duration } from "./words.js";
 
@@ -14,6 +14,7 @@ const KINDS = {
   run_terminal_command: "command",
   get_diagnostics: "check",
 };
+const SHORT = 14; // lines of a diff that is in sight at once
 const TAIL = 8; // lines that are shown while it runs, and when it failed
 
 // `folds` remembers what the person unfolded: fold(key, unfolded as it is first, summary, draw).
@@ -26,7 +27,7 @@ export function card(entry, { answer, folds }) {
     entry.command && entry.command !== entry.view && h("pre", { class: "command", tabindex: "0" }, entry.command),
     asks && approvalCard(entry.asked, answer),
     entry.decided && decision(entry.decided, entry.changed),
-    !asks && output(entry, folds),
+    !asks && [changes(entry, folds), output(entry, folds)],
   );
 }
 
@@ -43,18 +44,19 @@ function line({ name, view, status, seconds, files, exit }) {
   );
 }
 
-function output({ key, status, output: told, cut, content, ended }, folds) {
-  const text = (ended && content) || told;
-  if (!text.trim()) return null;
-  const lines = text.replace(/\n$/, "").split("\n");
-  const changes = looksLikeDiff(text);
-  const whole = () =>
-    changes ? diff(text) : h("pre", { class: "output", tabindex: "0" }, !ended && cut && "…\n", text);
-  const tail =
-    (status === "running" || status === "error") && h("pre", { class: "output" }, lines.slice(-TAIL).join("\n"));
+function changes({ key, diff: text }, folds) {
+  if (!text) return null;
+  const lines = text.split("\n").length;
+  return folds.fold(`${key}:changes`, lines <= SHORT, "Changes", () => diff(text));
+}
+
+function output({ key, status, output: told, cut, content, diff: text, ended }, folds) {
+  const words = (ended && content) || told;
+  const lines = words.replace(/\n$/, "").split("\n");
+  if (!words.trim() || (text && lines.length === 1)) return null;
+  const whole = () => h("pre", { class: "output", tabindex: "0" }, !ended && cut && "…\n", words);
+  const inSight = status === "running" || status === "error";
+  const tail = inSight && h("pre", { class: "output" }, lines.slice(-TAIL).join("\n"));
   if (tail && lines.length <= TAIL) return tail;
-  return [
-    folds.fold(`${key}:output`, false, `${changes ? "Changes" : "Output"}, ${count(lines.length, "line")}`, whole),
-    tail,
-  ];
+  return [folds.fold(`${key}:output`, false, `Output, ${count(lines.length, "line")}`, whole), tail];
 }

@@ -4,8 +4,6 @@ import { h } from "./dom.js";
 const HUNK = /^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@ ?(.*)/;
 const KINDS = { "+": ["added", "+", 0, 1], "-": ["removed", "−", 1, 0] };
 
-export const looksLikeDiff = (text) => /^(--- |diff |@@ )/.test(text) && /^@@ -\d/m.test(text);
-
 export function diff(text) {
   const rows = [];
   let [before, after, olds, news] = [0, 0, 0, 0]; // the numbers of the next lines, and how many the hunk has left

@@ -85,6 +85,7 @@ const EMPTY = {
   output: "",
   cut: false,
   content: "",
+  diff: "",
   files: [],
   seconds: 0,
   exit: null,
@@ -172,9 +173,9 @@ const EVENTS = {
     found.cut ||= output.length > OUTPUT;
     found.output = output.slice(-OUTPUT);
   },
-  tool_ended(state, { call, name, view, status, content, files, seconds, exit_code }, { key }) {
-    const found = entry(state, key, call, name);
-    Object.assign(found, { name, view, status, content, files, seconds, exit: exit_code, ended: true });
+  tool_ended(state, { call, exit_code: exit, ...ended }, { key }) {
+    const found = entry(state, key, call, ended.name);
+    Object.assign(found, { ...ended, exit, ended: true });
     settle(state, found);
   },
   nudged(state, { text }, { key }) {
