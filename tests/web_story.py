@@ -80,7 +80,7 @@ COMMAND = ApprovalAsked(
     tier="medium",
     command="pip install pytest-randomly && pytest -q tests/test_total.py",
     folder="~/project",
-    remember=("pip install pytest-randomly", "pytest -q tests/test_total.py"),
+    remember=('["pip", "install"]', '["pytest", "-q"]'),
 )
 EDIT = ApprovalAsked(
     approval="approval-2",

@@ -16,6 +16,7 @@ from playwright.sync_api import Browser, expect
 
 from callwright.agent.events import (
     ApprovalAsked,
+    Decided,
     GroupClosed,
     GroupOpened,
     SessionEvent,
@@ -99,8 +100,7 @@ def test_an_approval_says_what_why_how_dangerous_and_what_always_would_remember(
         COMMAND.title,
         "changes what is installed",
         "Some risk",
-        "until this session ends",
-        *COMMAND.remember,
+        "until this session ends: commands that begin with pip install, commands that begin with pytest -q",
     ):
         expect(card).to_contain_text(words)
     expect(card.get_by_label("Command")).to_have_value(COMMAND.command)
@@ -124,7 +124,7 @@ def test_always_remembers_what_the_card_said(room: Room) -> None:
     page.give("Install it")
     page.allow("Always")
     page.ended()
-    page.sees("You allowed it, and until this session ends pip install pytest-randomly")
+    page.sees("You allowed it, and until this session ends commands that begin with pip install")
     assert room.session().replies[0][1].verdict == "always"
 
 
@@ -176,6 +176,54 @@ def test_characters_that_are_not_seen_are_said(room: Room) -> None:
     page.allow()
     page.ended()
     assert room.session().replies[0][1].command == ""  # as it was, not as the browser would write it
+
+
+@pytest.mark.parametrize(
+    ("rule", "plain"),
+    [
+        ('["npm", "run", "a b"]', 'until this session ends: commands that begin with npm run "a b"'),
+        ('{ tool = "web_fetch" }', "until this session ends: every call of web_fetch"),
+        ("[not json", "until this session ends: [not json"),
+    ],
+)
+def test_what_always_would_remember_is_said_in_words(room: Room, rule: str, plain: str) -> None:
+    asked = msgspec.structs.replace(COMMAND, remember=(rule,))
+    page = room.open(one(*asking(asked, "run_terminal_command", "Run it", "", "ok")))
+    page.give("Go")
+    expect(page.approval.locator(".remember")).to_contain_text(plain)
+    page.allow()
+    page.ended()
+
+
+def test_a_server_is_asked_about_before_a_task_and_remembered_for_good(room: Room) -> None:
+    always = "exactly this content of .mcp.json, from now on"
+    asked = ApprovalAsked(approval="a", call="a", subject="server", title="Start it?", why="x", remember=(always,))
+    decided = Decided(call=ToolCall("a", "", "{}"), verdict="allow", by="person", why="x")
+    sessions = PlayedSessions()
+    sessions.add("old", [asked, decided, tasked("Go")])
+    sessions.add("new", [asked])
+    page = room.serve(sessions)
+    page.page.locator(".session").first.click()
+    expect(page.approval.locator(".remember")).to_have_text(f"“Always” allows: {always}")
+    page.page.locator(".session").last.click()
+    page.sees("You allowed it")
+    expect(page.page.locator(".card")).to_have_attribute("data-status", "ok")
+
+
+def test_a_diff_names_its_files_when_there_are_several(room: Room) -> None:
+    part = "diff --git a/{0} b/{0}\n--- a/{0}\n+++ b/{0}\n@@ -1,1 +1,2 @@\n --- x\n+++ y\n"
+    cases = [part.format("one.py"), part.format("one.py") + part.format("two.py") + "12 more lines\n"]
+    page = room.open().page
+    rows = page.evaluate(
+        """async (texts) => {
+            const { diff } = await import("/static/diff.js");
+            const rows = (text) => [...diff(text).querySelectorAll("tr")];
+            return texts.map((text) => rows(text).map((row) => [row.className, row.textContent]));
+        }""",
+        cases,
+    )
+    lines = [["place", "line 1"], ["same", "11--- x"], ["added", "2+++ y"]]
+    assert rows == [lines, [["head", "one.py"], *lines, ["head", "two.py"], *lines, ["head", "12 more lines"]]]
 
 
 def test_whoever_is_writing_keeps_the_focus_when_a_question_comes(room: Room) -> None:

@@ -76,8 +76,8 @@ export function approvalCard(asked, answer) {
       ),
     ],
     asked.diff && diff(asked.diff),
-    unseen(asked.command || asked.diff),
-    asked.remember.length > 0 && remembered(asked.remember),
+    unseen([asked.title, asked.why, asked.command, asked.diff].join("")),
+    asked.remember.length > 0 && remembered(asked),
     words,
     h("footer", {}, buttons),
     problem,
@@ -93,25 +93,45 @@ function unseen(text) {
   );
 }
 
-const remembered = (rules) =>
+// A server's file is remembered for good, and its question says so; everything else until the session ends.
+const remembered = ({ subject, remember }) =>
   h(
     "p",
     { class: "remember" },
-    "“Always” allows, until this session ends: ",
-    rules.map((rule, at) => [at > 0 && ", ", h("code", {}, rule)]),
+    "“Always” allows",
+    subject !== "server" && ", until this session ends",
+    ": ",
+    listed(remember),
   );
 
+const listed = (rules) => rules.map((rule, at) => [at > 0 && ", ", inWords(rule)]);
+
+// What a policy's pattern means. What is none of the known forms is shown as it is.
+function inWords(rule) {
+  const tool = /^\{ tool = "([^"\\]*)" \}$/.exec(rule);
+  if (tool) return ["every call of ", h("code", {}, tool[1])];
+  if (!rule.startsWith("[")) return h("code", {}, rule);
+  try {
+    const words = JSON.parse(rule).map((word) => (/^[\w./:=@%+,-]+$/.test(word) ? word : JSON.stringify(word)));
+    return ["commands that begin with ", h("code", {}, words.join(" "))];
+  } catch {
+    return h("code", {}, rule);
+  }
+}
+
 // What was decided, in a line; nothing for what the rules allow anyway.
-export function decision({ verdict, by, why, words, remembered: rules }, changed) {
+export function decision({ verdict, by, why, words, remembered: rules }, { changed, command }) {
   if (verdict === "allow" && by === "policy") return null;
   const allowed = changed ? "changed it, and allowed that" : "allowed it";
   const what = { allow: allowed, deny: "denied it", stop: "stopped here" }[verdict];
-  const more = [by !== "person" && why, words && `“${words}”`].filter(Boolean).join(" ");
+  const more = [by !== "person" && why, words && !(changed && words.includes(command)) && `“${words}”`]
+    .filter(Boolean)
+    .join(" ");
   return h(
     "p",
     { class: "decision", "data-verdict": verdict },
     `${WHO[by]} ${what}`,
     more && [": ", coded(more)],
-    rules.length > 0 && [", and until this session ends ", rules.map((rule) => [h("code", {}, rule), " "])],
+    rules.length > 0 && [", and until this session ends ", listed(rules)],
   );
 }

@@ -26,7 +26,7 @@ export function card(entry, { answer, folds }) {
     !asks && line(entry),
     entry.command && entry.command !== entry.view && h("pre", { class: "command", tabindex: "0" }, entry.command),
     asks && approvalCard(entry.asked, answer),
-    entry.decided && decision(entry.decided, entry.changed),
+    entry.decided && decision(entry.decided, entry),
     !asks && [changes(entry, folds), output(entry, folds)],
   );
 }

@@ -159,6 +159,10 @@ const EVENTS = {
     found.name = call.name;
     found.decided = { verdict, by, why, words, remembered };
     found.status = "waiting";
+    if (found.asked?.subject === "server") {
+      found.status = verdict === "allow" ? "ok" : "denied"; // it is no call: nothing comes after it
+      found.ended = true;
+    }
     settle(state, found);
   },
   checkpointed() {},
