@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.databases import cluster, emptied
+from tests.npm import LIBRARIES, MISSING
 from tests.upstream import Upstream
 
 # `make laws` asks for 200 and more, new ones each time; a quick run makes do with fewer, and always the same.
@@ -31,6 +32,14 @@ def upstream() -> Iterator[Upstream]:
     """A model server that plays scripts; see `tests/upstream.py`."""
     with Upstream() as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def libraries() -> None:
+    """The JavaScript libraries, and the browser among them, which `make test` installs."""
+    if not (LIBRARIES / "node_modules" / ".stamp").is_file():
+        problem = f"{MISSING}; with npm, `make test` installs what these tests need"
+        pytest.fail(problem) if os.environ.get("CI") else pytest.skip(problem)
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +9,6 @@ import pytest
 
 from tests.contract.scripted import OTHERS, script
 from tests.contract.weather import DIALECTS
-from tests.npm import LIBRARIES, MISSING
 from tests.served import Served
 from tests.upstream import Upstream, closed_port
 
@@ -55,11 +53,3 @@ backend = "faulty"
         configuration += f'[[models]]\nname = "{name}"\nbackend = "script"\n'
     with Served(folder, configuration, f'origins = ["http://127.0.0.1:{page_port}"]') as served:
         yield served.url
-
-
-@pytest.fixture(scope="session")
-def libraries() -> None:
-    """The JavaScript libraries, which `make test` installs."""
-    if not (LIBRARIES / "node_modules" / ".stamp").is_file():
-        problem = f"{MISSING}; with npm, `make test` installs what these tests need"
-        pytest.fail(problem) if os.environ.get("CI") else pytest.skip(problem)

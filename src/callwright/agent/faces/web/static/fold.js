@@ -1,0 +1,222 @@
+// What is shown of a session: a fold over its events. Reads nothing but what it is given, so a session that is opened
+// again looks as it did while it ran. `rev` counts the changes of an item: what was drawn at the same rev is current.
+
+const OUTPUT = 65_536; // characters that are kept of what a tool tells while it runs
+
+export const begin = () => ({
+  seq: 0,
+  session: null, // { session, workspace, model, sandbox }
+  title: "",
+  items: [], // what was said and done, in order: { key, rev, kind, … }
+  files: [], // neither kept nor undone
+  working: false,
+  purpose: "turn", // why the model is being asked
+  text: null, // the item that is being written
+  writing: null, // the call that is being written: { name, characters }
+  group: null, // the item that calls go into
+  calls: new Map(), // the calls of that group, by id
+  asked: null, // the call that waits for a person
+});
+
+export function fold(state, { seq, at, event }) {
+  if (seq <= state.seq) return state;
+  state.seq = seq;
+  EVENTS[event.type]?.(state, event, { key: seq, at });
+  return state;
+}
+
+// What it is doing now, in words; nothing when it does not work.
+export function now(state) {
+  if (state.asked) return "Waiting for your answer"; // also before a task: a server is to be started
+  if (!state.working) return "";
+  if (state.writing) return `Writing ${state.writing.name}, ${state.writing.characters.toLocaleString()} characters`;
+  const running = state.group?.entries.findLast(({ status }) => status === "running");
+  if (running) return running.view;
+  if (state.text?.kind === "thinking") return "Thinking";
+  if (state.text) return "Answering";
+  return state.purpose === "condense" ? "Summing up what was said before" : "Asking the model";
+}
+
+const touch = (item) => ((item.rev += 1), item);
+
+function add(state, key, kind, fields) {
+  closeText(state);
+  if (state.group?.loose) state.group = null;
+  const item = { key, rev: 0, kind, ...fields };
+  state.items.push(item);
+  return item;
+}
+
+const note = (state, key, sign, text, tone = "plain") => add(state, key, "note", { sign, text, tone });
+
+function closeText(state) {
+  if (state.text) touch(state.text).streaming = false;
+  state.text = null;
+}
+
+function write(state, key, kind, text) {
+  state.writing = null;
+  if (state.text?.kind !== kind) state.text = add(state, key, kind, { text: "", seconds: null, streaming: true });
+  touch(state.text).text += text;
+}
+
+function openGroup(state, key, fields) {
+  state.group = add(state, key, "group", { entries: [], closed: false, ...fields });
+  state.calls = new Map();
+  return state.group;
+}
+
+// The card of a call. Outside of a group (a server is to be started) calls get one without a title.
+function entry(state, key, call, name = "") {
+  let found = state.calls.get(call);
+  if (!found || found.ended) {
+    const group = state.group ?? openGroup(state, key, { title: "", calls: 0, loose: true });
+    found = { key, rev: 0, group, name, view: name, status: "waiting", ...EMPTY };
+    group.entries.push(found);
+    state.calls.set(call, found);
+  }
+  closeText(state);
+  touch(found.group);
+  return touch(found);
+}
+
+const EMPTY = {
+  command: "",
+  output: "",
+  cut: false,
+  content: "",
+  diff: "",
+  files: [],
+  seconds: 0,
+  exit: null,
+  asked: null,
+  decided: null,
+  changed: false,
+  ended: false,
+};
+
+function settle(state, call) {
+  if (state.asked === call) state.asked = null;
+}
+
+const listed = (paths, hunk) => `${hunk ? "a part of " : ""}${paths.join(", ")}`;
+
+const EVENTS = {
+  session_opened(state, { session, workspace, model, sandbox }) {
+    state.session = { session, workspace, model, sandbox };
+  },
+  resumed(state, { model }, { key }) {
+    if (state.session) state.session = { ...state.session, model };
+    note(state, key, "note", "Opened again");
+  },
+  task_given(state, { text }, { key, at }) {
+    state.title ||= text.split("\n", 1)[0];
+    state.working = true;
+    add(state, key, "task", { text, at });
+  },
+  branch_made(state, { branch, previous }, { key }) {
+    note(state, key, "branch", `On branch ${branch}, made from ${previous}`);
+  },
+  turn_began(state, { purpose }) {
+    closeText(state);
+    state.purpose = purpose;
+  },
+  thinking(state, { text }, { key }) {
+    write(state, key, "thinking", text);
+  },
+  thinking_ended(state, { seconds }) {
+    const last = state.items.findLast(({ kind }) => kind === "thinking");
+    if (last) touch(last).seconds = seconds;
+    if (state.text === last) closeText(state);
+  },
+  text(state, { text }, { key }) {
+    write(state, key, "text", text);
+  },
+  call_writing(state, { name, characters }) {
+    closeText(state);
+    state.writing = { name, characters };
+  },
+  answered(state, { problem }, { key }) {
+    closeText(state);
+    state.writing = null;
+    state.purpose = "turn";
+    if (problem) note(state, key, "warning", problem, "bad");
+  },
+  group_opened(state, { title, calls }, { key }) {
+    openGroup(state, key, { title, calls, loose: false });
+  },
+  group_closed(state) {
+    if (state.group) touch(state.group).closed = true;
+    state.group = null;
+  },
+  approval_asked(state, event, { key }) {
+    const call = entry(state, key, event.call, event.title);
+    Object.assign(call, { status: "asked", asked: event, decided: null });
+    state.asked = call;
+  },
+  decided(state, { call, verdict, by, why, words, remembered }, { key }) {
+    const found = entry(state, key, call.id, call.name);
+    found.name = call.name;
+    found.decided = { verdict, by, why, words, remembered };
+    found.status = "waiting";
+    if (found.asked?.subject === "server") {
+      found.status = verdict === "allow" ? "ok" : "denied"; // it is no call: nothing comes after it
+      found.ended = true;
+    }
+    settle(state, found);
+  },
+  checkpointed() {},
+  tool_began(state, { call, name, view, command }, { key }) {
+    const found = entry(state, key, call, name);
+    const changed = Boolean(found.asked?.command) && command !== found.asked.command;
+    Object.assign(found, { name, view, command, changed, status: "running" });
+  },
+  tool_told(state, { call, text }, { key }) {
+    const found = entry(state, key, call);
+    const output = found.output + text;
+    found.cut ||= output.length > OUTPUT;
+    found.output = output.slice(-OUTPUT);
+  },
+  tool_ended(state, { call, exit_code: exit, ...ended }, { key }) {
+    const found = entry(state, key, call, ended.name);
+    Object.assign(found, { ...ended, exit, ended: true });
+    settle(state, found);
+  },
+  nudged(state, { text }, { key }) {
+    note(state, key, "note", `The model was told: ${text}`);
+  },
+  condensed(state, { before, after }, { key }) {
+    note(
+      state,
+      key,
+      "note",
+      `Earlier messages were shortened, from about ${before.toLocaleString()} to ${after.toLocaleString()} tokens`,
+    );
+  },
+  files_changed(state, { files }) {
+    state.files = files;
+  },
+  kept(state, { paths, hunk }, { key }) {
+    if (paths.length) note(state, key, "keep", `You kept ${listed(paths, hunk)}`);
+  },
+  undone(state, { paths, hunk, conflicts }, { key }) {
+    if (paths.length) note(state, key, "undo", `You undid ${listed(paths, hunk)}`);
+    for (const [at, conflict] of conflicts.entries()) note(state, `${key}.${at}`, "warning", conflict, "bad");
+  },
+  warned(state, { text }, { key }) {
+    note(state, key, "warning", text, "warn");
+  },
+  stopped(state, { reason, text }, { key }) {
+    add(state, key, "ending", { reason, text, summary: null });
+    if (state.asked) {
+      touch(state.asked.group);
+      touch(state.asked).status = "stopped";
+    }
+    Object.assign(state, { working: false, writing: null, asked: null, group: null, calls: new Map() });
+  },
+  summarised(state, event, { key }) {
+    const last = state.items.findLast(({ kind }) => kind === "ending");
+    const ending = last && !last.summary ? last : add(state, key, "ending", { reason: "done", text: "" });
+    touch(ending).summary = event;
+  },
+};
