@@ -39,7 +39,6 @@ from callwright.agent.events import (
 )
 from callwright.agent.faces.base import FileReview, Reply, SessionList, SessionRow, Watch
 from callwright.agent.faces.web import address, app
-from callwright.agent.settings import AgentSettings
 from callwright.errors import MisuseError, StoreError
 from callwright.gateway.server import listen
 from callwright.model import ToolCall
@@ -67,7 +66,7 @@ Script = Sequence[SessionEvent | Gate]
 
 
 def tasked(text: str, task: int = 1) -> TaskGiven:
-    return TaskGiven(task=task, text=text, settings=AgentSettings(), window=8192)
+    return TaskGiven(task=task, text=text, window=8192)
 
 
 class PlayedSession:

@@ -1,13 +1,15 @@
 """A plain model of files that an agent and a person change: what each slot is, and how it came to be that.
 
-A file is a few slots, far enough apart for each to be a hunk of its own, or it is not there. No value is ever written
-twice. The history of a slot says what an undo does to it, without any diffs: what the agent did last, and nobody
-touched since, goes back to what was before; if somebody did, the file is a conflict.
+A file is a few slots, far enough apart for each to be a hunk of its own, or it is not there. No value is ever thought
+of twice. The history of a slot says what an undo does to it, without any diffs: if nobody else touched the slot since
+the first change that is to be undone, or has put back what they touched, it gets what was there before; otherwise the
+file is a conflict.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 SLOTS = 3
 BETWEEN = 8
@@ -57,16 +59,7 @@ class File:
         for slot in range(SLOTS):
             if old[slot] != new[slot]:
                 self.history[slot].append(Event(actor, old[slot], new[slot]))
-                self._forget_detours(slot)
         self.values = values
-
-    def _forget_detours(self, slot: int) -> None:
-        """What led back to where it began has not happened."""
-        now = self.history[slot][-1].new
-        for number, event in enumerate(self.history[slot]):
-            if event.old == now:
-                del self.history[slot][number:]
-                return
 
     def wrote(self) -> None:
         """It was written by us: what is there now is what the agent's hunks are told by."""
@@ -93,31 +86,26 @@ class File:
         events = [event for history in (*self.history, *self.tip) for event in history]
         return None in (self.values, self.tip_values) or any(None in (event.old, event.new) for event in events)
 
-    def undone(self, task: int | None, *, force: bool = False) -> tuple[Values, list[list[Event]]] | None:
+    def undone(self, task: int | None, *, force: bool = False) -> Undone | None:
         """What an undo makes of it; None for a conflict."""
         scope, values = self.scope(task), list(self.values or (None,) * SLOTS)
-        left = [list(events) for events in self.history]
         for slot, events in enumerate(self.history):
-            first = next((number for number, event in enumerate(events) if event.actor in scope), None)
-            if first is None:
-                continue
-            if not force and not all(event.actor in scope for event in events[first:]):
+            run = last_run(events, scope)
+            if run is None and not force:
                 return None
-            values[slot] = events[first].old
-            left[slot] = events[:first]
-        if None in values:
-            assert values == [None] * SLOTS, "a file is there or not"
-            return None_values, left
-        return tuple(value for value in values if value is not None), left
+            first = next((event for event in events if event.actor in scope), None)
+            values[slot] = first.old if first else values[slot]
+        assert values == [None] * SLOTS or None not in values, "a file is there or not"
+        return Undone(None if None in values else tuple(filter(None, values)))
 
     def undo(self, task: int | None, *, force: bool = False) -> None:
         """Do so, where it is no conflict."""
         found = self.undone(task, force=force)
         assert found is not None
-        if self.values is None and found[0] is not None and self.recorded_mode is not None:
+        if self.values is None and found.values is not None and self.recorded_mode is not None:
             self.mode = self.recorded_mode
-        self.values, self.history = found
-        self.open -= self.scope(task)
+        self.keep(task)
+        self.change(found.values, OTHERS)
         self.wrote()
 
     def keep(self, task: int | None) -> None:
@@ -128,15 +116,15 @@ class File:
                 event.actor = OTHERS
         self.open -= scope
 
-    def hunks(self, task: int | None) -> dict[int, str]:
-        """The slots that have a hunk, with what an undo of it puts there."""
-        scope, found = self.scope(task), {}
+    def hunks(self, task: int | None) -> dict[int, str] | None:
+        """The slots that have a hunk, with what an undo of it puts there; None where nobody can tell."""
+        found: dict[int, str] = {}
         for slot, events in enumerate(self.tip):
-            run = len(events)
-            while run and events[run - 1].actor in scope:
-                run -= 1
-            if run < len(events) and (old := events[run].old) is not None:
-                found[slot] = old
+            run = last_run(events, self.scope(task))
+            if run is None:
+                return None
+            if run.old != run.new and run.old is not None:
+                found[slot] = run.old
         return found
 
     def undo_hunk(self, slot: int, old: str) -> bool:
@@ -155,4 +143,25 @@ class File:
             event.actor = OTHERS
 
 
-None_values: Values = None
+class Undone(NamedTuple):
+    """What an undo leaves."""
+
+    values: Values
+
+
+def last_run(events: list[Event], scope: set[int]) -> Event | None:
+    """All that was done in these tasks, as one event; one without a change when it is nothing; None for a conflict."""
+    run = Event(OTHERS, "", "")
+    now: str | None = ""
+    for event in events:
+        if event.actor not in scope:
+            now = event.new if run.actor is not OTHERS else now
+        elif run.actor is OTHERS:
+            run, now = Event(event.actor, event.old, event.new), event.new
+        elif now not in (run.old, run.new):
+            return None
+        else:
+            run, now = Event(event.actor, run.old, event.new), event.new
+    if now == run.old:
+        return Event(OTHERS, "", "")
+    return run if now == run.new else None

@@ -25,12 +25,16 @@ from callwright.agent.workspace import Workspace
 from tests.properties.checkpoint_model import SLOTS, File, Values, text
 from tests.unit.store.opened import opened
 
-NAMES = ("a.txt", "b.txt", "made/here/c.txt", "made/d.txt")
+NAMES = ("a.txt", "b.txt", "made/here/c.txt")
 UNTOUCHED = {".gitignore": b"*.log\n", "run.log": b"ignored\n", "notes.txt": b"untracked\n", "made/mine.txt": b"mine\n"}
 PATHS = st.sampled_from(NAMES)
+SOME = st.sampled_from([None, *NAMES])
+PICKS = st.integers(0, SLOTS - 1)
 TASKS = st.sampled_from([None, 0, 1])
 """All of them, this one, the one before."""
-FAULTS = st.none() | st.integers(0, 12)
+FAULTS = st.sampled_from([*[None] * 10, *range(10)])
+RARELY = st.sampled_from([False, False, False, True])
+"""A file that came or went has no hunks to decide on; most should have some."""
 
 
 class CrashError(Exception):
@@ -178,19 +182,19 @@ class Machine(RuleBasedStateMachine):
         path.write_bytes(text(name, file.values) or b"")
         path.chmod(file.mode)
 
-    @rule(name=PATHS, slots=st.sets(st.integers(0, SLOTS - 1), min_size=1))
+    @rule(name=PATHS, slots=st.sets(PICKS, min_size=1))
     def person_edits(self, name: str, slots: set[int]) -> None:
         self.person_writes(name, sorted(slots))
 
-    @rule(name=PATHS)
-    def person_deletes_or_renames(self, name: str) -> None:
-        if self.files[name].values is not None:
+    @rule(name=PATHS, really=RARELY)
+    def person_deletes_or_renames(self, name: str, really: bool) -> None:
+        if really and self.files[name].values is not None:
             target = f"moved {len(self.moved)}.txt"
             self.moved[target] = text(name, self.files[name].values) or b""
             (self.root / name).rename(self.root / target)
             self.files[name].change(None, None)
 
-    @rule(name=PATHS, slot=st.integers(0, SLOTS - 1))
+    @rule(name=PATHS, slot=PICKS)
     def person_takes_the_agents_change_back_by_hand(self, name: str, slot: int) -> None:
         file = self.files[name]
         if file.values is not None and file.history[slot] and (old := file.history[slot][-1].old) is not None:
@@ -205,13 +209,21 @@ class Machine(RuleBasedStateMachine):
 
     # what the agent does
 
-    @rule()
-    def next_task(self) -> None:
-        self.task += 1
+    @rule(really=RARELY)
+    def next_task(self, really: bool) -> None:
+        self.task += really
 
-    @rule(plan=st.dictionaries(PATHS, st.sets(st.integers(0, SLOTS - 1)), min_size=1, max_size=3), fault=FAULTS)
+    @rule(plan=st.dictionaries(PATHS, st.sets(PICKS, min_size=1), min_size=1), fault=FAULTS)
     def agent_edits(self, plan: dict[str, set[int]], fault: int | None) -> None:
-        """No slots: it deletes the file."""
+        self.agent_makes(plan, fault)
+
+    @rule(name=PATHS, other=PATHS, really=RARELY, fault=FAULTS)
+    def agent_deletes_one_and_edits_another(self, name: str, other: str, really: bool, fault: int | None) -> None:
+        if really:
+            self.agent_makes({other: {0}, name: set()}, fault)
+
+    def agent_makes(self, plan: dict[str, set[int]], fault: int | None) -> None:
+        """New values for these slots; no slots, and it deletes the file."""
         planned = {
             name: self.new_values(self.files[name], sorted(slots)) if slots else None
             for name, slots in plan.items()
@@ -240,7 +252,7 @@ class Machine(RuleBasedStateMachine):
 
     # what the person decides
 
-    @rule(which=TASKS, name=st.none() | PATHS, fault=FAULTS, force=st.sampled_from([False, False, True]))
+    @rule(which=TASKS, name=SOME, fault=FAULTS, force=st.sampled_from([False, False, True]))
     def undo(self, which: int | None, name: str | None, fault: int | None, force: bool) -> None:
         task = self.chosen_task(which)
         concerned = [each for each in NAMES if name in (None, each) and self.files[each].scope(task)]
@@ -257,7 +269,7 @@ class Machine(RuleBasedStateMachine):
             if found is None:
                 assert now == before[each]
                 continue
-            after = text(each, found[0])
+            after = text(each, found.values)
             assert now in (before[each], after)
             if self.is_settled(each, task):
                 assert now == after
@@ -273,7 +285,7 @@ class Machine(RuleBasedStateMachine):
             (row.kind, row.path, row.state) == ("edit", name, "done") and task in (None, row.task) for row in rows
         )
 
-    @rule(which=TASKS, name=st.none() | PATHS, fault=FAULTS)
+    @rule(which=TASKS, name=SOME, fault=FAULTS)
     def keep(self, which: int | None, name: str | None, fault: int | None) -> None:
         task = self.chosen_task(which)
         concerned = [each for each in NAMES if name in (None, each) and self.files[each].scope(task)]
@@ -284,14 +296,21 @@ class Machine(RuleBasedStateMachine):
             else:
                 assert fault is not None
 
-    @rule(which=TASKS, name=PATHS, fault=FAULTS, is_kept=st.booleans(), pick=st.integers(0, SLOTS - 1))
-    def decide_on_a_hunk(self, which: int | None, name: str, fault: int | None, is_kept: bool, pick: int) -> None:
+    @rule(which=TASKS, name=PATHS, fault=FAULTS, pick=PICKS)
+    def keep_a_hunk(self, which: int | None, name: str, fault: int | None, pick: int) -> None:
+        self.decide(which, name, fault, pick, is_kept=True)
+
+    @rule(which=TASKS, name=PATHS, fault=FAULTS, pick=PICKS)
+    def undo_a_hunk(self, which: int | None, name: str, fault: int | None, pick: int) -> None:
+        self.decide(which, name, fault, pick, is_kept=False)
+
+    def decide(self, which: int | None, name: str, fault: int | None, pick: int, *, is_kept: bool) -> None:
         task, file = self.chosen_task(which), self.files[name]
         if not file.scope(task) or file.has_come_or_gone():
             return
         (shown,) = [each for each in self.run(self.checkpoints.changed(task)) if each.path == name]
         slots = file.hunks(task)
-        assert len(shown.hunks) == len(slots)
+        assert slots is None or len(shown.hunks) == len(slots)
         if not slots:
             return
         slot = sorted(slots)[pick % len(slots)]
@@ -346,5 +365,5 @@ class Machine(RuleBasedStateMachine):
             assert (each.state == "open") == bool(each.hunks and file.open)
 
 
-Machine.TestCase.settings = settings(stateful_step_count=25)
+Machine.TestCase.settings = settings(stateful_step_count=40)
 TestCheckpoints = Machine.TestCase

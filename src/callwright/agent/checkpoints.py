@@ -91,8 +91,8 @@ class Checkpoints:
         if twice := [path for path, count in counts.items() if count > 1]:
             raise ToolError(f"{twice[0]} is changed twice in one call: make it one change")
         async with self._busy:
-            stale = (await self._ledger()).planned(call)
-            await self._snapshots.mark({row.number: "unmade" for row in stale})
+            ledger = await self._ledger()
+            await self._settle(ledger, ledger.planned(call))  # a call that is made again after a crash
             await self._snapshots.add(self._session, rows, _data(changes))
 
     async def make(self, call: str) -> tuple[Change, ...]:
@@ -104,7 +104,9 @@ class Checkpoints:
 
     async def recover(self) -> tuple[Recovered, ...]:
         """After a crash: what became of the writes that were under way. Clears away what they left behind."""
-        return await self._finished(self._recover())
+        async with self._busy:
+            ledger = await self._ledger()
+            return await self._settle(ledger, ledger.planned())
 
     async def changed(self, task: int | None = None) -> tuple[FileChange, ...]:
         """The files that the agent wrote, by path; only one task's share of them, where one is named."""
@@ -175,9 +177,8 @@ class Checkpoints:
             raise ToolError(f"{problem}. {f'Written before that: {written}' if made else 'Nothing was written'}")
         return tuple(changes)
 
-    async def _recover(self) -> tuple[Recovered, ...]:
-        ledger = await self._ledger()
-        planned = ledger.planned()
+    async def _settle(self, ledger: Ledger, planned: Sequence[Snapshot]) -> tuple[Recovered, ...]:
+        """Find out whether these were written."""
         data = await ledger.contents(planned)
         found, states = [], dict[int, State]()
         for row in planned:

@@ -12,11 +12,7 @@ from typing import Literal
 import msgspec
 
 from callwright.agent.policy import Tier
-<<<<<<< HEAD
 from callwright.agent.settings import Limits
-=======
-from callwright.agent.settings import AgentSettings
->>>>>>> webface6
 from callwright.events import FinishReason
 from callwright.model import Message, ToolCall, Usage
 
@@ -103,15 +99,9 @@ class TaskGiven(msgspec.Struct, frozen=True, kw_only=True, tag="task_given"):
     task: int
     """1, 2, 3 … in this session."""
     text: str
-<<<<<<< HEAD
     limits: Limits = Limits()
     window: int = 0
     """Of the model, in tokens; 0 when nobody knows it."""
-=======
-    settings: AgentSettings
-    window: int
-    """Of the model, in tokens: with the settings, all that the loop's course depends on."""
->>>>>>> webface6
 
 
 class BranchMade(msgspec.Struct, frozen=True, kw_only=True, tag="branch_made"):

@@ -382,6 +382,19 @@ def test_an_interrupted_write_is_told_by_what_is_in_the_file(
     at_desk(scene)
 
 
+def test_a_call_that_is_made_again_after_a_crash_does_not_lose_what_it_wrote_before(at_desk: Scene) -> None:
+    async def scene(desk: Desk) -> None:
+        desk["a.txt"] = b"one\n"
+        await desk.checkpoints.before(1, "call", [Change(path="a.txt", before=b"one\n", after=b"two\n")])
+        desk["a.txt"] = b"two\n"  # written, and then the crash
+        await desk.checkpoints.before(1, "call", [Change(path="a.txt", before=b"two\n", after=b"three\n")])
+        await desk.checkpoints.make("call")
+        await desk.checkpoints.undo()
+        assert desk["a.txt"] == b"one\n"
+
+    at_desk(scene)
+
+
 def test_only_our_own_leftovers_are_cleared_away(at_desk: Scene) -> None:
     async def scene(desk: Desk) -> None:
         ours, theirs = f"src/.callwright-{'a' * 16}.tmp", f"src/.callwright-{'b' * 16}.tmp"
