@@ -39,13 +39,13 @@ QUOTING = [
     lambda text: f"echo {encoded(text)} | base64 -d | sh",
     lambda text: f"bash <<< {shlex.quote(text)}",
     lambda text: f"timeout 9 env A=1 sh -c {shlex.quote(text)}",
-    lambda text: f"x={shlex.quote(text)}; eval \"$x\"",
+    lambda text: f'x={shlex.quote(text)}; eval "$x"',
     lambda text: f"trap {shlex.quote(text)} EXIT",
-    lambda text: f"find . -exec sh -c {shlex.quote(text)} \\;",
+    lambda text: f"find . -exec sh -c {shlex.quote(text.replace('{}', 'y'))} \\;",
     lambda text: f"ls | xargs sh -c {shlex.quote(text)}",
 ]
 EMBEDDING = [
-    "({}\n)",
+    "( {}\n)",
     "{{ {}\n}}",
     "true\n{}",
     "ls && ls\n{}\nls",
@@ -53,17 +53,52 @@ EMBEDDING = [
     "for i in 1 2; do {}\ndone",
     "while false; do {}\ndone",
     "f() {{ {}\n}}; f",
-    "echo $({}\n)",
-    'echo "$({}\n)"',
-    "cat <({}\n)",
+    "echo $( {}\n)",
+    'echo "$( {}\n)"',
+    "cat <( {}\n)",
     "cd src\n{}",
 ]
-PREFIXES = ["sudo", "env", "env A=1", "nohup", "nice -n 5", "timeout 5", "time", "stdbuf -o0", "setsid", "command", "exec"]
-PREFIXES += ["X=1", "!", "busybox", "doas", "ionice -c 3", "docker exec web", "uv run", "xargs", "strace", "2>/dev/null", "npx"]
+PREFIXES = [
+    "sudo",
+    "env",
+    "env A=1",
+    "nohup",
+    "nice -n 5",
+    "timeout 5",
+    "time",
+    "stdbuf -o0",
+    "setsid",
+    "command",
+    "exec",
+]
+PREFIXES += [
+    "X=1",
+    "!",
+    "busybox",
+    "doas",
+    "ionice -c 3",
+    "docker exec web",
+    "uv run",
+    "xargs",
+    "strace",
+    "2>/dev/null",
+    "npx",
+]
 
 
 def quoted_somehow(word: str, how: int) -> str:
-    return (f"'{word}'", f'"{word}"', f"{word[:1]}''{word[1:]}", f"\\{word}", "$'" + "".join(f"\\x{ord(c):02x}" for c in word) + "'")[how]
+    return (
+        f"'{word}'",
+        f'"{word}"',
+        f"{word[:1]}''{word[1:]}",
+        f"\\{word}",
+        "$'" + "".join(f"\\x{ord(c):02x}" for c in word) + "'",
+    )[how]
+
+
+def _place(word: str) -> int:
+    """`!` stands first, then what the shell itself reads, then programs."""
+    return 0 if word == "!" else 1 if word in ("X=1", "2>/dev/null") else 2
 
 
 def rank(command: str, policy: Policy = POLICY) -> int:
@@ -83,7 +118,7 @@ def test_what_is_wrapped_is_no_less_dangerous(command: str, wrappers: list[objec
 
 @given(st.sampled_from(SIMPLE), st.lists(st.sampled_from(PREFIXES), max_size=3))
 def test_a_wrapper_before_a_command_hides_nothing(command: str, prefixes: list[str]) -> None:
-    wrapped = " ".join([*sorted(prefixes, key=lambda word: word not in ("!", "X=1", "2>/dev/null")), command])
+    wrapped = " ".join([*sorted(prefixes, key=_place), command])
     assert rank(wrapped) == 3, wrapped
 
 
@@ -93,10 +128,13 @@ def test_quotes_around_a_program_hide_nothing(command: str, how: int) -> None:
     assert rank(f"{quoted_somehow(program, how)} {rest}") == 3
 
 
-@given(st.lists(st.sampled_from(PLAIN), min_size=1, max_size=4), st.sampled_from([" && ", "; ", " || ", " | ", "\n", " & "]))
+@given(
+    st.lists(st.sampled_from(PLAIN), min_size=1, max_size=4),
+    st.sampled_from([" && ", "; ", " || ", " | ", "\n", " & "]),
+)
 def test_harmless_commands_together_do_not_ask(commands: list[str], between: str) -> None:
     text = between.join(commands)
-    for whole in (text, f"({text})", f"{{ {text}; }}", f"if true; then {text}; fi", f"echo \"$({text})\""):
+    for whole in (text, f"({text})", f"{{ {text}; }}", f"if true; then {text}; fi", f'echo "$({text})"'):
         judged = POLICY.command(whole)
         assert (judged.tier, judged.decision) == ("none", "allow"), (whole, judged.why)
 
@@ -112,7 +150,9 @@ def test_the_strictest_of_two_commands_wins(one: dict[str, str], other: dict[str
 words = st.sampled_from(["git", "push", "npm", "ls", "rm", "foo", "bar", "run", "-f", "x"])
 rules = st.builds(
     Rule,
-    pattern=st.lists(st.sampled_from(["git", "npm", "ls", "rm", "foo", "push", "run", "x"]), min_size=1, max_size=2).map(tuple),
+    pattern=st.lists(
+        st.sampled_from(["git", "npm", "ls", "rm", "foo", "push", "run", "x"]), min_size=1, max_size=2
+    ).map(tuple),
     flags=st.sampled_from([(), ("-f",)]),
     decision=st.sampled_from(["allow", "ask", "deny"]),
     tier=st.sampled_from([None, "none", "medium", "high"]),
@@ -124,7 +164,10 @@ commands = st.lists(words, min_size=1, max_size=4).map(" ".join)
 def test_the_order_of_rules_does_not_matter(some: list[Rule], random: object, command: str) -> None:
     mixed = list(some)
     random.shuffle(mixed)  # type: ignore[attr-defined]
-    one, other = Policy(RuleFile(rule=tuple(some))).command(command), Policy(RuleFile(rule=tuple(mixed))).command(command)
+    one, other = (
+        Policy(RuleFile(rule=tuple(some))).command(command),
+        Policy(RuleFile(rule=tuple(mixed))).command(command),
+    )
     assert (one.tier, one.decision) == (other.tier, other.decision)
 
 
@@ -140,11 +183,16 @@ def test_a_further_rule_never_relaxes_what_a_rule_decided(some: list[Rule], furt
 
 @given(st.lists(rules, max_size=4), st.sampled_from([case["command"] for case in CASES]))
 def test_a_project_never_relaxes(some: list[Rule], command: str) -> None:
-    tightening = tuple(msgspec.structs.replace(rule, decision="deny" if rule.decision == "allow" else rule.decision) for rule in some)
+    tightening = tuple(
+        msgspec.structs.replace(rule, decision="deny" if rule.decision == "allow" else rule.decision) for rule in some
+    )
     with_project = Policy(None, RuleFile(rule=tightening, project_code="ask")).command(command)
     without = POLICY.command(command)
     assert DECISIONS.index(with_project.decision) >= DECISIONS.index(without.decision)
     assert TIERS.index(with_project.tier) >= TIERS.index(without.tier)
+
+
+EVERYTHING_REMEMBERED = POLICY.allowing([rule for case in CASES for rule in POLICY.command(case["command"]).remember])
 
 
 @given(st.sampled_from([case["command"] for case in CASES]))
@@ -152,15 +200,29 @@ def test_what_is_remembered_allows_that_and_nothing_critical(command: str) -> No
     judged = POLICY.command(command)
     if judged.remember:
         assert POLICY.allowing(judged.remember).command(command).decision == "allow"
-    everything = [rule for case in CASES for rule in POLICY.command(case["command"]).remember]
-    again = POLICY.allowing(everything[:60]).command(command)
+    again = EVERYTHING_REMEMBERED.command(command)
     assert again.tier == judged.tier
     assert judged.tier != "critical" or again.decision != "allow"
 
 
 SHELLISH = st.lists(
     st.sampled_from(
-        [*"abrm -/.*~$'\"`\\(){}[]<>|&;!#=,\n\t\0", "rm", "-rf", "$(", "${", "<<EOF\n", "EOF\n", "if ", "then ", "fi", "((", "[[", "é", "\u202e"]
+        [
+            *"abrm -/.*~$'\"`\\(){}[]<>|&;!#=,\n\t\0",
+            "rm",
+            "-rf",
+            "$(",
+            "${",
+            "<<EOF\n",
+            "EOF\n",
+            "if ",
+            "then ",
+            "fi",
+            "((",
+            "[[",
+            "é",
+            "\u202e",
+        ]
     ),
     max_size=60,
 ).map("".join)
@@ -187,9 +249,9 @@ def test_any_text_is_judged(text: str) -> None:
 @given(st.text(max_size=60))
 def test_any_path_is_judged(path: str) -> None:
     assert POLICY.file(path, "write").decision in DECISIONS
-    assert DECISIONS.index(POLICY.file(path, "write").decision) >= DECISIONS.index(POLICY.file(path.upper(), "write").decision) or (
-        path.upper().lower() != path.lower()
-    )
+    assert DECISIONS.index(POLICY.file(path, "write").decision) >= DECISIONS.index(
+        POLICY.file(path.upper(), "write").decision
+    ) or (path.upper().lower() != path.lower())
 
 
 def test_the_table_is_of_use() -> None:

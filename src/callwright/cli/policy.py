@@ -48,7 +48,9 @@ def add(commands: Any) -> None:
     check.add_argument("command", nargs="?", metavar="CMD", help="in quotes, as one word; without it, lines are read")
     form = check.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="as JSON, for programs")
-    form.add_argument("--jsonl", action="store_true", help="a JSON object with id and command on each line of the input")
+    form.add_argument(
+        "--jsonl", action="store_true", help="a JSON object with id and command on each line of the input"
+    )
     check.set_defaults(run=_check)
     listing = verbs.add_parser("list", help="every rule, by whose it is")
     listing.add_argument("--json", action="store_true", help="as JSON, for programs")
@@ -139,7 +141,9 @@ def _explain(policy: Policy, command: str, console: Console) -> None:
     console.print(ending.append(f" · {judged.why}"))
     if judged.decision == "ask":
         kept = ", ".join(judged.remember)
-        console.print(Text(f"always allow would remember {kept}" if kept else "it cannot be allowed for good", style="dim"))
+        console.print(
+            Text(f"always allow would remember {kept}" if kept else "it cannot be allowed for good", style="dim")
+        )
 
 
 def _list(arguments: argparse.Namespace) -> int:
@@ -173,10 +177,12 @@ def _show(whose: str, said: RuleFile, console: Console) -> None:
         about = Text(rule.label if len(rule.label) < 300 else f"{rule.label[:299]}…")
         table.add_row(Text(decision, style=_COLOURS.get(decision, "")), tier, about, Text(rule.why, style="dim"))
     for file in said.file:
-        about = ", ".join(f"{action} {word}" for action, word in (("read", file.read), ("edit", file.edit)) if word)
-        table.add_row("", "", Text(f"files {file.pattern}"), Text(about, style="dim"))
+        said_of = ", ".join(f"{action} {word}" for action, word in (("read", file.read), ("edit", file.edit)) if word)
+        table.add_row("", "", Text(f"files {file.pattern}"), Text(said_of, style="dim"))
     for tool in said.tool:
-        table.add_row(Text(tool.decision, style=_COLOURS[tool.decision]), tool.tier, Text(f"tools {tool.name}"), tool.why)
+        table.add_row(
+            Text(tool.decision, style=_COLOURS[tool.decision]), tool.tier, Text(f"tools {tool.name}"), tool.why
+        )
     if table.row_count:
         console.print(table)
 
