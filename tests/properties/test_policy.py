@@ -41,11 +41,11 @@ QUOTING = [
     lambda text: f"timeout 9 env A=1 sh -c {shlex.quote(text)}",
     lambda text: f'x={shlex.quote(text)}; eval "$x"',
     lambda text: f"trap {shlex.quote(text)} EXIT",
-    lambda text: f"find . -exec sh -c {shlex.quote(text)} \\;",
+    lambda text: f"find . -exec sh -c {shlex.quote(text.replace('{}', 'y'))} \\;",
     lambda text: f"ls | xargs sh -c {shlex.quote(text)}",
 ]
 EMBEDDING = [
-    "({}\n)",
+    "( {}\n)",
     "{{ {}\n}}",
     "true\n{}",
     "ls && ls\n{}\nls",
@@ -53,9 +53,9 @@ EMBEDDING = [
     "for i in 1 2; do {}\ndone",
     "while false; do {}\ndone",
     "f() {{ {}\n}}; f",
-    "echo $({}\n)",
-    'echo "$({}\n)"',
-    "cat <({}\n)",
+    "echo $( {}\n)",
+    'echo "$( {}\n)"',
+    "cat <( {}\n)",
     "cd src\n{}",
 ]
 PREFIXES = [
@@ -96,6 +96,11 @@ def quoted_somehow(word: str, how: int) -> str:
     )[how]
 
 
+def _place(word: str) -> int:
+    """`!` stands first, then what the shell itself reads, then programs."""
+    return 0 if word == "!" else 1 if word in ("X=1", "2>/dev/null") else 2
+
+
 def rank(command: str, policy: Policy = POLICY) -> int:
     return TIERS.index(policy.command(command).tier)
 
@@ -113,7 +118,7 @@ def test_what_is_wrapped_is_no_less_dangerous(command: str, wrappers: list[objec
 
 @given(st.sampled_from(SIMPLE), st.lists(st.sampled_from(PREFIXES), max_size=3))
 def test_a_wrapper_before_a_command_hides_nothing(command: str, prefixes: list[str]) -> None:
-    wrapped = " ".join([*sorted(prefixes, key=lambda word: word not in ("!", "X=1", "2>/dev/null")), command])
+    wrapped = " ".join([*sorted(prefixes, key=_place), command])
     assert rank(wrapped) == 3, wrapped
 
 
@@ -187,13 +192,15 @@ def test_a_project_never_relaxes(some: list[Rule], command: str) -> None:
     assert TIERS.index(with_project.tier) >= TIERS.index(without.tier)
 
 
+EVERYTHING_REMEMBERED = POLICY.allowing([rule for case in CASES for rule in POLICY.command(case["command"]).remember])
+
+
 @given(st.sampled_from([case["command"] for case in CASES]))
 def test_what_is_remembered_allows_that_and_nothing_critical(command: str) -> None:
     judged = POLICY.command(command)
     if judged.remember:
         assert POLICY.allowing(judged.remember).command(command).decision == "allow"
-    everything = [rule for case in CASES for rule in POLICY.command(case["command"]).remember]
-    again = POLICY.allowing(everything[:60]).command(command)
+    again = EVERYTHING_REMEMBERED.command(command)
     assert again.tier == judged.tier
     assert judged.tier != "critical" or again.decision != "allow"
 

@@ -177,8 +177,8 @@ def _show(whose: str, said: RuleFile, console: Console) -> None:
         about = Text(rule.label if len(rule.label) < 300 else f"{rule.label[:299]}…")
         table.add_row(Text(decision, style=_COLOURS.get(decision, "")), tier, about, Text(rule.why, style="dim"))
     for file in said.file:
-        about = ", ".join(f"{action} {word}" for action, word in (("read", file.read), ("edit", file.edit)) if word)
-        table.add_row("", "", Text(f"files {file.pattern}"), Text(about, style="dim"))
+        said_of = ", ".join(f"{action} {word}" for action, word in (("read", file.read), ("edit", file.edit)) if word)
+        table.add_row("", "", Text(f"files {file.pattern}"), Text(said_of, style="dim"))
     for tool in said.tool:
         table.add_row(
             Text(tool.decision, style=_COLOURS[tool.decision]), tool.tier, Text(f"tools {tool.name}"), tool.why

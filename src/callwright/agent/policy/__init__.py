@@ -71,9 +71,7 @@ class Policy:
             decision=decision,
             why=_why(verdicts, decision, tier),
             commands=tuple(verdict.argv for verdict in verdicts if verdict.argv),
-            reads_only=all(
-                any(one.reads for one in verdict.allowances) and not verdict.findings for verdict in verdicts
-            ),
+            reads_only=all(verdict.reads_only for verdict in verdicts),
             remember=_remember(asking),
         )
 

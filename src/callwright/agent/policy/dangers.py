@@ -20,7 +20,7 @@ _RUNS_BY_CONFIG = re.compile(
 )
 _CHANGES_WHAT_RUNS = re.compile(
     r"PATH|LD_\w+|DYLD_\w+|BASH_ENV|ENV|PROMPT_COMMAND|PERL5OPT|PERL5LIB|RUBYOPT|PYTHONSTARTUP|PYTHONHOME|PYTHONINSPECT"
-    r"|BASH_FUNC\w*|GIT_CONFIG\w*|GIT_EXEC_PATH|SHELLOPTS|BASHOPTS|CDPATH|GCONV_PATH|JAVA_TOOL_OPTIONS|MAKEFLAGS|SHELL|IFS|PS4"
+    r"|BASH_FUNC\w*|GIT_CONFIG\w*|GIT_EXEC_PATH|SHELLOPTS|BASHOPTS|CDPATH|GCONV_PATH|JAVA_TOOL_OPTIONS|MAKEFLAGS|SHELL|PS4"
 )
 _HOLDS_A_COMMAND = re.compile(
     r"(GIT_)?(PAGER|EDITOR|SEQUENCE_EDITOR|SSH_COMMAND|SSH|EXTERNAL_DIFF|ASKPASS|PROXY_COMMAND)|VISUAL|BROWSER|LESSOPEN"
@@ -153,7 +153,7 @@ def _docker(command: Command, options: Options, workspace: str) -> Iterator[Item
         return
     whole = options_of(command.argv, ("-v", "--volume", "--mount", "--pid", "--cap-add"))
     for mount in whole.value("-v", "--volume", "--mount"):
-        found = re.search(r"(?:^|source=|src=)([^:,=]+)", mount.text)
+        found = re.search(r"(?:source|src)=([^,]+)", mount.text) or re.match(r"([^:,]+):", mount.text)
         source = Word(found[1]) if found else mount
         path = resolve(source, command.place, workspace)
         if "docker.sock" in mount.text or region(path) in ("system", "home", "device"):

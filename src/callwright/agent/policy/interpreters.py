@@ -117,6 +117,9 @@ def _language(command: Command, family: str, workspace: str) -> Iterator[Item]:
     codes = [*options.value(*flags), *_clustered(command, flags)]
     for code in codes:
         yield from _inline(code_seen(code.text), command.name)
+        if not code.known:
+            tier: Tier = "critical" if command.body and command.body.downloads else "high"
+            yield Finding(tier, f"`{command.name}` runs code that nobody has seen", "ask")
         if family in ("pwsh", "powershell"):
             yield Nested(code.text)
     for module in options.value("-r", "--require", "--import", "--loader"):

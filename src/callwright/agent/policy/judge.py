@@ -38,6 +38,13 @@ class Verdict(NamedTuple):
     argv: tuple[str, ...]
     findings: tuple[Finding, ...]
     allowances: tuple[Allowance, ...]
+    writes: bool = False
+    """It changes files."""
+
+    @property
+    def reads_only(self) -> bool:
+        """It is known to change nothing."""
+        return any(one.reads for one in self.allowances) and not self.findings and not self.writes
 
     @property
     def tier(self) -> Tier:
@@ -116,6 +123,7 @@ class Judge:
         findings: list[Finding] = []
         allowances: list[Allowance] = []
         nested: list[Verdict] = []
+        writes = any(one.writes and region(one.target.text) != "harmless" for one in command.redirections)
         if commands is not None:
             commands.append(command)
         for item in (
@@ -125,8 +133,9 @@ class Judge:
                 case Finding():
                     findings.append(item)
                 case Allowance():
-                    allowances.append(item)
+                    allowances += [item] if self._project_code or not item.project else []
                 case Writes():
+                    writes = True
                     findings += self._files.changed(item.path, command)
                 case Reads():
                     findings += self._files.named(Word(item.text), command)
@@ -149,7 +158,7 @@ class Judge:
                         one for verdict in guessed for one in verdict.findings if one.tier in ("high", "critical")
                     ]
         argv = tuple(word.text.replace(UNKNOWN, "…") for word in command.argv)
-        verdict = Verdict(argv, tuple(findings), tuple(allowances))
+        verdict = Verdict(argv, tuple(findings), tuple(allowances), writes)
         found.append(verdict)
         found += nested
         return verdict
@@ -198,8 +207,7 @@ class Judge:
                 continue
             why = rule.why or f"the rule about `{rule.label}`"
             if rule.project:
-                if self._project_code:
-                    yield Allowance(rule.why or "it runs the project's own code", rule.tier or "none", project=True)
+                yield Allowance(rule.why or "it runs the project's own code", rule.tier or "none", project=True)
             elif rule.decision == "allow":
                 yield Allowance(why, rule.tier or "high", rule.reads)
             else:
@@ -212,8 +220,7 @@ class Judge:
         """A program that is named by its path: one of the system's folders, the project's own, or any other."""
         path = resolve(command.argv[0], command.place, self._workspace)
         if region(path) == "inside":
-            if self._project_code:
-                yield Allowance("it runs a file of the project", project=True)
+            yield Allowance("it runs a file of the project", project=True)
         elif not re.match(r"/(usr/(local/)?)?s?bin/[^/]+$|/usr/bin/env$|/opt/homebrew/bin/[^/]+$", path or ""):
             yield Finding("high", f"{command.argv[0].bare} is a program outside the workspace", "ask")
 

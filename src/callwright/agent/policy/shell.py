@@ -16,7 +16,16 @@ from typing import TYPE_CHECKING
 from callwright.agent.policy.command import NOWHERE, Around, Command, Redirection, Trouble
 from callwright.agent.policy.outputs import output_of
 from callwright.agent.policy.scope import Scope
-from callwright.agent.policy.tree import REDIRECTIONS, SUBSTITUTIONS, every_node, height, hidden, parse, statements
+from callwright.agent.policy.tree import (
+    REDIRECTIONS,
+    SUBSTITUTIONS,
+    every_node,
+    height,
+    hidden,
+    parse,
+    statements,
+    swallowed,
+)
 from callwright.agent.policy.values import Tier
 from callwright.agent.policy.words import MOST_READINGS, Stream, Word, readings, text_of
 
@@ -89,6 +98,10 @@ class Script(Scope):
             tier: Tier = "critical" if VISIBLY_DANGEROUS.search(text) else "high"
             self.troubles.append(Trouble(tier, "it cannot be read as a shell command"))
         nodes = list(every_node(root))
+        if line_end := next((at for node in nodes if (at := swallowed(node)) is not None), 0):
+            written = text.encode("utf-8", "replace")
+            for part in (written[:line_end], written[line_end + 1 :]):
+                self._include(read(part.decode("utf-8", "replace"), around._replace(parent=self)))
         self.collect(nodes)
         self._run(root, around.stdin)
         for node in nodes:
@@ -132,6 +145,8 @@ class Script(Scope):
                 return _SILENT
             case "subshell" | "command_substitution" | "process_substitution":
                 before = self._place
+                if node.children and node.children[0].type == ">(":
+                    stdin = Stream(None, "the command that writes to it")
                 stream = self._each(statements(node), stdin)
                 self._place = before
                 return stream

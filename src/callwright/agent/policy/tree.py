@@ -10,13 +10,14 @@ from tree_sitter import Language, Node, Parser
 
 from callwright.agent.policy.words import text_of
 
-__all__ = ["REDIRECTIONS", "SUBSTITUTIONS", "every_node", "height", "hidden", "parse", "statements"]
+__all__ = ["REDIRECTIONS", "SUBSTITUTIONS", "every_node", "height", "hidden", "parse", "statements", "swallowed"]
 
 SUBSTITUTIONS = ("command_substitution", "process_substitution")
 REDIRECTIONS = ("file_redirect", "herestring_redirect", "heredoc_redirect")
 _LANGUAGE = Language(tree_sitter_bash.language())
 _NO_STATEMENTS = ("variable_name", "heredoc_start", "heredoc_body", "heredoc_end")
 _MAY_HIDE = ("word", "string_content", "regex", "extglob_pattern", "test_operator", "heredoc_content")
+_SEPARATOR = re.compile(rb"(?<!\\)[\n;|&]")
 _HIDDEN = re.compile(r"(?<!\\)`([^`]*)`?|(?<!\\)\$\((.*)", re.DOTALL)
 
 
@@ -46,6 +47,26 @@ def height(root: Node) -> int:
 def statements(node: Node) -> list[Node]:
     """The parts of a node that may be or hold commands."""
     return [child for child in node.named_children if child.type not in _NO_STATEMENTS]
+
+
+def swallowed(node: Node) -> int | None:
+    """Where a command ends within one, which it cannot: the grammar took two commands for one, and reports no error.
+
+    tree-sitter-bash 0.25 does so with a line that begins with a backslash (`ls` and then `\\rm x`), and with
+    `a= | b | c` before a line with `&&`. What stands between the words of a command, and words without quotes, cannot
+    hold the end of a line or a separator.
+    """
+    if node.type != "command":
+        return None
+    whole, start, at = node.text or b"", node.start_byte, 0
+    for child in node.children:
+        bare = child.end_byte - start if child.type == "word" else child.start_byte - start
+        if found := _SEPARATOR.search(whole[at:bare]):
+            return start + at + found.start()
+        if child.type == "heredoc_redirect":
+            return None
+        at = child.end_byte - start
+    return None
 
 
 def hidden(node: Node) -> Iterator[str]:

@@ -100,7 +100,8 @@ def _by_facts(command: Command) -> Iterator[Item]:
     late = next((at for at, word in enumerate(words[:3]) if word.text in facts.text), len(words))
     if late + 1 < len(words):
         yield Nested(words[late + 1].text)
-        return
+        if late == 0:
+            return
     if facts.runs == "joined":
         yield from _joined(command, words)
     elif words:
@@ -164,6 +165,7 @@ def _xargs(command: Command) -> Iterator[Item]:
             yield command.running([word._replace(text=word.text.replace(marks[0], line)) for word in words])
     else:
         yield command.running([*words, *map(Word, given[:64])])
+        yield Guess(command.running(words))
 
 
 def _find(command: Command) -> Iterator[Item]:
@@ -176,7 +178,7 @@ def _find(command: Command) -> Iterator[Item]:
             inner = [part._replace(text=part.text.replace("{}", UNKNOWN)) for part in words[at + 1 : end]]
             if inner:
                 yield command.running(inner)
-                if inner[0].bare.rpartition("/")[2] in _DELETERS:
+                if _deletes(inner):
                     yield Finding("critical", "`find` deletes every file that it finds")
         elif word.text == "-delete":
             changes = True
@@ -188,6 +190,11 @@ def _find(command: Command) -> Iterator[Item]:
         yield Allowance("it only looks for files", reads=not runs)
 
 
+def _deletes(words: Sequence[Word]) -> bool:
+    """A program that deletes is among the words, also behind others that run it."""
+    return any(name in _DELETERS for word in words for name in re.findall(r"[\w.-]+", word.bare))
+
+
 def _fd(command: Command) -> Iterator[Item]:
     words = list(command.argv[1:])
     at = next((at for at, w in enumerate(words) if w.text in ("-x", "-X", "--exec", "--exec-batch")), len(words))
@@ -195,5 +202,5 @@ def _fd(command: Command) -> Iterator[Item]:
     yield Allowance("it only looks for files", reads=not inner)
     if inner:
         yield command.running(inner)
-        if inner[0].bare in _DELETERS:
+        if _deletes(inner):
             yield Finding("critical", "`fd` deletes every file that it finds")
