@@ -29,7 +29,7 @@ from callwright.agent.events import (
     Warned,
 )
 from callwright.agent.faces.terminal.diffview import diff_view
-from callwright.agent.faces.terminal.wording import clean, counts, duration, one_line, plural, tokens, total
+from callwright.agent.faces.terminal.wording import allowance, clean, counts, duration, one_line, plural, tokens, total
 from callwright.agent.policy import Tier
 
 __all__ = ["card", "files_table", "line", "output_view", "stat", "tool_card"]
@@ -158,8 +158,9 @@ def _(event: ApprovalAsked) -> RenderableType:
             body.append(Text(f"in {clean(event.folder)}", style="dim"))
     body.append(Text.assemble((f"{word}  ", style), clean(event.why)))
     if event.remember:
-        body.append(Text("“Always” would allow, until this session ends:", style="dim"))
-        body += [line("  •", "dim", Text(clean(rule))) for rule in event.remember]
+        how_long = "from now on" if event.subject == "server" else "until this session ends"
+        body.append(Text(f"“Always” would allow, {how_long}:", style="dim"))
+        body += [line("  •", "dim", Text(clean(allowance(rule)))) for rule in event.remember]
     panel = Panel(
         Group(*body), title=Text(f" {one_line(event.title)} ", style="bold"), title_align="left", border_style=style
     )

@@ -44,7 +44,7 @@ from callwright.agent.events import (
 from callwright.agent.faces.terminal.cards import card, line, tool_card
 from callwright.agent.faces.terminal.diffview import edit_view
 from callwright.agent.faces.terminal.prose import Paragraphs, Prose
-from callwright.agent.faces.terminal.wording import clean, duration, one_line, place
+from callwright.agent.faces.terminal.wording import allowance, clean, duration, one_line, place
 
 __all__ = ["Tail", "Transcript", "reopened"]
 
@@ -273,7 +273,8 @@ def _allowed(event: Decided, indent: int) -> RenderableType:
     if event.words:
         text.append(f". {clean(event.words)}")
     if event.remembered:
-        text.append(f", and until this session ends: {clean('; '.join(event.remembered))}")
+        allowed = "; ".join(map(allowance, event.remembered))
+        text.append(f", and until this session ends: {clean(allowed)}")
     return line("✓", "green", text, indent)
 
 

@@ -6,10 +6,16 @@ instead of showing them, and others make a line look like what it is not.
 
 from __future__ import annotations
 
+import re
+import shlex
+
+import msgspec
+
 from callwright.agent.events import FileStat
 
-__all__ = ["ago", "clean", "counts", "duration", "one_line", "place", "plural", "tokens", "total"]
+__all__ = ["ago", "allowance", "clean", "counts", "duration", "one_line", "place", "plural", "tokens", "total"]
 
+_TOOL = re.compile(r'\{ tool = "([^"]*)" \}')
 _HIDDEN = {
     **{code: chr(0x2400 + code) for code in range(0x20) if chr(code) not in "\n\t"},
     0x7F: "\u2421",
@@ -27,6 +33,17 @@ _HIDDEN = {
 def clean(text: str) -> str:
     """The text with what a terminal would obey, or not show, made visible."""
     return text.replace("\r\n", "\n").translate(_HIDDEN)
+
+
+def allowance(rule: str) -> str:
+    """What a remembered pattern allows, in words; it is a TOML array of words, or names a tool."""
+    if tool := _TOOL.fullmatch(rule):
+        return f"every call of {tool[1]}"
+    try:
+        words = msgspec.json.decode(rule, type=list[str])
+    except msgspec.DecodeError:
+        return rule
+    return f"commands that begin with {shlex.join(words)}"
 
 
 def one_line(text: str) -> str:
