@@ -106,17 +106,17 @@ class Played:
         self._answer.set_result(reply)
         return ""
 
-    async def review(self) -> tuple[FileReview, ...]:
+    async def review(self, task: int = 0) -> tuple[FileReview, ...]:
         return self.reviews
 
-    async def keep(self, path: str = "", hunk: str = "") -> Kept:
+    async def keep(self, path: str = "", hunk: str = "", *, task: int = 0) -> Kept:
         self.kept.append((path, hunk))
         kept = Kept(paths=(path,) if path else tuple(each.path for each in self.reviews), hunk=hunk)
         self._tell(kept)
         self._tell(FilesChanged(files=()))
         return kept
 
-    async def undo(self, path: str = "", hunk: str = "", *, force: bool = False) -> Undone:
+    async def undo(self, path: str = "", hunk: str = "", *, task: int = 0, force: bool = False) -> Undone:
         self.undone.append((path, hunk, force))
         paths = (path,) if path else tuple(each.path for each in self.reviews)
         left = () if force else self.conflicts

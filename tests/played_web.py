@@ -195,7 +195,7 @@ class PlayedSession:
         self._reply.set_result(reply)
         return ""
 
-    async def review(self) -> tuple[FileReview, ...]:
+    async def review(self, task: int = 0) -> tuple[FileReview, ...]:
         return tuple(
             FileReview(
                 path=path,
@@ -208,13 +208,13 @@ class PlayedSession:
             for path, hunks in self.files.items()
         )
 
-    async def keep(self, path: str = "", hunk: str = "") -> Kept:
+    async def keep(self, path: str = "", hunk: str = "", *, task: int = 0) -> Kept:
         kept = Kept(paths=self._take(path, hunk, set()), hunk=hunk)
         self.tell(kept)
         self.tell(FilesChanged(files=self._stats()))
         return kept
 
-    async def undo(self, path: str = "", hunk: str = "", *, force: bool = False) -> Undone:
+    async def undo(self, path: str = "", hunk: str = "", *, task: int = 0, force: bool = False) -> Undone:
         left = set() if force else self._disturbed & ({path} if path else set(self.files))
         conflicts = tuple(f"{each} was left alone: you changed it since." for each in sorted(left))
         undone = Undone(paths=self._take(path, hunk, left), hunk=hunk, conflicts=conflicts)

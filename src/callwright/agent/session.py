@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Literal
 
 from callwright.agent.answering import Answering
 from callwright.agent.approvals import Approvals
@@ -19,7 +18,6 @@ from callwright.agent.events import (
     BranchMade,
     Decided,
     FilesChanged,
-    FileStat,
     Kept,
     Stamped,
     Stopped,
@@ -34,6 +32,7 @@ from callwright.agent.halt import Halt
 from callwright.agent.log import Log
 from callwright.agent.loop import Brief, work
 from callwright.agent.past import Past, history_of, unfinished
+from callwright.agent.review import Review
 from callwright.agent.runner import ToolRunner
 from callwright.agent.summary import summarised
 from callwright.agent.terminal import Terminal
@@ -45,13 +44,6 @@ from callwright.model import Message, Request
 __all__ = ["Session"]
 
 
-_STATES: dict[str, Literal["created", "changed", "deleted"]] = {
-    "created": "created",
-    "modified": "changed",
-    "deleted": "deleted",
-}
-
-
 class Session:
     """An open session."""
 
@@ -60,6 +52,7 @@ class Session:
         self._workshop = workshop
         self._log = log
         self._checkpoints = checkpoints
+        self._review = Review(checkpoints, log)
         self._halt = Halt()
         self._busy = False
         self._tools = dict(workshop.tools)
@@ -183,7 +176,7 @@ class Session:
         return None
 
     async def _sum_up(self, start: int) -> None:
-        files = await self._stats()
+        files = await self._review.stats()
         await self._log.add(FilesChanged(files=files))
         await self._log.add(summarised(self.events[start:], files))
 
@@ -198,44 +191,17 @@ class Session:
 
     # ── changes ──────────────────────────────────────────────────────────────────────────────────
 
-    async def _stats(self) -> tuple[FileStat, ...]:
-        changed = await self._checkpoints.changed()
-        return tuple(
-            FileStat(path=file.path, added=file.added, removed=file.removed, state=_STATES[file.kind])
-            for file in changed
-            if file.state == "open"
-        )
+    async def review(self, task: int = 0) -> tuple[FileReview, ...]:
+        """The changes that are neither kept nor undone; of one task, or of all."""
+        return await self._review.files(task)
 
-    async def review(self) -> tuple[FileReview, ...]:
-        """The changes that are neither kept nor undone."""
-        return tuple(
-            FileReview(
-                path=file.path,
-                added=file.added,
-                removed=file.removed,
-                diff="\n".join(hunk.text for hunk in file.hunks),
-                hunks=file.hunks,
-                disturbed=file.changed_since,
-            )
-            for file in await self._checkpoints.changed()
-            if file.state == "open"
-        )
+    async def keep(self, path: str = "", hunk: str = "", *, task: int = 0) -> Kept:
+        """Keep changes: of everything, of a task, of a file, or a hunk of it."""
+        return await self._review.keep(path, hunk, task=task)
 
-    async def keep(self, path: str = "", hunk: str = "") -> Kept:
-        """Keep changes: of everything, of a file, or a hunk of it."""
-        paths = await self._checkpoints.keep(path=path or None, hunk=hunk or None)
-        kept = Kept(paths=tuple(paths), hunk=hunk)
-        await self._log.add(kept)
-        await self._log.add(FilesChanged(files=await self._stats()))
-        return kept
-
-    async def undo(self, path: str = "", hunk: str = "", *, force: bool = False) -> Undone:
+    async def undo(self, path: str = "", hunk: str = "", *, task: int = 0, force: bool = False) -> Undone:
         """Take changes back. What the person changed meanwhile is left alone unless forced."""
-        result = await self._checkpoints.undo(path=path or None, hunk=hunk or None, force=force)
-        undone = Undone(paths=tuple(result.done), hunk=hunk, conflicts=tuple(each.why for each in result.conflicts))
-        await self._log.add(undone)
-        await self._log.add(FilesChanged(files=await self._stats()))
-        return undone
+        return await self._review.undo(path, hunk, task=task, force=force)
 
     async def close(self) -> None:
         """Stop, and give everything back."""

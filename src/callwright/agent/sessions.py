@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
 from callwright.agent.briefing import briefing
 from callwright.agent.checkpoints import Checkpoints
 from callwright.agent.events import Resumed, SessionOpened, Stamped
 from callwright.agent.faces.base import SessionRow
 from callwright.agent.log import Log, read_events
+from callwright.agent.review import Review
 from callwright.agent.session import Session
 from callwright.agent.workshop import Locks, Workshop, new_id
+from callwright.agent.workspace import Workspace
 from callwright.errors import StoreError
 from callwright.store.sessions import SessionHead, Sessions
 from callwright.store.snapshots import Snapshots
@@ -47,6 +53,18 @@ class Archive:
         """All events of one."""
         head = await self._store.head(session)
         return read_events(await self._store.events(head.id))
+
+    @asynccontextmanager
+    async def review(self, session: str) -> AsyncIterator[Review]:
+        """The changes of a session that nobody has open, to be kept or taken back."""
+        head = await self._store.head(session)
+        self._locks.take(head.id)
+        try:
+            checkpoints = Checkpoints(self._snapshots, head.id, Workspace(Path(head.workspace)))
+            await checkpoints.recover()
+            yield Review(checkpoints, Log(self._store, head.id, read_events(await self._store.events(head.id))))
+        finally:
+            self._locks.release(head.id)
 
     async def delete(self, session: str) -> None:
         """Forget it. Files are left as they are."""

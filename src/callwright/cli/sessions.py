@@ -15,6 +15,8 @@ import msgspec
 from callwright.errors import MisuseError
 
 if TYPE_CHECKING:
+    from callwright.agent.diff import Hunk
+    from callwright.agent.review import Review
     from callwright.agent.sessions import Archive
 
 __all__ = ["add"]
@@ -25,6 +27,10 @@ examples:
   callwright sessions search failing test    those in which this was said
   callwright sessions show 7f3a              all of one, as it was on the screen
   callwright sessions show 7f3a --json       its events, one JSON object on each line
+  callwright sessions diff 7f3a              what it changed, and is neither kept nor undone
+  callwright sessions undo 7f3a              take all of it back; what you changed since is left alone
+  callwright sessions undo 7f3a --file a.py --hunk 2      or one change of one file
+  callwright sessions keep 7f3a --task 1     keep what one task changed
   callwright sessions delete 7f3a            forget it; files are left as they are
 
 callwright agent --resume 7f3a goes on with one.
@@ -38,7 +44,7 @@ def add(commands: Any) -> None:
     """Add the command to the command line."""
     parser = commands.add_parser(
         "sessions",
-        help="what the agent did: list, show, search, delete",
+        help="what the agent did: list, show, search, diff, undo, keep, delete",
         description="The sessions of the agent.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -52,6 +58,13 @@ def add(commands: Any) -> None:
             each.add_argument("session", metavar="ID", help="the session, as the list has it")
         elif operand:
             each.add_argument("words", nargs="+", metavar=operand, help="what was said in it")
+        if verb in (_diff, _undo, _keep):
+            each.add_argument("--task", type=int, default=0, metavar="N", help="only what that task changed: 1, 2 …")
+            each.add_argument("--file", default="", metavar="PATH", help="only this file")
+        if verb in (_undo, _keep):
+            each.add_argument("--hunk", type=int, default=0, metavar="N", help="only the Nth change of the file")
+        if verb is _undo:
+            each.add_argument("--force", action="store_true", help="also where you changed the same lines since")
         if verb is _list:
             each.add_argument("-n", dest="limit", type=int, metavar="N", default=_UNSAID, help="at most so many (20)")
         _options(each, verb)
@@ -105,6 +118,59 @@ async def _show(sessions: Archive, arguments: argparse.Namespace) -> None:
         console.print(piece)
 
 
+async def _diff(sessions: Archive, arguments: argparse.Namespace) -> None:
+    async with sessions.review(arguments.session) as review:
+        files = [file for file in await review.files(arguments.task) if arguments.file in ("", file.path)]
+    if arguments.json:
+        _print_lines(files)
+        return
+    from rich.console import Console
+
+    from callwright.agent.faces.terminal.commands import review_view
+
+    console = Console(highlight=False)
+    for file in files:
+        console.print(review_view(file))
+    if not files:
+        print("No changes that could be taken back.")
+
+
+async def _undo(sessions: Archive, arguments: argparse.Namespace) -> None:
+    async with sessions.review(arguments.session) as review:
+        hunk = await _hunk(review, arguments)
+        undone = await review.undo(arguments.file, hunk, task=arguments.task, force=arguments.force)
+    if arguments.json:
+        _print_lines([undone])
+        return
+    for path in undone.paths:
+        print(f"{path}: taken back")
+    for conflict in undone.conflicts:
+        print(conflict)
+    if not undone.paths and not undone.conflicts:
+        print("There was nothing to take back.")
+
+
+async def _keep(sessions: Archive, arguments: argparse.Namespace) -> None:
+    async with sessions.review(arguments.session) as review:
+        kept = await review.keep(arguments.file, await _hunk(review, arguments), task=arguments.task)
+    if arguments.json:
+        _print_lines([kept])
+    else:
+        print("\n".join(f"{path}: kept" for path in kept.paths) or "There was nothing to keep.")
+
+
+async def _hunk(review: Review, arguments: argparse.Namespace) -> str:
+    """The id of the change that `--hunk` counts to."""
+    if not arguments.hunk:
+        return ""
+    files = {file.path: file.hunks for file in await review.files(arguments.task)}
+    hunks = files.get(arguments.file, ())
+    if not 1 <= arguments.hunk <= len(hunks):
+        raise MisuseError(f"--hunk counts the changes of --file, of which there are {len(hunks)}; see sessions diff")
+    chosen: Hunk = hunks[arguments.hunk - 1]
+    return chosen.id
+
+
 async def _delete(sessions: Archive, arguments: argparse.Namespace) -> None:
     await sessions.delete(arguments.session)
     if not arguments.json:
@@ -121,5 +187,8 @@ _VERBS: dict[str, tuple[str, str, _Verb]] = {
     "list": ("one line for each session, the newest first", "", _list),
     "show": ("all of a session, as it was on the screen", "ID", _show),
     "search": ("the sessions in which something was said", "WORDS", _list),
+    "diff": ("what a session changed that is neither kept nor undone", "ID", _diff),
+    "undo": ("take changes back; what you changed since is left alone", "ID", _undo),
+    "keep": ("keep changes: they can no longer be taken back", "ID", _keep),
     "delete": ("forget a session; files are left as they are", "ID", _delete),
 }

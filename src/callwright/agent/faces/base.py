@@ -75,15 +75,15 @@ class SessionFace(Protocol):
         """Answer an approval. Returns what is wrong with the answer, in a sentence, or nothing."""
         ...
 
-    async def review(self) -> tuple[FileReview, ...]:
-        """The changes that are neither kept nor undone."""
+    async def review(self, task: int = 0) -> tuple[FileReview, ...]:
+        """The changes that are neither kept nor undone; of one task, or of all."""
         ...
 
-    async def keep(self, path: str = "", hunk: str = "") -> Kept:
-        """Keep changes: of everything, of a file, or a hunk of it."""
+    async def keep(self, path: str = "", hunk: str = "", *, task: int = 0) -> Kept:
+        """Keep changes: of everything, of a task, of a file, or a hunk of it."""
         ...
 
-    async def undo(self, path: str = "", hunk: str = "", *, force: bool = False) -> Undone:
+    async def undo(self, path: str = "", hunk: str = "", *, task: int = 0, force: bool = False) -> Undone:
         """Take changes back. What the person changed meanwhile is left alone unless forced."""
         ...
 

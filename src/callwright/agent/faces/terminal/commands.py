@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
@@ -25,7 +26,7 @@ from callwright.errors import MisuseError
 if TYPE_CHECKING:
     from prompt_toolkit.document import Document
 
-__all__ = ["COMMANDS", "SlashCompleter", "obey", "sessions_table"]
+__all__ = ["COMMANDS", "SlashCompleter", "obey", "review_view", "sessions_table"]
 
 
 class Desk(NamedTuple):
@@ -108,10 +109,13 @@ async def _help(desk: Desk, _: str) -> None:
 async def _diff(desk: Desk, words: str) -> None:
     reviews = await desk.screen.session.review()
     wanted = [_named(reviews, words)] if words else reviews
-    desk.screen.print(*map(_review, wanted) if wanted else [Text("No changes that could be taken back.", style="dim")])
+    desk.screen.print(
+        *map(review_view, wanted) if wanted else [Text("No changes that could be taken back.", style="dim")]
+    )
 
 
-def _review(review: FileReview) -> RenderableType:
+def review_view(review: FileReview) -> RenderableType:
+    """A file's changes, each with the number that `undo` and `keep` know it by."""
     title = Text.assemble((clean(review.path), "bold"), f"  {counts(review.added, review.removed)}")
     if review.disturbed:
         title.append("  you changed it since", "yellow")
@@ -125,22 +129,32 @@ def _review(review: FileReview) -> RenderableType:
 
 
 async def _keep(desk: Desk, words: str) -> None:
+    if task := _task(words):
+        await desk.screen.session.keep(task=task)
+        return
     path, hunk = await _target(desk, words)
     await desk.screen.session.keep(path, hunk)
 
 
 async def _undo(desk: Desk, words: str) -> None:
     session = desk.screen.session
-    path, hunk = await _target(desk, words)
+    task = _task(words)
+    path, hunk = ("", "") if task else await _target(desk, words)
     files = desk.screen.transcript.files
-    if not path and len(files) > 1:
+    if not path and not task and len(files) > 1:
         if await choose(f"Take back the changes of {plural(len(files), 'file')}?", _YES_NO, otherwise="n") == "n":
             return
-    undone = await session.undo(path, hunk)
+    undone = await session.undo(path, hunk, task=task)
     if undone.conflicts:
         desk.screen.catch_up()
         if await choose("Take back anyway, with your own changes?", _YES_NO, otherwise="n") == "y":
-            await session.undo(path, hunk, force=True)
+            await session.undo(path, hunk, task=task, force=True)
+
+
+def _task(words: str) -> int:
+    """The task that is meant by `task NUMBER`; 0 for none."""
+    found = re.fullmatch(r"task\s+(\d+)", words.strip())
+    return int(found[1]) if found else 0
 
 
 async def _target(desk: Desk, words: str) -> tuple[str, str]:
@@ -208,8 +222,8 @@ _KEYS = {
 COMMANDS = {
     "help": SlashCommand("", "what can be said", _help),
     "diff": SlashCommand("[FILE]", "the changes, numbered", _diff),
-    "undo": SlashCommand("[FILE [NUMBER]]", "take changes back: all, of a file, or one of them", _undo),
-    "keep": SlashCommand("[FILE [NUMBER]]", "keep changes: they can no longer be taken back", _keep),
+    "undo": SlashCommand("[task N | FILE [NUMBER]]", "take back all changes, a task's, a file's, or one", _undo),
+    "keep": SlashCommand("[task N | FILE [NUMBER]]", "keep changes: they can no longer be taken back", _keep),
     "files": SlashCommand("", "the files that are changed", _files),
     "output": SlashCommand("", "all that the last command said", _output),
     "thinking": SlashCommand("", "show or fold what the model thinks", _thinking),

@@ -61,11 +61,12 @@ class Stop(msgspec.Struct, frozen=True, kw_only=True, tag="stop"):
 
 
 class Keep(msgspec.Struct, frozen=True, kw_only=True, tag="keep"):
-    """Keep changes: all, of a file, or a hunk of it."""
+    """Keep changes: all, of a task, of a file, or a hunk of it."""
 
     id: int
     path: str = ""
     hunk: str = ""
+    task: int = 0
 
 
 class Undo(msgspec.Struct, frozen=True, kw_only=True, tag="undo"):
@@ -74,6 +75,7 @@ class Undo(msgspec.Struct, frozen=True, kw_only=True, tag="undo"):
     id: int
     path: str = ""
     hunk: str = ""
+    task: int = 0
     force: bool = False
 
 

@@ -120,11 +120,11 @@ class Page:
                 if shown.face:
                     shown.face.stop()
                 return Done(id=number)
-            case messages.Keep(id=number, path=path, hunk=hunk):
-                await (await shown.open()).keep(path, hunk)
+            case messages.Keep(id=number, path=path, hunk=hunk, task=task):
+                await (await shown.open()).keep(path, hunk, task=task)
                 return Done(id=number)
-            case messages.Undo(id=number, path=path, hunk=hunk, force=force):
-                undone = await (await shown.open()).undo(path, hunk, force=force)
+            case messages.Undo(id=number, path=path, hunk=hunk, task=task, force=force):
+                undone = await (await shown.open()).undo(path, hunk, task=task, force=force)
                 return Done(id=number, conflicts=undone.conflicts)
             case messages.Review(id=number):
                 return Done(id=number, files=await (await shown.open()).review())

@@ -1,0 +1,67 @@
+"""Reviewing what a session changed: what is still open, and keeping or taking back all of it, a task's, a file's or a
+hunk's share."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from callwright.agent.checkpoints import Checkpoints, FileChange
+from callwright.agent.events import FilesChanged, FileStat, Kept, Undone
+from callwright.agent.faces.base import FileReview
+from callwright.agent.log import Log
+
+__all__ = ["Review"]
+
+_STATES: dict[str, Literal["created", "changed", "deleted"]] = {
+    "created": "created",
+    "modified": "changed",
+    "deleted": "deleted",
+}
+
+
+class Review:
+    """Of one session. What is decided is an event of it."""
+
+    def __init__(self, checkpoints: Checkpoints, log: Log) -> None:
+        self._checkpoints = checkpoints
+        self._log = log
+
+    async def stats(self) -> tuple[FileStat, ...]:
+        """The files that have changes which are neither kept nor undone."""
+        return tuple(
+            FileStat(path=file.path, added=file.added, removed=file.removed, state=_STATES[file.kind])
+            for file in await self._open(0)
+        )
+
+    async def files(self, task: int = 0) -> tuple[FileReview, ...]:
+        """The same, with what changed; of one task, or of all."""
+        return tuple(
+            FileReview(
+                path=file.path,
+                added=file.added,
+                removed=file.removed,
+                diff="\n".join(hunk.text for hunk in file.hunks),
+                hunks=file.hunks,
+                disturbed=file.changed_since,
+            )
+            for file in await self._open(task)
+        )
+
+    async def keep(self, path: str = "", hunk: str = "", *, task: int = 0) -> Kept:
+        """Keep changes: they can no longer be taken back."""
+        paths = await self._checkpoints.keep(task=task or None, path=path or None, hunk=hunk or None)
+        kept = Kept(paths=tuple(paths), hunk=hunk)
+        await self._log.add(kept)
+        await self._log.add(FilesChanged(files=await self.stats()))
+        return kept
+
+    async def undo(self, path: str = "", hunk: str = "", *, task: int = 0, force: bool = False) -> Undone:
+        """Take changes back. What the person changed meanwhile is left alone unless forced."""
+        done = await self._checkpoints.undo(task=task or None, path=path or None, hunk=hunk or None, force=force)
+        undone = Undone(paths=done.done, hunk=hunk, conflicts=tuple(each.why for each in done.conflicts))
+        await self._log.add(undone)
+        await self._log.add(FilesChanged(files=await self.stats()))
+        return undone
+
+    async def _open(self, task: int) -> list[FileChange]:
+        return [file for file in await self._checkpoints.changed(task or None) if file.state == "open"]
