@@ -64,10 +64,10 @@ NOTES = """@@ -3,2 +3,3 @@ Unreleased
 """
 FILES = {
     "src/shop/total.py": [
-        Hunk(id="a1", text=TOTAL, added=3, removed=1),
-        Hunk(id="b2", text=ROUND, added=1, removed=1),
+        Hunk(id="a1", before=(0, 1), after=(0, 1), text=TOTAL, added=3, removed=1),
+        Hunk(id="b2", before=(0, 1), after=(0, 1), text=ROUND, added=1, removed=1),
     ],
-    "CHANGELOG.md": [Hunk(id="c3", text=NOTES, added=1, removed=0)],
+    "CHANGELOG.md": [Hunk(id="c3", before=(0, 1), after=(0, 1), text=NOTES, added=1, removed=0)],
 }
 """What is to be reviewed when the story is over."""
 
