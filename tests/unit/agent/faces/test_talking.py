@@ -306,7 +306,7 @@ def test_slash_commands_answer() -> None:
     assert code == 0
     assert session.kept == [("util.py", "")]
     for words in (
-        "take changes back",
+        "take back all changes",
         "change 2",
         "No command has said anything",
         "How does the retry",
