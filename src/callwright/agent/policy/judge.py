@@ -28,7 +28,8 @@ from callwright.agent.policy.wrappers import Fetched, Guess, Item, Nested, Reads
 
 __all__ = ["Judge", "Verdict"]
 
-_MOST_VERDICTS = 2_000
+_MOST_COMMANDS = 2_000
+_DEEPEST = 24
 _NAME = re.compile(r"[\w@%+:,.\[/~-]+", re.ASCII)
 
 
@@ -75,6 +76,18 @@ class Verdict(NamedTuple):
         return self.allowances[0].why if self.allowances else "no rule is about it"
 
 
+class _Work:
+    """What was done for one text, and whether more may be done: wrappers within wrappers must come to an end."""
+
+    def __init__(self) -> None:
+        self.commands: list[Command] = []
+        self.depth = 0
+
+    @property
+    def has_room(self) -> bool:
+        return self.depth <= _DEEPEST and len(self.commands) <= _MOST_COMMANDS
+
+
 class Judge:
     """Rules, ready to be asked. It keeps nothing between two commands."""
 
@@ -100,7 +113,7 @@ class Judge:
         """Judge every command in a text."""
         found = [Verdict((), (Finding(tier, why, "ask"),), ()) for tier, why in _looks_wrong(text)]
         if len(text) <= LONGEST_TEXT:
-            self._script(read(text), found)
+            self._script(read(text), found, _Work())
         else:
             tier: Tier = "critical" if VISIBLY_DANGEROUS.search(text) else "high"
             found.append(Verdict((), (Finding(tier, "it is too long to be looked through", "ask"),), ()))
@@ -108,27 +121,25 @@ class Judge:
 
     def commands(self, text: str) -> list[Command]:
         """Every command in a text, wrappers looked through: what a rule's examples are tried on."""
-        found: list[Command] = []
-        self._script(read(text), [], found)
-        return found
+        work = _Work()
+        self._script(read(text), [], work)
+        return work.commands
 
-    def _script(self, script: Script, found: list[Verdict], commands: list[Command] | None = None) -> None:
+    def _script(self, script: Script, found: list[Verdict], work: _Work) -> None:
         for trouble in script.troubles[:4]:
             found.append(Verdict((), (Finding(trouble.tier, trouble.why, "ask"),), ()))
         for command in script.commands:
-            self._command(command, found, commands)
+            self._command(command, found, work)
 
-    def _command(self, command: Command, found: list[Verdict], commands: list[Command] | None = None) -> Verdict:
+    def _command(self, command: Command, found: list[Verdict], work: _Work) -> Verdict:
         """Judge one, and what it runs; all verdicts go to `found`, its own is returned too."""
         findings: list[Finding] = []
         allowances: list[Allowance] = []
         nested: list[Verdict] = []
         writes = any(one.writes and region(one.target.text) != "harmless" for one in command.redirections)
-        if commands is not None:
-            commands.append(command)
-        for item in (
-            self._items(command) if len(found) < _MOST_VERDICTS else [Finding("high", "there is too much in it", "ask")]
-        ):
+        work.commands.append(command)
+        work.depth += 1
+        for item in self._items(command) if work.has_room else _too_much(command):
             match item:
                 case Finding():
                     findings.append(item)
@@ -140,23 +151,24 @@ class Judge:
                 case Reads():
                     findings += self._files.named(Word(item.text), command)
                 case Command():
-                    self._command(item, nested, commands)
+                    self._command(item, nested, work)
                 case Nested():
                     inner = read(
                         item.text.replace(UNKNOWN, "${_}"),
                         Around(command.place, command.body, item.given, command.stdin if item.keeps_input else None),
                     )
-                    self._script(inner, nested, commands)
+                    self._script(inner, nested, work)
                 case Fetched():
-                    fetched = self._command(item.command, nested, commands)
+                    fetched = self._command(item.command, nested, work)
                     if not any(allowance.project for allowance in fetched.allowances):
                         findings.append(Finding("medium", f"`{command.name}` may download what it runs"))
                 case Guess():
                     guessed: list[Verdict] = []
-                    self._command(item.command, guessed)
+                    self._command(item.command, guessed, work)
                     findings += [
                         one for verdict in guessed for one in verdict.findings if one.tier in ("high", "critical")
                     ]
+        work.depth -= 1
         argv = tuple(word.text.replace(UNKNOWN, "…") for word in command.argv)
         verdict = Verdict(argv, tuple(findings), tuple(allowances), writes)
         found.append(verdict)
@@ -223,6 +235,11 @@ class Judge:
             yield Allowance("it runs a file of the project", project=True)
         elif not re.match(r"/(usr/(local/)?)?s?bin/[^/]+$|/usr/bin/env$|/opt/homebrew/bin/[^/]+$", path or ""):
             yield Finding("high", f"{command.argv[0].bare} is a program outside the workspace", "ask")
+
+
+def _too_much(command: Command) -> Iterator[Item]:
+    dangerous = VISIBLY_DANGEROUS.search(" ".join(word.bare for word in command.argv))
+    yield Finding("critical" if dangerous else "high", "there is too much in it to be looked through", "ask")
 
 
 def _looks_like_a_wrapper(command: Command) -> Iterator[Item]:

@@ -61,7 +61,6 @@ def under(command: Command) -> tuple[Program, tuple[Word, ...]] | None:
     if command.name not in _with_subcommands():
         return None
     options = program(command.name).options(command.argv)
-    words = options.operands[options.loose if options.loose < len(options.operands) else 0 :]
     for skip in {0, options.loose}:
         words = options.operands[skip:]
         for length in (2, 1):

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Scope"]
 
+_DEEPEST = 16
+_LONGEST_VALUE = 4_000
 _NO_ITEMS = ("variable_name", "do_group", "compound_statement")
 
 
@@ -31,6 +33,7 @@ class Scope(ABC):
         self._functions: dict[str, Node] = {}
         self._aliases: dict[str, str] = {}
         self._working: list[str] = []
+        self._known: dict[str, list[str]] = {}
 
     @abstractmethod
     def output(self, substitution: Node) -> Stream:
@@ -58,10 +61,15 @@ class Scope(ABC):
         """The possible values of a variable; none if it is not assigned."""
         if name == "0":
             return self._given[:1]
-        if name in self._working:
-            return [UNKNOWN]
         if name not in self._assigned:
             return self._parent.values(name) if self._parent else []
+        if name in self._working or len(self._working) > _DEEPEST:
+            return [UNKNOWN]
+        if name not in self._known:
+            self._known[name] = self._worked_out(name)
+        return self._known[name]
+
+    def _worked_out(self, name: str) -> list[str]:
         self._working.append(name)
         found: list[str] = []
         for node in self._assigned[name]:
@@ -72,8 +80,9 @@ class Scope(ABC):
                 texts = self._values_of(name, node.child_by_field_name("value"))
                 appends = any(child.type == "+=" for child in node.children)
                 found += [f"{before}{text}" for before in found or [""] for text in texts] if appends else texts
+            found = list(dict.fromkeys(found))[-MOST_READINGS:]
         self._working.pop()
-        return list(dict.fromkeys(found))[-MOST_READINGS:]
+        return [text if len(text) <= _LONGEST_VALUE else UNKNOWN for text in found]
 
     def _values_of(self, name: str, value: Node | None) -> list[str]:
         if value is None:
@@ -81,6 +90,12 @@ class Scope(ABC):
         if value.type == "array":
             return self.elements(name)[:1]
         return [" ".join(word.text for word in words) for words in readings(value, self)]
+
+    def give(self, given: Sequence[str]) -> list[str]:
+        """Set `$0` and the positional parameters, on which values may depend; returns those before."""
+        before, self._given = self._given, list(given)
+        self._known.clear()
+        return before
 
     def elements(self, name: str) -> list[str]:
         """The elements of an array; those of `@` are the positional parameters."""

@@ -38,6 +38,12 @@ LONGEST_TEXT = 200_000
 _DEEPEST = 12
 _HIGHEST = 100
 _MOST_COMMANDS = 1_000
+_MOST_PARTS = 32
+# tree-sitter-bash takes time and memory that grow with the square of a pipeline's length, and of what it cannot read:
+# a third of a second and 20 MB for this many.
+_MOST_PIPES = 1_000
+_MOST_SIGNS = 10_000
+_PARTS = re.compile(r"[;&|\n(){}!`]+")
 _DOWNLOADS = (
     "curl",
     "wget",
@@ -89,7 +95,10 @@ class Script(Scope):
         self._seen: dict[int, Stream] = {}
         self._calling: list[str] = []
         self._piped = 0
-        root = parse(text) if len(text) <= LONGEST_TEXT and self._depth <= _DEEPEST else None
+        signs = sum(map(text.count, "&;()!<>"))
+        fits = len(text) <= LONGEST_TEXT and text.count("|") <= _MOST_PIPES and signs <= _MOST_SIGNS
+        fits = fits and self._depth <= _DEEPEST
+        root = parse(text) if fits else None
         self._level += height(root) if root else _HIGHEST + 1
         if root is None or self._level > _HIGHEST:
             self.troubles.append(Trouble("high", _TOO_MUCH))
@@ -97,6 +106,9 @@ class Script(Scope):
         if root.has_error:
             tier: Tier = "critical" if VISIBLY_DANGEROUS.search(text) else "high"
             self.troubles.append(Trouble(tier, "it cannot be read as a shell command"))
+            for part in _PARTS.split(text)[:_MOST_PARTS]:  # each may still show what it is
+                if part.strip() and part != text:
+                    self._include(read(part, around._replace(parent=self)))
         nodes = list(every_node(root))
         if line_end := next((at for node in nodes if (at := swallowed(node)) is not None), 0):
             written = text.encode("utf-8", "replace")
@@ -266,7 +278,7 @@ class Script(Scope):
         if name in ("cd", "pushd", "chdir"):
             self._place = _moved(self._place, command.argv[1:])
         elif name == "set" and "--" in (words := [word.text for word in command.argv]):
-            self._given = ["bash", *words[words.index("--") + 1 :]]
+            self.give(["bash", *words[words.index("--") + 1 :]])
         return Stream(output_of(command.argv, command.stdin), name or "nothing")
 
     def _call(self, body: Node, command: Command) -> Stream:
@@ -275,11 +287,11 @@ class Script(Scope):
             if self._piped or b"&" in (body.text or b""):
                 self.troubles.append(Trouble("critical", f"{name} starts itself again and again: a fork bomb"))
             return _SILENT
-        before, self._given = self._given, [word.text for word in command.argv]
+        before = self.give([word.text for word in command.argv])
         self._calling.append(name)
         stream = self._run(body, command.stdin)
         self._calling.pop()
-        self._given = before
+        self.give(before)
         return stream
 
     def _include(self, script: Script) -> None:
