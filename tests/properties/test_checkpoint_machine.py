@@ -22,7 +22,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from callwright.agent.change import Change
 from callwright.agent.checkpoints import Checkpoints, Undone
 from callwright.agent.workspace import Workspace
-from tests.properties.checkpoint_model import SLOTS, File, Values, text
+from tests.properties.checkpoint_model import SLOTS, Event, File, Values, text
 from tests.unit.store.opened import opened
 
 NAMES = ("a.txt", "b.txt", "made/here/c.txt")
@@ -197,7 +197,8 @@ class Machine(RuleBasedStateMachine):
     @rule(name=PATHS, slot=PICKS)
     def person_takes_the_agents_change_back_by_hand(self, name: str, slot: int) -> None:
         file = self.files[name]
-        if file.values is not None and file.history[slot] and (old := file.history[slot][-1].old) is not None:
+        last = file.history[slot][-1] if file.history[slot] else Event(None, None, None)
+        if file.values is not None and last.actor is not None and (old := last.old) is not None:
             file.change((*file.values[:slot], old, *file.values[slot + 1 :]), None)
             (self.root / name).write_bytes(text(name, file.values) or b"")
 
