@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -23,7 +24,7 @@ from callwright.agent.log import Log
 from callwright.agent.planning import arguments_of, digest, shown_diff
 from callwright.agent.policy import Judgement, Policy
 from callwright.agent.settings import AgentSettings
-from callwright.agent.tools.base import Arguments, Editor, Outside, Reader, Runner, Tool
+from callwright.agent.tools.base import Arguments, Command, Editor, Outside, Reader, Runner, Tool
 from callwright.agent.workspace import Workspace
 from callwright.errors import ToolError
 from callwright.model import ToolCall
@@ -58,6 +59,7 @@ class Approvals:
         settings: AgentSettings,
         tools: Mapping[str, Tool],
         workspace: Workspace,
+        where: Callable[[], str],
         log: Log,
         halt: Halt,
     ) -> None:
@@ -65,6 +67,7 @@ class Approvals:
         self._settings = settings
         self._tools = tools
         self._workspace = workspace
+        self._where = where
         self._log = log
         self._halt = halt
         self._remembered: list[str] = []
@@ -208,8 +211,13 @@ class Approvals:
 
     def _command(self, tool: Runner, arguments: Arguments, title: str) -> _Case:
         command = tool.command(arguments)
-        judged = self._known.command(command.text)
+        judged = self._known.command(self._placed(command))
         return _Case("command", judged, title, command=command.text, folder=command.folder)
+
+    def _placed(self, command: Command) -> str:
+        """The command as it would be from the workspace's root: its paths begin in the folder that it runs in."""
+        folder = self._workspace.relative(command.folder or self._where())
+        return command.text if folder == "." else f"cd {shlex.quote(f'./{folder}')}\n{command.text}"
 
     @property
     def _known(self) -> Policy:

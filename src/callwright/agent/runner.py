@@ -66,6 +66,10 @@ class ToolRunner:
             if effect.digest != digest(changes):
                 why = "The files have changed since this edit was decided on. Read them again and make a new edit."
                 return Checkpointed(call=call.id, paths=(), problem=why)
+            if all(change.before == change.after for change in changes):
+                return Checkpointed(
+                    call=call.id, paths=(), problem="Nothing to do: that is what the files are already."
+                )
             await self._checkpoints.before(self.task, call.id, changes)
         except ToolError as problem:
             return Checkpointed(call=call.id, paths=(), problem=str(problem))
@@ -97,6 +101,7 @@ class ToolRunner:
                 protected=self._is_protected,
                 environment=self._terminal.environment,
                 confined=self._terminal.sandbox.wrapped,
+                project_code=self._policy.project_code,
             )
             content = await self._aloud(tongue, _looked_up(tool, arguments, room))
             return ended("ok", content, wrote=isinstance(tool, Outside))

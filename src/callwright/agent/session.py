@@ -62,7 +62,7 @@ class Session:
             workshop.workspace, workshop.terminal, workshop.sandbox, environment=workshop.environment
         )
         self._approvals = Approvals(
-            workshop.policy, workshop.settings, self._tools, workshop.workspace, log, self._halt
+            workshop.policy, workshop.settings, self._tools, workshop.workspace, self._place, log, self._halt
         )
         self._runner = ToolRunner(
             self._tools, workshop.workspace, self._terminal, checkpoints, workshop.policy, log, self._halt
@@ -121,11 +121,14 @@ class Session:
                 raise MisuseError("a task begins with its words")
             past = Past(self.events[start:])
             await self._equip()
-            await self._checkpoints.recover()
             brief = self._brief(given.task, given.text, history_of(self.events[:start]), given)
             return await self._work(brief, past, start)
         finally:
             self._busy = False
+
+    def _place(self) -> str:
+        """Where the terminal is."""
+        return self._terminal.folder
 
     def _begin(self) -> None:
         if self._busy:

@@ -117,7 +117,9 @@ class SessionDesk(Archive):
             system = briefing(shop.workspace, shop.settings.instructions, shop.sandbox.note)
             await log.add(SessionOpened(session=head.id, workspace=head.workspace, model=shop.model, system=system))
         await log.add(Resumed(model=shop.model))
-        return Session(head.id, shop, log, self._checkpoints(head.id))
+        checkpoints = self._checkpoints(head.id)
+        await checkpoints.recover()
+        return Session(head.id, shop, log, checkpoints)
 
     def _checkpoints(self, session: str) -> Checkpoints:
         return Checkpoints(self._workshop.snapshots, session, self._workshop.workspace)

@@ -50,13 +50,15 @@ class Policy:
         defaults, own, theirs = self._files
         self._file_rules = ((*defaults.file, *own.file), theirs.file)
         code = [said.project_code for said in self._files if said.project_code]
+        self.project_code = "ask" not in (code[1:] or code)
+        """The project's own code may be run without a question."""
         patterns = [from_toml(text) for text in sorted(remembered)]
         self._tools = {pattern["tool"] for pattern in patterns if isinstance(pattern, dict) and "tool" in pattern}
         self._judge = Judge(
             [rule for said in self._files for rule in said.rule],
             self._file_rules,
             remembered=[tuple(map(str, pattern)) for pattern in patterns if isinstance(pattern, list) and pattern],
-            project_code="ask" not in (code[1:] or code),
+            project_code=self.project_code,
             workspace=workspace,
         )
 

@@ -50,21 +50,21 @@ def _rm(command: Command, options: Options, workspace: str) -> Iterator[Item]:
     recursive, forced = options.any(("-r", "-R", "--recursive")), options.any(("-f", "--force"))
     if options.has("--no-preserve-root"):
         yield Finding("critical", "deletes from the root on")
-    if recursive and forced:
+    if recursive:  # with or without `-f`: nobody is at the terminal whom it could ask
         yield Finding("critical", "deletes whole folders without a question, and nothing brings them back")
         return
     for operand in options.operands:
         where = region(resolve(operand, command.place, workspace))
         if where == "inside":
-            yield Finding("high" if recursive else "medium", f"deletes {operand.bare}")
+            yield Finding("medium", f"deletes {operand.bare}")
         elif where == "unknown":
             yield Finding("high", "it cannot be seen what it deletes")
-        elif recursive or forced or where in ("system", "device"):
+        elif forced or where in ("system", "device"):
             yield Finding("critical", f"deletes {operand.bare}")
         else:
             yield Finding("high", f"deletes {operand.bare}")
     if not options.operands:
-        yield Finding("high" if recursive else "medium", "deletes files")
+        yield Finding("medium", "deletes files")
 
 
 def _dd(command: Command, _: Options, __: str) -> Iterator[Item]:

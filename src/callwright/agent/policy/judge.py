@@ -16,6 +16,7 @@ from callwright.agent.policy.command import Around, Command
 from callwright.agent.policy.dangers import assigned, dangers
 from callwright.agent.policy.files import FileRule
 from callwright.agent.policy.interpreters import interpreted
+from callwright.agent.policy.lookalikes import unmasked
 from callwright.agent.policy.options import Options
 from callwright.agent.policy.paths import region, resolve
 from callwright.agent.policy.programs import Program, program
@@ -190,6 +191,8 @@ class Judge:
             return
         if not _NAME.fullmatch(first.bare):
             yield Finding("high", "the name of the program is written with unusual characters", "ask")
+            if (plain := unmasked(first.bare)) != first.bare:
+                yield Nested(" ".join([plain, *(word.bare for word in command.argv[1:])]))
         if "/" in first.text:
             yield from self._by_path(command)
         if self._only_tells([word.text for word in command.argv]):

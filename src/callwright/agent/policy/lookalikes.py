@@ -1,0 +1,18 @@
+"""Letters that look like others: what a name written with them pretends to be."""
+
+from __future__ import annotations
+
+import unicodedata
+
+__all__ = ["unmasked"]
+
+# Letters of other alphabets that most fonts draw as Latin ones; a choice from Unicode's table of confusables (UTS 39).
+_LIKE = str.maketrans(
+    "аЬсԁеԍһіјкӏмпорԛгѕтцѵԝхуАВСЕНІЈКМОРЅТХαεικνορτυχΑΒΕΖΗΙΚΜΝΟΡΤΥΧɑɡıɩᴄᴏᴜᴠᴡᴢոսհօ",
+    "abcdeghijklmnopqrstuvwxyABCEHIJKMOPSTXaeikvoptuxABEZHIKMNOPTYXagiicouvwznuho",
+)
+
+
+def unmasked(name: str) -> str:
+    """The name in plain letters; itself when it is written in them."""
+    return unicodedata.normalize("NFKC", name).translate(_LIKE)
