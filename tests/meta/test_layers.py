@@ -42,3 +42,11 @@ def test_the_whole_core_is_kept_free_of_io() -> None:
 def test_a_layer_that_exists_is_no_longer_optional() -> None:
     written = " ".join(contract("layers")["layers"])
     assert not [name for layer in layers() for name in layer if exists(name) and f"({name})" in written]
+
+
+def test_every_part_of_the_agent_is_kept_from_the_loop() -> None:
+    contracts: list[dict[str, Any]] = project()["tool"]["importlinter"]["contracts"]
+    parts = next(each for each in contracts if each["name"].startswith("Parts of the agent"))
+    there = {path.stem for path in (PACKAGE / "agent").iterdir() if not path.name.startswith("__")}
+    wanted = {f"callwright.agent.{name}" for name in there - {"driver", "loop", "session", "sessions"}}
+    assert set(parts["source_modules"]) == wanted
