@@ -22,7 +22,7 @@ from unittest.mock import patch
 import acp
 from acp.client.connection import ClientSideConnection
 from acp.connection import StreamDirection, StreamEvent
-from acp.schema import DeniedOutcome, RequestPermissionResponse, SelectedPermissionOutcome
+from acp.schema import AllowedOutcome, DeniedOutcome, RequestPermissionResponse
 
 from callwright.agent.sessions import SessionDesk
 from callwright.cli import _parser
@@ -180,7 +180,7 @@ class Editor:
             await asyncio.sleep(3600)
         if answer == "cancelled":
             return RequestPermissionResponse(outcome=DeniedOutcome(outcome="cancelled"))
-        chosen = SelectedPermissionOutcome(outcome="selected", option_id=answer)
+        chosen = AllowedOutcome(outcome="selected", option_id=answer)
         return RequestPermissionResponse(outcome=chosen)
 
     async def until(self, wanted: Any) -> None:

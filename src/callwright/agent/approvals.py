@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -47,6 +47,8 @@ class _Case(NamedTuple):
     command: str = ""
     folder: str = ""
     changes: tuple[Change, ...] = ()
+    remembered: bool = False
+    """It is allowed only because the person said so before."""
 
 
 class Approvals:
@@ -83,6 +85,8 @@ class Approvals:
             return "this cannot be allowed always, only once"
         if reply.command and asked.subject != "command":
             return "only commands can be edited"
+        if reply.verdict == "always" and reply.command not in ("", asked.command):
+            return "a command that was edited can be allowed only once"
         if not waiting.done():
             waiting.set_result(reply)
         return ""
@@ -94,6 +98,7 @@ class Approvals:
         case = self._case(call, tool)
         if effect.again and case.judged.decision != "deny":
             why = "the model makes the same call for the third time running; it may be going in circles"
+            why = why if case.judged.decision == "allow" else f"{why}. {case.judged.why}"
             case = case._replace(subject="again", judged=Judgement(tier=case.judged.tier, decision="ask", why=why))
         if done := self._without_asking(call, case):
             return done
@@ -104,7 +109,7 @@ class Approvals:
         if judged.decision == "deny":
             return Decided(call=call, verdict="deny", by="policy", why=judged.why)
         if judged.decision == "allow":
-            by: By = "remembered" if self._was_remembered(case.command) else "policy"
+            by: By = "remembered" if case.remembered else "policy"
             return Decided(call=call, verdict="allow", by=by, why=judged.why, digest=digest(case.changes))
         if judged.tier != "critical" and self._settings.approve in _APPROVED.get(case.subject, ()):
             why = f"approve = {self._settings.approve!r} is set; {judged.why}"
@@ -122,7 +127,7 @@ class Approvals:
             command=case.command if case.subject == "command" else "",
             folder=case.folder,
             diff=shown_diff(case.changes, _DIFF_LIMIT),
-            remember=case.judged.remember if case.subject == "command" else (),
+            remember=case.judged.remember,
         )
         reply = await self._wait(asked)
         return await self._answered(call, tool, case, reply)
@@ -202,17 +207,21 @@ class Approvals:
                     judged = [self._policy.file(path, "read") for path in paths]
                     return _Case("read", _strictest(judged, _FREE), title)
                 case Outside():
-                    return _Case("tool", self._policy.tool(call.name, arguments), title)
+                    judged_tool, remembered = self._judged(lambda policy: policy.tool(call.name, arguments))
+                    return _Case("tool", judged_tool, title, remembered=remembered)
         except ToolError as problem:
             return _Case("tool", Judgement(tier="none", decision="allow", why=f"it cannot be done: {problem}"), title)
 
     def _command(self, tool: Runner, arguments: Arguments, title: str) -> _Case:
         command = tool.command(arguments)
-        judged = self._policy.allowing(self._remembered).command(command.text)
-        return _Case("command", judged, title, command=command.text, folder=command.folder)
+        judged, remembered = self._judged(lambda policy: policy.command(command.text))
+        return _Case("command", judged, title, command.text, command.folder, remembered=remembered)
 
-    def _was_remembered(self, command: str) -> bool:
-        return bool(command and self._remembered) and self._policy.command(command).decision != "allow"
+    def _judged(self, judge: Callable[[Policy], Judgement]) -> tuple[Judgement, bool]:
+        """The judgement with all that was allowed before, and whether it is that which allows it."""
+        judged = judge(self._policy.allowing(self._remembered))
+        needed = bool(self._remembered) and judged.decision == "allow"
+        return judged, needed and judge(self._policy).decision != "allow"
 
 
 def _number() -> str:
