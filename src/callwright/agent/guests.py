@@ -44,7 +44,7 @@ class Trusted:
 
 
 class Guests:
-    """Of one session. `admit` before each of its tasks; they come with the first that was not stopped at the question."""
+    """Of one session. `admit` before each task: they come with the first that is not stopped at the question."""
 
     def __init__(self, own: Sequence[McpSettings], root: Path, trusted: Trusted, log: Log) -> None:
         self._own = tuple(own)
