@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -23,7 +24,7 @@ from callwright.agent.log import Log
 from callwright.agent.planning import arguments_of, digest, shown_diff
 from callwright.agent.policy import Judgement, Policy
 from callwright.agent.settings import AgentSettings
-from callwright.agent.tools.base import Arguments, Editor, Outside, Reader, Runner, Tool
+from callwright.agent.tools.base import Arguments, Command, Editor, Outside, Reader, Runner, Tool
 from callwright.agent.workspace import Workspace
 from callwright.errors import ToolError
 from callwright.model import ToolCall
@@ -47,8 +48,6 @@ class _Case(NamedTuple):
     command: str = ""
     folder: str = ""
     changes: tuple[Change, ...] = ()
-    remembered: bool = False
-    """It is allowed only because the person said so before."""
 
 
 class Approvals:
@@ -60,6 +59,7 @@ class Approvals:
         settings: AgentSettings,
         tools: Mapping[str, Tool],
         workspace: Workspace,
+        where: Callable[[], str],
         log: Log,
         halt: Halt,
     ) -> None:
@@ -67,6 +67,7 @@ class Approvals:
         self._settings = settings
         self._tools = tools
         self._workspace = workspace
+        self._where = where
         self._log = log
         self._halt = halt
         self._remembered: list[str] = []
@@ -109,7 +110,7 @@ class Approvals:
         if judged.decision == "deny":
             return Decided(call=call, verdict="deny", by="policy", why=judged.why)
         if judged.decision == "allow":
-            by: By = "remembered" if case.remembered else "policy"
+            by: By = "remembered" if self._was_remembered(call, case) else "policy"
             return Decided(call=call, verdict="allow", by=by, why=judged.why, digest=digest(case.changes))
         if judged.tier != "critical" and self._settings.approve in _APPROVED.get(case.subject, ()):
             why = f"approve = {self._settings.approve!r} is set; {judged.why}"
@@ -127,7 +128,7 @@ class Approvals:
             command=case.command if case.subject == "command" else "",
             folder=case.folder,
             diff=shown_diff(case.changes, _DIFF_LIMIT),
-            remember=case.judged.remember,
+            remember=case.judged.remember if case.subject in ("command", "tool") else (),
         )
         reply = await self._wait(asked)
         return await self._answered(call, tool, case, reply)
@@ -207,21 +208,33 @@ class Approvals:
                     judged = [self._policy.file(path, "read") for path in paths]
                     return _Case("read", _strictest(judged, _FREE), title)
                 case Outside():
-                    judged_tool, remembered = self._judged(lambda policy: policy.tool(call.name, arguments))
-                    return _Case("tool", judged_tool, title, remembered=remembered)
+                    return _Case("tool", self._known.tool(call.name, arguments), title)
         except ToolError as problem:
             return _Case("tool", Judgement(tier="none", decision="allow", why=f"it cannot be done: {problem}"), title)
 
     def _command(self, tool: Runner, arguments: Arguments, title: str) -> _Case:
         command = tool.command(arguments)
-        judged, remembered = self._judged(lambda policy: policy.command(command.text))
-        return _Case("command", judged, title, command.text, command.folder, remembered=remembered)
+        judged = self._known.command(self._placed(command))
+        return _Case("command", judged, title, command=command.text, folder=command.folder)
 
-    def _judged(self, judge: Callable[[Policy], Judgement]) -> tuple[Judgement, bool]:
-        """The judgement with all that was allowed before, and whether it is that which allows it."""
-        judged = judge(self._policy.allowing(self._remembered))
-        needed = bool(self._remembered) and judged.decision == "allow"
-        return judged, needed and judge(self._policy).decision != "allow"
+    def _placed(self, command: Command) -> str:
+        """The command as it would be from the workspace's root: its paths begin in the folder that it runs in."""
+        folder = self._workspace.relative(command.folder or self._where())
+        return command.text if folder == "." else f"cd {shlex.quote(f'./{folder}')}\n{command.text}"
+
+    @property
+    def _known(self) -> Policy:
+        """The policy with what the person allowed for this session."""
+        return self._policy.allowing(self._remembered) if self._remembered else self._policy
+
+    def _was_remembered(self, call: ToolCall, case: _Case) -> bool:
+        """Whether it is allowed only because the person said so before."""
+        if not self._remembered:
+            return False
+        if case.subject == "command":
+            return self._policy.command(case.command).decision != "allow"
+        is_guest = isinstance(self._tools[call.name], Outside)
+        return is_guest and self._policy.tool(call.name, arguments_of(call)).decision != "allow"
 
 
 def _number() -> str:

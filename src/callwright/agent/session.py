@@ -68,7 +68,7 @@ class Session:
             workshop.workspace, workshop.terminal, workshop.sandbox, environment=workshop.environment
         )
         self._approvals = Approvals(
-            workshop.policy, workshop.settings, self._tools, workshop.workspace, log, self._halt
+            workshop.policy, workshop.settings, self._tools, workshop.workspace, self._place, log, self._halt
         )
         self._runner = ToolRunner(
             self._tools, workshop.workspace, self._terminal, checkpoints, workshop.policy, log, self._halt
@@ -132,6 +132,10 @@ class Session:
             return await self._work(brief, past, start)
         finally:
             self._busy = False
+
+    def _place(self) -> str:
+        """Where the terminal is."""
+        return self._terminal.folder
 
     def _begin(self) -> None:
         if self._busy:

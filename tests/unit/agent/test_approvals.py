@@ -66,7 +66,9 @@ class Case:
         tools: dict[str, Tool] = {each.spec.name: each for each in (*BUILTIN, *visitors)}
         self.halt = Halt()
         self.log = Log(store.sessions, session)
-        self.approvals = Approvals(Policy(mine=RULES), settings, tools, Workspace(root), self.log, self.halt)
+        self.approvals = Approvals(
+            Policy(mine=RULES), settings, tools, Workspace(root), lambda: ".", self.log, self.halt
+        )
         self.asked: list[ApprovalAsked] = []
         self.replies: list[Reply] = []
         self.refused: list[str] = []
@@ -297,7 +299,11 @@ def test_a_stop_ends_every_question(tmp_path: Path) -> None:
     ("first", "same", "others"),
     [
         ("deploy fast", ["deploy fast"], ["deploy", "deploy slow", "release fast", "sudo deploy fast"]),
-        ("git commit -m x", ["git commit -m x", "git commit --amend"], ["git push", "git -C /tmp commit -m x", "sudo git commit -m x"]),
+        (
+            "git commit -m x",
+            ["git commit -m x", "git commit --amend"],
+            ["git push", "git -C /tmp commit -m x", "sudo git commit -m x"],
+        ),
         ("npm run deploy", ["npm run deploy"], ["npm publish", "npm run publish"]),
     ],
 )

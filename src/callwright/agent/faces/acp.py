@@ -181,7 +181,7 @@ def _server(given: Any) -> McpSettings:
         case {"type": "http", "name": str(name), "url": str(url)}:
             fields: dict[str, Any] = {"url": url, "headers": _named(given.get("headers"))}
         case {"name": str(name), "command": str(command), "args": list(args)} if given.get("type", "stdio") == "stdio":
-            fields = {"command": (command, *args), "env": _named(given.get("env"))}
+            fields = {"command": (command, *args) if command else (), "env": _named(given.get("env"))}
         case _:
             raise RpcError(_BAD_PARAMS, "an MCP server has a name, and a command or the url of an http server")
     try:
