@@ -90,7 +90,9 @@ class _Looking:
 
     def _judged(self, folder: str, entries: list[os.DirEntry[str]]) -> Protected:
         theirs = not _THEIRS.isdisjoint(folder.split("/"))
-        hidden, read_only, kept = [], [], []
+        hidden: list[str] = []
+        read_only: list[str] = []
+        kept: list[str] = []
         for entry in entries:
             path = f"{folder}{entry.name}"
             if entry.name == ".git" and entry.is_dir(follow_symlinks=False):
