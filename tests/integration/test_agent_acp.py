@@ -55,7 +55,7 @@ FIX: list[list[Any]] = [
 
 def drive(place: Place, scenario: Scenario, *flags: str) -> None:
     async def run() -> None:
-        async with asyncio.timeout(25), place.editor(*flags) as editor:
+        async with asyncio.timeout(50), place.editor(*flags) as editor:
             await scenario(editor)
 
     asyncio.run(run())
