@@ -86,6 +86,8 @@ class Approvals:
             return "this cannot be allowed always, only once"
         if reply.command and asked.subject != "command":
             return "only commands can be edited"
+        if reply.verdict == "always" and reply.command not in ("", asked.command):
+            return "a command that was edited can be allowed only once"
         if not waiting.done():
             waiting.set_result(reply)
         return ""
@@ -97,6 +99,7 @@ class Approvals:
         case = self._case(call, tool)
         if effect.again and case.judged.decision != "deny":
             why = "the model makes the same call for the third time running; it may be going in circles"
+            why = why if case.judged.decision == "allow" else f"{why}. {case.judged.why}"
             case = case._replace(subject="again", judged=Judgement(tier=case.judged.tier, decision="ask", why=why))
         if done := self._without_asking(call, case):
             return done
@@ -107,7 +110,7 @@ class Approvals:
         if judged.decision == "deny":
             return Decided(call=call, verdict="deny", by="policy", why=judged.why)
         if judged.decision == "allow":
-            by: By = "remembered" if self._was_remembered(case.command) else "policy"
+            by: By = "remembered" if self._was_remembered(call, case) else "policy"
             return Decided(call=call, verdict="allow", by=by, why=judged.why, digest=digest(case.changes))
         if judged.tier != "critical" and self._settings.approve in _APPROVED.get(case.subject, ()):
             why = f"approve = {self._settings.approve!r} is set; {judged.why}"
@@ -224,8 +227,14 @@ class Approvals:
         """The policy with what the person allowed for this session."""
         return self._policy.allowing(self._remembered) if self._remembered else self._policy
 
-    def _was_remembered(self, command: str) -> bool:
-        return bool(command and self._remembered) and self._policy.command(command).decision != "allow"
+    def _was_remembered(self, call: ToolCall, case: _Case) -> bool:
+        """Whether it is allowed only because the person said so before."""
+        if not self._remembered:
+            return False
+        if case.subject == "command":
+            return self._policy.command(case.command).decision != "allow"
+        is_guest = isinstance(self._tools[call.name], Outside)
+        return is_guest and self._policy.tool(call.name, arguments_of(call)).decision != "allow"
 
 
 def _number() -> str:

@@ -44,7 +44,7 @@ class Trusted:
 
 
 class Guests:
-    """Of one session. `admit` once, before its first task."""
+    """Of one session. `admit` before each task: they come with the first that is not stopped at the question."""
 
     def __init__(self, own: Sequence[McpSettings], root: Path, trusted: Trusted, log: Log) -> None:
         self._own = tuple(own)
@@ -52,18 +52,24 @@ class Guests:
         self._trusted = trusted
         self._log = log
         self._servers: Servers | None = None
+        self._settled = False
 
     async def admit(self, approvals: Approvals) -> dict[str, Tool]:
-        """Start what may be started; the tools that came of it. What cannot be started is a warning."""
-        wanted = [*self._own, *await self._of_project(approvals)]
-        if not wanted:
+        """Start what may be started and is not yet; the tools that came of it. What cannot be started is a warning."""
+        if self._settled:
+            return {}
+        theirs = await self._of_project(approvals)
+        self._settled = theirs is not None
+        wanted = [*self._own, *(theirs or ())]
+        if not wanted or theirs is None:
             return {}
         servers = self._servers = Servers(wanted, self._root)
         for problem in await servers.open():
             await self._log.add(Warned(problem))
         return {tool.spec.name: tool for tool in servers.tools}
 
-    async def _of_project(self, approvals: Approvals) -> Sequence[McpSettings]:
+    async def _of_project(self, approvals: Approvals) -> Sequence[McpSettings] | None:
+        """The servers of the project that may be started; None when the task was stopped before that was answered."""
         try:
             project = load_project(self._root / PROJECT_FILE)
         except ConfigError as problem:
@@ -77,6 +83,8 @@ class Guests:
             self._trusted.add(project)
         if reply.verdict in ("once", "always"):
             return project.servers
+        if reply.verdict == "stop":
+            return None
         await self._log.add(Warned(f"the MCP servers of {PROJECT_FILE} were not started"))
         return ()
 

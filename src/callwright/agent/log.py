@@ -40,18 +40,18 @@ class Log:
 
     async def add(self, event: SessionEvent) -> Stamped:
         """Store it, then show it."""
+        # Whoever waits may be cancelled: the event is stored and shown all the same, before any that comes after it.
+        return await asyncio.shield(self._put(event))
+
+    async def _put(self, event: SessionEvent) -> Stamped:
         async with self._turn:
             stamped = Stamped(len(self.events) + 1, self._clock(), event)
             row = EventRow(stamped.seq, stamped.at, type(event).__struct_config__.tag, _WRITER.encode(event).decode())  # type: ignore[arg-type]
-            # Whoever waits may be cancelled; what is stored must be shown all the same.
-            await asyncio.shield(self._put(row, stamped))
+            await self._store.append(self._session, row, **self._head(event))
+            self.events.append(stamped)
+            for watch in tuple(self._watches):
+                watch(stamped)
         return stamped
-
-    async def _put(self, row: EventRow, stamped: Stamped) -> None:
-        await self._store.append(self._session, row, **self._head(stamped.event))
-        self.events.append(stamped)
-        for watch in tuple(self._watches):
-            watch(stamped)
 
     def _head(self, event: SessionEvent) -> dict[str, Any]:
         """What the list of sessions says of it from now on."""

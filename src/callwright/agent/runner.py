@@ -84,7 +84,10 @@ class ToolRunner:
         ended = _Ending(call, view)
         if begun and not isinstance(tool, Reader | Editor):
             return ended("unknown", INTERRUPTED, wrote=True)
-        command = tool.command(arguments) if isinstance(tool, Runner) else None
+        try:
+            command = tool.command(arguments) if isinstance(tool, Runner) else None
+        except ToolError as problem:
+            return ended("error", str(problem))
         text = command.text if command else ""
         await self._log.add(ToolBegan(call=call.id, name=call.name, view=view, command=text))
         tongue = _Tongue(call.id, self._log)

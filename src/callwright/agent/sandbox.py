@@ -55,6 +55,8 @@ class Protected(msgspec.Struct, frozen=True, kw_only=True):
     hidden: tuple[str, ...] = ()
     """Empty in the sandbox."""
     read_only: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
+    """Folders that can be changed, and neither moved nor replaced: what is protected in them stays where it is."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +90,7 @@ class Sandbox:
         if self.workspace is None or self.scratch is None:
             return
         protected = self.protected()
-        for path in (*protected.read_only, *protected.hidden):
+        for path in (*protected.kept, *protected.read_only, *protected.hidden):
             try:
                 kind, there = self.workspace.kind(path), str(self.workspace.root / self.workspace.relative(path))
             except ToolError:
@@ -97,7 +99,8 @@ class Sandbox:
                 continue
             hides = path in protected.hidden
             nothing = self.scratch / ("nothing" if kind == "folder" else "empty")
-            yield from ("--ro-bind", str(nothing) if hides else there, there)
+            bind = "--bind" if path in protected.kept else "--ro-bind"
+            yield from (bind, str(nothing) if hides else there, there)
 
 
 NO_SANDBOX = Sandbox(note="Commands run without a sandbox: they can do what you can do.")

@@ -57,7 +57,6 @@ class Session:
         self._busy = False
         self._tools = dict(workshop.tools)
         self._guests = Guests(workshop.servers, workshop.workspace.root, workshop.trusted, log)
-        self._equipped = False
         self._terminal = Terminal(
             workshop.workspace, workshop.terminal, workshop.sandbox, environment=workshop.environment
         )
@@ -137,10 +136,8 @@ class Session:
         self._halt.reset()
 
     async def _equip(self) -> None:
-        """Let MCP servers bring their tools, once, when somebody is there who can be asked."""
-        if not self._equipped:
-            self._equipped = True
-            self._tools.update(await self._guests.admit(self._approvals))
+        """Let MCP servers bring their tools, when somebody is there who can be asked."""
+        self._tools.update(await self._guests.admit(self._approvals))
 
     def _brief(self, number: int, task: str, history: tuple[Message, ...], given: TaskGiven | None = None) -> Brief:
         limits = given.limits if given else self._workshop.settings.limits

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,6 +34,7 @@ from callwright.wire.base import Ask as Asked
 
 if TYPE_CHECKING:
     from callwright.agent.answering import Ask
+    from callwright.agent.mcp.settings import McpSettings
     from callwright.backends.base import Answer
     from callwright.model import Request
 
@@ -80,8 +81,8 @@ class Bench:
     warnings: tuple[str, ...] = ()
     """What a person should know of tools that cannot be used."""
 
-    async def desk(self, folder: Path) -> SessionDesk:
-        """The sessions of a folder."""
+    async def desk(self, folder: Path, servers: Sequence[McpSettings] = ()) -> SessionDesk:
+        """The sessions of a folder; `servers` are MCP servers besides those of the settings."""
         workspace = Workspace(folder)
         root = workspace.root
         mine = self.policy or config_folder(os.environ) / "policy.toml"
@@ -110,7 +111,7 @@ class Bench:
                 sessions=self.store.sessions,
                 snapshots=self.store.snapshots,
                 locks=Locks(state / "sessions"),
-                servers=self.config.mcp,
+                servers=(*self.config.mcp, *servers),
                 trusted=Trusted(state / "approved-mcp.json"),
                 environment=os.environ,
             )

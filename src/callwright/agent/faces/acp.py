@@ -7,53 +7,27 @@ policy leaves open; closing it without an answer denies. What was asked, and onl
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+import re
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from callwright.agent.events import (
-    ApprovalAsked,
-    SessionEvent,
-    Stamped,
-    Stopped,
-    StopReason,
-    TaskGiven,
-    TextShown,
-    ThinkingShown,
-    ToolBegan,
-    ToolEnded,
-    Warned,
-)
+import msgspec
+
+from callwright.agent.events import ApprovalAsked, SessionOpened, Stamped, Stopped, TaskGiven
+from callwright.agent.faces.acp_messages import ENDS, Telling
 from callwright.agent.faces.base import Reply, SessionFace, SessionList
 from callwright.agent.faces.rpc import Lines, Peer, RpcError
+from callwright.agent.mcp.settings import McpSettings
 from callwright.errors import CallwrightError
 
-__all__ = ["OpenDesk", "speak", "updates"]
+__all__ = ["OpenDesk", "speak"]
 
-OpenDesk = Callable[[Path], Awaitable[SessionList]]
-"""The sessions of a folder."""
+OpenDesk = Callable[[Path, Sequence[McpSettings]], Awaitable[SessionList]]
+"""The sessions of a folder, with MCP servers besides those of the settings."""
 
 _VERSION = 1
-_NOT_FOUND, _BAD_PARAMS = -32601, -32602
-_KINDS = {
-    "read_file": "read",
-    "list_files": "read",
-    "search_workspace": "search",
-    "get_diagnostics": "read",
-    "write_file": "edit",
-    "edit_file": "edit",
-    "apply_patch": "edit",
-    "run_terminal_command": "execute",
-}
-_ENDS: dict[StopReason, str] = {
-    "done": "end_turn",
-    "unfinished": "end_turn",
-    "denied": "refusal",
-    "iterations": "max_turn_requests",
-    "time": "max_turn_requests",
-    "tokens": "max_tokens",
-    "person": "cancelled",
-}
+_NOT_FOUND, _BAD_PARAMS, _FAILED = -32601, -32602, -32603
 _REPLIES = {
     "once": Reply(verdict="once"),
     "always": Reply(verdict="always"),
@@ -72,53 +46,6 @@ async def speak(lines: Lines, open_desk: OpenDesk, version: str) -> int:
     return 0
 
 
-def updates(event: SessionEvent, began: set[str]) -> Iterator[dict[str, Any]]:
-    """What an editor is told of an event. `began` has the calls that it knows already."""
-    match event:
-        case TaskGiven():
-            yield {"sessionUpdate": "user_message_chunk", "content": _text(event.text)}
-        case TextShown():
-            yield {"sessionUpdate": "agent_message_chunk", "content": _text(event.text)}
-        case Warned():
-            yield {"sessionUpdate": "agent_message_chunk", "content": _text(f"\n{event.text}\n")}
-        case ThinkingShown():
-            yield {"sessionUpdate": "agent_thought_chunk", "content": _text(event.text)}
-        case ApprovalAsked() if event.call not in began:
-            began.add(event.call)
-            yield _started(event.call, event.title, "other", "pending")
-        case ToolBegan() if event.call in began:
-            yield {"sessionUpdate": "tool_call_update", "toolCallId": event.call, "status": "in_progress"}
-        case ToolBegan():
-            began.add(event.call)
-            yield _started(event.call, event.view, _KINDS.get(event.name, "other"), "in_progress")
-        case ToolEnded():
-            if event.call not in began:
-                began.add(event.call)
-                yield _started(event.call, event.view, _KINDS.get(event.name, "other"), "pending")
-            yield {
-                "sessionUpdate": "tool_call_update",
-                "toolCallId": event.call,
-                "kind": _KINDS.get(event.name, "other"),
-                "status": "completed" if event.status == "ok" else "failed",
-                "content": [_content(event.content)],
-                "locations": [{"path": file.path} for file in event.files],
-            }
-        case _:
-            pass
-
-
-def _text(text: str) -> dict[str, Any]:
-    return {"type": "text", "text": text}
-
-
-def _content(text: str) -> dict[str, Any]:
-    return {"type": "content", "content": _text(text)}
-
-
-def _started(call: str, title: str, kind: str, status: str) -> dict[str, Any]:
-    return {"sessionUpdate": "tool_call", "toolCallId": call, "title": title, "kind": kind, "status": status}
-
-
 class _Editor:
     """The other side of the connection, and the sessions that it has open."""
 
@@ -128,6 +55,7 @@ class _Editor:
         self._open_desk = open_desk
         self._version = version
         self._sessions: dict[str, SessionFace] = {}
+        self._tellings: dict[str, Telling] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def handle(self, method: str, params: dict[str, Any]) -> Any:
@@ -144,6 +72,9 @@ class _Editor:
             case "session/cancel":
                 self._session(params).stop()
                 return None
+            case "session/close":
+                await self._sessions.pop(self._session(params).id).close()
+                return {}
             case _:
                 raise RpcError(_NOT_FOUND, f"there is no method {method!r} here")
 
@@ -155,25 +86,38 @@ class _Editor:
     def _introduced(self) -> dict[str, Any]:
         return {
             "protocolVersion": _VERSION,
-            "agentCapabilities": {"loadSession": True, "promptCapabilities": {"embeddedContext": True}},
+            "agentCapabilities": {
+                "loadSession": True,
+                "promptCapabilities": {"embeddedContext": True},
+                "mcpCapabilities": {"http": True},
+                "sessionCapabilities": {"close": {}},
+            },
             "agentInfo": {"name": "callwright", "title": "Callwright", "version": self._version},
             "authMethods": [],
         }
 
     async def _opened(self, params: dict[str, Any], session: str = "") -> SessionFace:
         folder = params.get("cwd")
-        if not isinstance(folder, str) or not Path(folder).is_absolute():
+        if not isinstance(folder, str) or not Path(folder).is_absolute() or "\0" in folder:
             raise RpcError(_BAD_PARAMS, "cwd must be the absolute path of a folder")
-        desk = await self._open_desk(Path(folder))
+        desk = await self._open_desk(Path(folder), _servers(params.get("mcpServers")))
         opened = await desk.open(session)
         self._sessions[opened.id] = opened
+        self._tellings[opened.id] = _telling(opened)
         return opened
 
-    async def _loaded(self, params: dict[str, Any]) -> None:
-        session = await self._opened(params, str(params.get("sessionId", "")))
-        began: set[str] = set()
+    async def _loaded(self, params: dict[str, Any]) -> dict[str, Any]:
+        wanted = params.get("sessionId")
+        if not isinstance(wanted, str) or not wanted:
+            raise RpcError(_BAD_PARAMS, "sessionId must be that of a session")
+        session = self._sessions.get(wanted) or await self._opened(params, wanted)
+        telling = self._tellings[session.id] = _telling(session)
         for stamped in tuple(session.events):
-            await self._tell(session.id, stamped.event, began)
+            for update in telling.of(stamped.event):
+                await self.peer.notify("session/update", update)
+        for update in () if session.busy else telling.rest():
+            await self.peer.notify("session/update", update)
+        return {}
 
     def _session(self, params: dict[str, Any]) -> SessionFace:
         try:
@@ -186,53 +130,73 @@ class _Editor:
         task = _words(params.get("prompt"))
         queue: asyncio.Queue[Stamped | None] = asyncio.Queue()
         unwatch = session.watch(queue.put_nowait)
-        telling = asyncio.ensure_future(self._tell_all(session, queue))
+        following = asyncio.ensure_future(self._follow(session, queue))
         try:
             stopped = await session.run(task)
         finally:
             unwatch()
             queue.put_nowait(None)
-            await telling
+            await following
         return _ended(stopped)
 
-    async def _tell_all(self, session: SessionFace, queue: asyncio.Queue[Stamped | None]) -> None:
-        began: set[str] = set()
+    async def _follow(self, session: SessionFace, queue: asyncio.Queue[Stamped | None]) -> None:
+        telling = self._tellings[session.id]
         while stamped := await queue.get():
             if isinstance(stamped.event, TaskGiven):
                 continue  # the editor has shown it already
-            await self._tell(session.id, stamped.event, began)
+            for update in telling.of(stamped.event):
+                await self.peer.notify("session/update", update)
             if isinstance(stamped.event, ApprovalAsked):
-                asking = asyncio.ensure_future(self._ask(session, stamped.event))
+                asking = asyncio.ensure_future(self._ask(session, stamped.event, telling.permission(stamped.event)))
                 self._tasks.add(asking)
                 asking.add_done_callback(self._tasks.discard)
 
-    async def _tell(self, session: str, event: SessionEvent, began: set[str]) -> None:
-        for update in updates(event, began):
-            await self.peer.notify("session/update", {"sessionId": session, "update": update})
-
-    async def _ask(self, session: SessionFace, asked: ApprovalAsked) -> None:
+    async def _ask(self, session: SessionFace, asked: ApprovalAsked, question: dict[str, Any]) -> None:
         try:
-            answer = await self.peer.request("session/request_permission", _permission(session.id, asked))
-            outcome = answer.get("outcome") if isinstance(answer, dict) else None
-            chosen = outcome.get("optionId", "") if isinstance(outcome, dict) else ""
+            answer = await self.peer.request("session/request_permission", question)
         except CallwrightError:
-            chosen = ""
-        session.answer(asked.approval, _REPLIES.get(chosen, _REPLIES["deny"]))
+            answer = None
+        match answer:
+            case {"outcome": {"outcome": "selected", "optionId": "once" | "always" as chosen}}:
+                reply = _REPLIES[chosen]
+            case _:
+                reply = _REPLIES["deny"]
+        if session.answer(asked.approval, reply):
+            # It allows more than was offered. Where the question is over already, this changes nothing.
+            session.answer(asked.approval, _REPLIES["deny"])
 
 
-def _permission(session: str, asked: ApprovalAsked) -> dict[str, Any]:
-    options = [{"optionId": "once", "name": "Allow once", "kind": "allow_once"}]
-    told = [f"{asked.why} (risk: {asked.tier})"]
-    if asked.command:
-        told.append(f"```sh\n{asked.command}\n```")
-    if asked.diff:
-        told.append(f"```diff\n{asked.diff}\n```")
-    if asked.remember:
-        options.append({"optionId": "always", "name": "Always in this session", "kind": "allow_always"})
-        told.append("Always allows, until this session is closed for good: " + "; ".join(asked.remember))
-    options.append({"optionId": "deny", "name": "Deny", "kind": "reject_once"})
-    call = {"toolCallId": asked.call, "title": asked.title, "content": [_content("\n\n".join(told))]}
-    return {"sessionId": session, "toolCall": call, "options": options}
+def _telling(session: SessionFace) -> Telling:
+    opened = session.events[0].event
+    return Telling(session.id, opened.workspace if isinstance(opened, SessionOpened) else "/")
+
+
+def _servers(given: Any) -> tuple[McpSettings, ...]:
+    """The MCP servers that the editor wants used. They are the person's own, who set them there."""
+    return tuple(_server(one) for one in given) if isinstance(given, list) else ()
+
+
+def _server(given: Any) -> McpSettings:
+    match given:
+        case {"type": "http", "name": str(name), "url": str(url)}:
+            fields: dict[str, Any] = {"url": url, "headers": _named(given.get("headers"))}
+        case {"name": str(name), "command": str(command), "args": list(args)} if given.get("type", "stdio") == "stdio":
+            fields = {"command": (command, *args) if command else (), "env": _named(given.get("env"))}
+        case _:
+            raise RpcError(_BAD_PARAMS, "an MCP server has a name, and a command or the url of an http server")
+    try:
+        # An editor's name for it may be anything; ours is part of its tools' names.
+        return msgspec.convert({"name": re.sub(r"[^A-Za-z0-9_.-]+", "-", name).strip("-"), **fields}, McpSettings)
+    except msgspec.ValidationError as problem:
+        raise RpcError(_BAD_PARAMS, f"the MCP server {name!r} cannot be used: {problem}") from None
+
+
+def _named(given: Any) -> dict[str, str]:
+    """Names and values, from the list of pairs that the protocol has them in."""
+    pairs = given if isinstance(given, list) else ()
+    return {
+        pair["name"]: pair["value"] for pair in pairs if isinstance(pair, dict) and pair.keys() >= {"name", "value"}
+    }
 
 
 def _words(prompt: Any) -> str:
@@ -255,8 +219,8 @@ def _words(prompt: Any) -> str:
 
 def _ended(stopped: Stopped) -> dict[str, Any]:
     if stopped.reason == "failed":
-        raise RpcError(-32603, stopped.text)
+        raise RpcError(_FAILED, stopped.text)
     return {
-        "stopReason": _ENDS[stopped.reason],
+        "stopReason": ENDS[stopped.reason],
         "_meta": {"callwright": {"reason": stopped.reason, "text": stopped.text}},
     }

@@ -1,7 +1,7 @@
 """JSON-RPC 2.0 over lines: requests, answers and notifications in both directions at once.
 
-A line that is no message is answered with an error and nothing else happens. A request that fails is an error for the
-other side, never the end of the connection.
+A line that is no message is answered with an error and nothing else happens. A request has one answer; one that fails
+is an error for the other side, never the end of the connection.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["Handler", "Lines", "Peer", "RpcError"]
 Handler = Callable[[str, dict[str, Any]], Awaitable[Any]]
 """Method and parameters in, the result out. `RpcError` for what the other side should be told."""
 
-_PARSE, _INTERNAL = -32700, -32603
+_PARSE, _NO_MESSAGE, _INTERNAL = -32700, -32600, -32603
 
 
 class RpcError(CallwrightError):
@@ -38,7 +38,11 @@ class Lines(Protocol):
         ...
 
     async def write(self, line: bytes) -> None:
-        """Send one."""
+        """Send one; nothing happens when the other side is gone."""
+        ...
+
+    def close(self) -> None:
+        """The other side is gone: nothing waits for it any more."""
         ...
 
 
@@ -59,11 +63,13 @@ class Peer:
                 if line.strip():
                     await self._take(line)
         finally:
+            self._lines.close()
             for task in self._tasks:
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
             for waiting in self._waiting.values():
-                waiting.cancel()
+                if not waiting.done():
+                    waiting.set_exception(RpcError(_INTERNAL, "the other side is gone"))
 
     async def request(self, method: str, params: dict[str, Any]) -> Any:
         """Ask the other side; its result. `RpcError` when that is an error."""
@@ -86,33 +92,47 @@ class Peer:
     async def _take(self, line: bytes) -> None:
         try:
             message = msgspec.json.decode(line, type=dict[str, Any])
-        except msgspec.DecodeError as problem:
-            await self._send({"id": None, "error": {"code": _PARSE, "message": f"not a JSON object: {problem}"}})
+        except (msgspec.DecodeError, UnicodeError, RecursionError) as problem:
+            await self._refuse(_PARSE, f"not a JSON object: {problem}")
             return
-        method = message.get("method")
+        method, number = message.get("method"), message.get("id")
         if isinstance(method, str):
             task = asyncio.ensure_future(self._serve(method, message))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
-        elif (waiting := self._waiting.get(message.get("id", -1))) and not waiting.done():
-            self._settle(waiting, message)
+        elif method is not None or not message.keys() & {"result", "error"}:
+            await self._refuse(_NO_MESSAGE, "neither a request nor an answer")
+        elif type(number) is int and (waiting := self._waiting.get(number)) and not waiting.done():
+            _settle(waiting, message)
 
-    def _settle(self, waiting: asyncio.Future[Any], message: dict[str, Any]) -> None:
-        error = message.get("error")
-        if isinstance(error, dict):
-            waiting.set_exception(RpcError(int(error.get("code", _INTERNAL)), str(error.get("message", "an error"))))
-        else:
-            waiting.set_result(message.get("result"))
+    async def _refuse(self, code: int, why: str) -> None:
+        await self._send({"id": None, **_error(code, why)})
 
     async def _serve(self, method: str, message: dict[str, Any]) -> None:
         params = message.get("params")
+        # Holds for a mistake of ours, which asyncio then writes to standard error.
+        answer: dict[str, Any] = _error(_INTERNAL, "something went wrong here; standard error has more")
         try:
             # Some send a list, or nothing, where there are none.
-            given = params if isinstance(params, dict) else {}
-            answer: dict[str, Any] = {"result": await self._handler(method, given)}
+            answer = {"result": await self._handler(method, params if isinstance(params, dict) else {})}
         except RpcError as problem:
-            answer = {"error": {"code": problem.code, "message": str(problem)}}
+            answer = _error(problem.code, str(problem))
         except CallwrightError as problem:
-            answer = {"error": {"code": _INTERNAL, "message": str(problem)}}
-        if "id" in message:
-            await self._send({"id": message["id"], **answer})
+            answer = _error(_INTERNAL, str(problem))
+        finally:
+            if "id" in message:
+                await self._send({"id": message["id"], **answer})
+
+
+def _error(code: int, message: str) -> dict[str, Any]:
+    return {"error": {"code": code, "message": message}}
+
+
+def _settle(waiting: asyncio.Future[Any], message: dict[str, Any]) -> None:
+    error = message.get("error")
+    if error is None:
+        waiting.set_result(message.get("result"))
+        return
+    told = error if isinstance(error, dict) else {"message": error}
+    code = told.get("code")
+    waiting.set_exception(RpcError(code if isinstance(code, int) else _INTERNAL, str(told.get("message", "an error"))))

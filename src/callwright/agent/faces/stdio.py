@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import stat
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from typing import TextIO
+
+from callwright.errors import ConfigError
 
 __all__ = ["StandardLines", "standard_lines"]
 
@@ -28,14 +33,21 @@ class StandardLines:
             return b""
 
     async def write(self, line: bytes) -> None:
-        """Send one, as fast as it is taken."""
-        self._writer.write(line)
-        await self._writer.drain()
+        """Send one, as fast as it is taken; nothing happens when nobody takes it any more."""
+        if not self._writer.is_closing():
+            self._writer.write(line)
+            with suppress(ConnectionError):
+                await self._writer.drain()
+
+    def close(self) -> None:
+        """Nobody reads any more: what waits to be taken is dropped, and so is the waiting for it."""
+        self._writer.transport.abort()
 
 
 @asynccontextmanager
 async def standard_lines() -> AsyncIterator[StandardLines]:
-    """This process's own."""
+    """This process's own. `ConfigError` where they are no pipes."""
+    _check((sys.stdin, "input"), (sys.stdout, "output"))
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(limit=_LONGEST)
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
@@ -44,3 +56,11 @@ async def standard_lines() -> AsyncIterator[StandardLines]:
         yield StandardLines(reader, asyncio.StreamWriter(transport, protocol, None, loop))
     finally:
         transport.close()
+
+
+def _check(*ends: tuple[TextIO, str]) -> None:
+    for file, name in ends:
+        mode = os.fstat(file.fileno()).st_mode
+        # Files and /dev/null cannot be waited for; a terminal can, for whoever wants to type messages.
+        if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or file.isatty()):
+            raise ConfigError([f"standard {name} is no pipe: --acp is for editors, which start this as their child"])
