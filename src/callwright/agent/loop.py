@@ -226,8 +226,7 @@ class _Work:
             if kept.problem:
                 return (yield from self._not_run(call, view, "error", kept.problem)), None
         ended = yield from _done(RunTool(call=call), ToolEnded)
-        if decided.words:
-            ended = msgspec.structs.replace(ended, content=f"{decided.words}\n\n{ended.content}")
+        ended = msgspec.structs.replace(ended, content=nudges.told(decided.words, ended.content))
         over = _Over("person", "the person stopped it") if ended.status == "stopped" else None
         return ended, over
 

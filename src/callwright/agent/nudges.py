@@ -17,6 +17,7 @@ __all__ = [
     "NOTHING_WRITTEN",
     "NO_SUMMARY",
     "denied",
+    "told",
     "unfenced",
 ]
 
@@ -49,11 +50,16 @@ def unfenced(text: str) -> str:
     return f"{fenced[2]}\n" if fenced else text
 
 
+def told(words: str, content: str) -> str:
+    """What came of a call, after what the person wants the model to know of it."""
+    return f"{words}\n\n{content}" if words else content
+
+
 def denied(decided: Decided) -> str:
     """Why a call did not run, for the model."""
     who = "The person" if decided.by == "person" else "The rules of this session"
     words = f" They say: {decided.words}" if decided.words and decided.by == "person" else ""
     return (
-        f"{who} did not allow this: {decided.why}.{words} It was not run. Do not try the same in another form; "
+        f"{who} did not allow this: {decided.why.rstrip('.')}.{words} It was not run. Do not try the same in another form; "
         "find another way, or say what is missing."
     )

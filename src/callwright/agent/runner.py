@@ -87,7 +87,7 @@ class ToolRunner:
         try:
             if isinstance(tool, Editor):
                 # Not raced with a stop: it takes milliseconds, and half an edit helps nobody.
-                return self._edited(ended, await self._checkpoints.make(call.id))
+                return self._edited(ended, await self._checkpoints.make(call.id, again=begun))
             if command is not None:
                 running = self._in_terminal(command, tongue)
                 return self._ran(ended, command, await self._aloud(tongue, running, self._terminal.stop))
