@@ -35,6 +35,7 @@ from callwright.cli import _parser, main
 from callwright.cli.bench import open_archive, open_bench
 
 __all__ = [
+    "ALWAYS",
     "BROKEN",
     "DENY",
     "DONE",
@@ -63,7 +64,7 @@ BROKEN = {
     ),
 }
 """A project with a failing test."""
-ONCE, DENY = Reply(verdict="once"), Reply(verdict="deny")
+ONCE, ALWAYS, DENY = Reply(verdict="once"), Reply(verdict="always"), Reply(verdict="deny")
 
 
 class Way(NamedTuple):
@@ -87,20 +88,22 @@ WAYS = (
 
 
 class Turn(NamedTuple):
-    """What the model says, in order: words, calls, and other steps of a script. `heard`: a pattern of what it was told
-    last, by which a model that sees words only knows where it is."""
+    """What the model says, in order: words, calls, and other steps of a script."""
 
     steps: tuple[dict[str, Any], ...]
-    heard: str = ""
-    more: Mapping[str, Any] = {}
+    heard: str
+    """A pattern of what it was told last, by which a model that is only told words knows where it is."""
+    aside: bool
+    """When it is asked for the content of a file or for a summary, and offered no tools."""
+    more: Mapping[str, Any]
 
 
 def call(name: str, **arguments: Any) -> dict[str, Any]:
     return {"call": {"name": name, "arguments": arguments}}
 
 
-def turn(*steps: str | dict[str, Any], heard: str = "", **more: Any) -> Turn:
-    return Turn(tuple({"text": step} if isinstance(step, str) else step for step in steps), heard, more)
+def turn(*steps: str | dict[str, Any], heard: str = "", aside: bool = False, **more: Any) -> Turn:
+    return Turn(tuple({"text": step} if isinstance(step, str) else step for step in steps), heard, aside, more)
 
 
 DONE = turn(f"It is done. {SIGNAL}")
@@ -172,7 +175,8 @@ class Project:
         lines, results = [], 0
         for one in turns:
             steps = [self._made(step) for step in one.steps]
-            when = {"pattern": one.heard} if self.way.taught else {"results": results}
+            seen = {"tools": False} if one.aside else {"results": results}
+            when = {"pattern": one.heard} if self.way.taught else seen
             lines.append({"when": when, "steps": steps} | dict(one.more))
             results += sum("call" in step for step in one.steps)
         self.script.write_text("".join(json.dumps(line) + "\n" for line in lines))
@@ -194,9 +198,9 @@ class Project:
         backend = {"name": "script", "kind": "scripted", "script": str(self.script)}
         self.configure(backend, model)
 
-    def configure(self, backend: Mapping[str, Any], model: Mapping[str, Any]) -> None:
+    def configure(self, backend: Mapping[str, Any], model: Mapping[str, Any] | None = None) -> None:
         """Write the settings; JSON's values are TOML's too."""
-        tables = {"[[backends]]": backend, "[[models]]": model, "[agent]": self.agent}
+        tables = {"[[backends]]": backend, "[agent]": self.agent} | ({"[[models]]": model} if model else {})
         lines = [
             [head, *(f"{key} = {json.dumps(value)}" for key, value in table.items())] for head, table in tables.items()
         ]

@@ -104,7 +104,7 @@ class Approvals:
         if judged.decision == "deny":
             return Decided(call=call, verdict="deny", by="policy", why=judged.why)
         if judged.decision == "allow":
-            by: By = "remembered" if self._was_remembered(case.command) else "policy"
+            by: By = "remembered" if self._was_remembered(call, case) else "policy"
             return Decided(call=call, verdict="allow", by=by, why=judged.why, digest=digest(case.changes))
         if judged.tier != "critical" and self._settings.approve in _APPROVED.get(case.subject, ()):
             why = f"approve = {self._settings.approve!r} is set; {judged.why}"
@@ -122,7 +122,7 @@ class Approvals:
             command=case.command if case.subject == "command" else "",
             folder=case.folder,
             diff=shown_diff(case.changes, _DIFF_LIMIT),
-            remember=case.judged.remember if case.subject == "command" else (),
+            remember=case.judged.remember if case.subject in ("command", "tool") else (),
         )
         reply = await self._wait(asked)
         return await self._answered(call, tool, case, reply)
@@ -177,10 +177,11 @@ class Approvals:
         again = self._case(changed, self._tools[call.name])
         if again.judged.decision == "deny":
             return Decided(call=changed, verdict="deny", by="policy", why=again.judged.why)
-        if again.judged.decision == "ask" and _TIERS[again.judged.tier] > _TIERS[case.judged.tier]:
-            return await self._ask(changed, self._tools[call.name], again)
         told = f"The person changed the command to: {reply.command}"
         words = f"{told}\n{reply.words}" if reply.words else told
+        if again.judged.decision == "ask" and _TIERS[again.judged.tier] > _TIERS[case.judged.tier]:
+            decided = await self._ask(changed, self._tools[call.name], again)
+            return decided if decided.words else msgspec.structs.replace(decided, words=words)
         return Decided(call=changed, verdict="allow", by="person", why=again.judged.why, words=words)
 
     # ── what a call is ───────────────────────────────────────────────────────────────────────────
@@ -202,7 +203,7 @@ class Approvals:
                     judged = [self._policy.file(path, "read") for path in paths]
                     return _Case("read", _strictest(judged, _FREE), title)
                 case Outside():
-                    return _Case("tool", self._policy.tool(call.name, arguments), title)
+                    return _Case("tool", self._policy.allowing(self._remembered).tool(call.name, arguments), title)
         except ToolError as problem:
             return _Case("tool", Judgement(tier="none", decision="allow", why=f"it cannot be done: {problem}"), title)
 
@@ -211,8 +212,12 @@ class Approvals:
         judged = self._policy.allowing(self._remembered).command(command.text)
         return _Case("command", judged, title, command=command.text, folder=command.folder)
 
-    def _was_remembered(self, command: str) -> bool:
-        return bool(command and self._remembered) and self._policy.command(command).decision != "allow"
+    def _was_remembered(self, call: ToolCall, case: _Case) -> bool:
+        if not self._remembered:
+            return False
+        if isinstance(self._tools[call.name], Outside):
+            return self._policy.tool(call.name, arguments_of(call)).decision != "allow"
+        return bool(case.command) and self._policy.command(case.command).decision != "allow"
 
 
 def _number() -> str:
