@@ -32,6 +32,7 @@ from callwright.agent.faces.base import Reply
 from callwright.agent.faces.terminal.transcript import Transcript
 from callwright.agent.stream import SIGNAL
 from callwright.agent.tools.base import Room
+from callwright.backends.embedded import installed
 from callwright.cli import bench
 from callwright.model import ToolSpec
 from tests.agents import ALWAYS, BROKEN, DENY, DONE, ONCE, WAYS, Person, Project, Way, call, told, tree, turn, work
@@ -245,7 +246,7 @@ def test_always_is_what_was_shown_and_holds_when_the_session_is_opened_again(tmp
             session = await desk.open()
             person = Person(session, ALWAYS, DENY)
             await session.run("run the commands")
-            assert [each.remember for each in person.asked][0] == ('["git","commit"]',)
+            assert person.asked[0].remember == ('["git","commit"]',)
             assert [each.command for each in person.asked] == [
                 "git commit --allow-empty -m one",
                 "git push origin main",
@@ -529,3 +530,15 @@ def printed(pieces: Sequence[RenderableType]) -> str:
     for piece in pieces:
         console.print(piece)
     return console.export_text()
+
+
+@pytest.mark.skipif(not installed() and not os.environ.get("CI"), reason="the extra `local` is not installed")
+@pytest.mark.timeout(600)
+def test_a_model_of_135_million_parameters_writes_the_file_that_it_is_asked_for(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    project.configure({"name": "own", "kind": "embedded", "threads": 1})
+    ran = project.run("--iterations", "12", "Create a file hello.txt that says hello")
+    assert ran.told("stopped")[0]["reason"] in ("done", "iterations", "unfinished")
+    files = tree(project.root)
+    assert files, [event["view"] for event in ran.told("tool_ended")]
+    assert any(file["state"] == "created" for file in ran.told("summarised")[0]["files"])
