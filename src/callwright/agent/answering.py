@@ -53,7 +53,8 @@ class Answering:
         except HaltError:
             stopped = True
         except (BackendError, RequestError) as error:
-            problem = str(error)
+            if not (effect.must_edit and getattr(error, "kind", "") == "unusable"):  # it still makes no edit
+                problem = str(error)
         turn = collect(events)
         return Answered(
             purpose=effect.purpose,

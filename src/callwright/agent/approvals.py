@@ -183,10 +183,11 @@ class Approvals:
         again = self._case(changed, self._tools[call.name])
         if again.judged.decision == "deny":
             return Decided(call=changed, verdict="deny", by="policy", why=again.judged.why)
-        if again.judged.decision == "ask" and _TIERS[again.judged.tier] > _TIERS[case.judged.tier]:
-            return await self._ask(changed, self._tools[call.name], again)
         told = f"The person changed the command to: {reply.command}"
         words = f"{told}\n{reply.words}" if reply.words else told
+        if again.judged.decision == "ask" and _TIERS[again.judged.tier] > _TIERS[case.judged.tier]:
+            decided = await self._ask(changed, self._tools[call.name], again)
+            return decided if decided.words else msgspec.structs.replace(decided, words=words)
         return Decided(call=changed, verdict="allow", by="person", why=again.judged.why, words=words)
 
     # ── what a call is ───────────────────────────────────────────────────────────────────────────

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Coroutine, Sequence
+from collections.abc import Collection, Coroutine, Sequence
 from typing import Any, Literal, TypeVar
 
 import msgspec
@@ -95,18 +95,20 @@ class Checkpoints:
             await self._settle(ledger, ledger.planned(call))  # a call that is made again after a crash
             await self._snapshots.add(self._session, rows, _data(changes))
 
-    async def make(self, call: str) -> tuple[Change, ...]:
+    async def make(self, call: str, *, again: bool = False) -> tuple[Change, ...]:
         """Write what `before` stored for this call; returns what was written. Once begun it is finished, stop or not.
+        `again`: a crash interrupted it, and some files may be written already.
 
         `ToolError` when a file is no longer what it was, and nothing is written; or when a write failed.
         """
-        return await self._finished(self._make(call))
+        return await self._finished(self._make(call, again=again))
 
-    async def recover(self) -> tuple[Recovered, ...]:
-        """After a crash: what became of the writes that were under way. Clears away what they left behind."""
-        async with self._busy:
-            ledger = await self._ledger()
-            return await self._settle(ledger, ledger.planned())
+    async def recover(self, going_on: Collection[str] = ()) -> tuple[Recovered, ...]:
+        """After a crash: what became of the writes that were under way. Clears away what they left behind.
+
+        Calls that are `going_on` are left as they are: `make` does what is left of them.
+        """
+        return await self._finished(self._recover(going_on))
 
     async def changed(self, task: int | None = None) -> tuple[FileChange, ...]:
         """The files that the agent wrote, by path; only one task's share of them, where one is named."""
@@ -160,30 +162,47 @@ class Checkpoints:
     async def _ledger(self) -> Ledger:
         return Ledger(self._snapshots, self._session, await self._snapshots.rows(self._session))
 
-    async def _make(self, call: str) -> tuple[Change, ...]:
+    async def _make(self, call: str, *, again: bool) -> tuple[Change, ...]:
         ledger = await self._ledger()
-        rows = ledger.planned(call)
+        rows = ledger.plan(call) if again else ledger.planned(call)
         if not rows:
             raise MisuseError(f"nothing was planned for the call {call!r}")
+        if reviewed := [row.path for row in rows if row.state in ("kept", "undone")]:
+            raise ToolError(f"The person has kept this change of {reviewed[0]} or taken it back: read the file again")
         data = await ledger.contents(rows)
         changes = [Change(path=row.path, before=data[row.before], after=data[row.after]) for row in rows]
-        problem = await asyncio.to_thread(self._disk.differing, changes)
         made = 0
+        if again:
+            made = await asyncio.to_thread(self._disk.written, changes)
+            await self._snapshots.mark({row.number: "planned" for row in rows[made:]})
+        problem = await asyncio.to_thread(self._disk.differing, changes[made:])
         if not problem:
-            made, problem = await asyncio.to_thread(self._disk.write_all, changes)
+            count, problem = await asyncio.to_thread(self._disk.write_all, changes[made:])
+            made += count
+        if problem and again:
+            await self._recover(())  # a file that somebody changed since may have been written before
+            raise ToolError(f"{problem}. The program was ended while this was written, so look at what is there")
         await self._snapshots.mark({row.number: "done" if at < made else "unmade" for at, row in enumerate(rows)})
         if problem:
             written = ", ".join(change.path for change in changes[:made])
             raise ToolError(f"{problem}. {f'Written before that: {written}' if made else 'Nothing was written'}")
         return tuple(changes)
 
-    async def _settle(self, ledger: Ledger, planned: Sequence[Snapshot]) -> tuple[Recovered, ...]:
+    async def _recover(self, going_on: Collection[str]) -> tuple[Recovered, ...]:
+        ledger = await self._ledger()
+        return await self._settle(ledger, ledger.planned(), going_on)
+
+    async def _settle(
+        self, ledger: Ledger, planned: Sequence[Snapshot], going_on: Collection[str] = ()
+    ) -> tuple[Recovered, ...]:
         """Find out whether these were written."""
         data = await ledger.contents(planned)
         found, states = [], dict[int, State]()
         for row in planned:
             now = await asyncio.to_thread(self._disk.look, row.path)
             await asyncio.to_thread(self._disk.clear, row.path, data[row.after])
+            if row.kind == "edit" and row.call in going_on:
+                continue
             outcome: Outcome = "changed since"
             if not isinstance(now, ToolError) and now in (data[row.before], data[row.after]):
                 outcome = "written" if now == data[row.after] else "not written"
@@ -195,7 +214,7 @@ class Checkpoints:
             if row.kind == "undo" and is_made:
                 states |= ledger.undone_by(row)
         await self._snapshots.mark(states)
-        await asyncio.to_thread(self._disk.tidy, ledger.rows, [row.path for row in planned])
+        await asyncio.to_thread(self._disk.tidy, ledger.rows, [each.path for each in found])
         return tuple(found)
 
     async def _undo(self, task: int | None, path: str | None, hunk: str, *, force: bool) -> Undone:

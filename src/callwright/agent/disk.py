@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from itertools import takewhile
 
 from callwright.agent.change import Change
 from callwright.agent.merge import Content
@@ -57,6 +58,10 @@ class Disk:
     def differing(self, changes: Iterable[Change]) -> str:
         """Which files are not what their changes take them for, and why; empty when all are."""
         return "; ".join(said for change in changes if (said := self._differs(change)))
+
+    def written(self, changes: Iterable[Change]) -> int:
+        """How many of them are made, from the first on; they are made in order."""
+        return sum(1 for _ in takewhile(lambda change: self.look(change.path) == change.after, changes))
 
     def _differs(self, change: Change) -> str:
         now = self.look(change.path)

@@ -2,7 +2,7 @@
 
 A round is an answer of the model with the results of its calls; the two are never parted. The task itself and the last
 rounds stay as they are. What is older is shortened in two steps: long results become a note, then all of it becomes a
-summary that the model writes.
+summary that the model writes. Should the last rounds alone be too much, their results are cut.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from callwright.model import Message, Text, ToolCall, ToolResult
+from callwright.model import Message, Part, Text, ToolCall, ToolResult
 
-__all__ = ["SUM_UP", "answered", "fitting", "result", "shortened", "summed_up", "user"]
+__all__ = ["SUM_UP", "answered", "cut", "fitting", "has_older", "result", "shortened", "summed_up", "user"]
 
 SUM_UP = (
     "The conversation is getting too long. Sum it up for yourself, so that you can go on without it: what was asked, "
@@ -24,6 +24,8 @@ _KEPT_ROUNDS = 2
 _LONG = 600
 """Characters of a result that are worth a note instead."""
 _NOTE = "[{} characters were left out here to save space. Call {} again if you need them.]"
+
+_CUT = "[{} more characters were left out here to save space. Ask for less at a time.]"
 
 
 def user(text: str) -> Message:
@@ -68,6 +70,23 @@ def _note(part: ToolResult) -> ToolResult:
         return part
     note = _NOTE.format(len(part.content), part.name or "the tool")
     return ToolResult(part.call_id, note, name=part.name, is_error=part.is_error)
+
+
+def cut(messages: Sequence[Message], most: int) -> list[Message]:
+    """The same with no result longer than so many characters: the last resort, for results that fill a window alone."""
+    return [Message(message.role, tuple(_cut(part, most) for part in message.parts)) for message in messages]
+
+
+def _cut(part: Part, most: int) -> Part:
+    if not isinstance(part, ToolResult) or len(part.content) <= most:
+        return part
+    left = _CUT.format(len(part.content) - most)
+    return ToolResult(part.call_id, f"{part.content[:most]}\n{left}", name=part.name, is_error=part.is_error)
+
+
+def has_older(messages: Sequence[Message], task: int) -> bool:
+    """Whether there is anything but the first message, the task and the last rounds."""
+    return len(fitting(messages, task, len(messages))) < len(messages)
 
 
 def fitting(messages: Sequence[Message], task: int, drop: int) -> list[Message]:

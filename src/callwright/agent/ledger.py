@@ -41,6 +41,16 @@ class Ledger:
         """What is to be written, or was going to be."""
         return [row for row in self.rows if row.state == "planned" and call in (None, row.call)]
 
+    def plan(self, call: str) -> list[Snapshot]:
+        """What a call was to write, whatever has become of it; the last such call, should there be several."""
+        last: dict[str, Snapshot] = {}
+        for row in reversed(self.rows):
+            if (row.kind, row.call) == ("edit", call):
+                if row.path in last:
+                    break
+                last[row.path] = row
+        return [*reversed(last.values())]
+
     def edits(self, task: int | None, path: str | None, *states: State) -> list[Snapshot]:
         """The agent's changes of one of these states."""
         chosen = [row for row in self.rows if row.kind == "edit" and row.state in states]

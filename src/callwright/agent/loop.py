@@ -33,7 +33,7 @@ from callwright.agent.events import (
     ToolEnded,
     ToolStatus,
 )
-from callwright.agent.history import SUM_UP, answered, fitting, result, shortened, summed_up, user
+from callwright.agent.history import SUM_UP, answered, cut, fitting, has_older, result, shortened, summed_up, user
 from callwright.agent.planning import arguments_of
 from callwright.agent.settings import Limits
 from callwright.agent.stream import says_complete, without_signal
@@ -47,6 +47,8 @@ _SAME_CALLS = 3
 """The same call so many times running is asked about."""
 _ROOM = 0.75
 """Of what may be used of the window, so much may still be used after condensing: else it would be done every turn."""
+_CUTS = (8_000, 2_000, 500)
+"""Characters of a result, where the last rounds alone fill the window."""
 _NUDGES = 2
 """How often a model is told that it is not done before that is believed."""
 
@@ -160,7 +162,7 @@ class _Work:
         if answer.finish == "length":
             told = nudges.CUT_OFF
         elif missing:
-            told = nudges.NOTHING_WRITTEN
+            told = nudges.NOTHING_WRITTEN.format(task=self.brief.text)
         elif says_complete(text) or (said and (self.quiet > 1 or not needs_writes(self.brief.text))):
             return self._finished()
         else:
@@ -168,7 +170,8 @@ class _Work:
         if self.quiet > _NUDGES:
             why = "no file was changed, though the task asks for it" if missing else "the model says nothing more"
             return _Over("unfinished", why)
-        self.must_edit = missing
+        # Not at once: whoever only says "I look at the files first" must be able to look.
+        self.must_edit = missing and self.quiet == _NUDGES
         yield Tell(Nudged(told))
         self.messages.append(user(told))
         return None
@@ -226,8 +229,7 @@ class _Work:
             if kept.problem:
                 return (yield from self._not_run(call, view, "error", kept.problem)), None
         ended = yield from _done(RunTool(call=call), ToolEnded)
-        if decided.words:
-            ended = msgspec.structs.replace(ended, content=f"{decided.words}\n\n{ended.content}")
+        ended = msgspec.structs.replace(ended, content=nudges.told(decided.words, ended.content))
         over = _Over("person", "the person stopped it") if ended.status == "stopped" else None
         return ended, over
 
@@ -261,12 +263,13 @@ class _Work:
         if before <= limit:
             return None
         self.messages = shortened(self.messages, self.place)
-        if count(self.messages) > limit * _ROOM:
+        if count(self.messages) > limit * _ROOM and has_older(self.messages, self.place):
             answer = yield from self._asked(tuple(self._for_summary(limit)), purpose="condense")
             if answer.stopped:
                 return _broken(answer)
             summary = "".join(part.text for part in answer.message.parts if isinstance(part, Text)).strip()
             self.messages, self.place = summed_up(self.messages, self.place, summary or nudges.NO_SUMMARY)
+        self.messages = self._within(limit, self.messages)
         after = count(self.messages)
         yield Tell(Condensed(before=before, after=after))
         if after > limit:
@@ -281,7 +284,13 @@ class _Work:
         while self.brief.count(told) > limit and drop < len(self.messages):
             drop += max(1, len(self.messages) // 8)
             told = [*fitting(self.messages, self.place, drop), user(SUM_UP)]
-        return told
+        return self._within(limit, told)
+
+    def _within(self, limit: float, messages: list[Message]) -> list[Message]:
+        for most in _CUTS:
+            if self.brief.count(messages) > limit:
+                messages = cut(messages, most)
+        return messages
 
 
 def _done(effect: Effect, kind: type[_Answer]) -> Generator[Effect, Answer, _Answer]:

@@ -17,6 +17,7 @@ __all__ = [
     "NOTHING_WRITTEN",
     "NO_SUMMARY",
     "denied",
+    "told",
     "unfenced",
 ]
 
@@ -27,7 +28,7 @@ CALL_CUT_OFF = (
 )
 NOTHING_WRITTEN = (
     "The task asks for changes, and no file has been changed yet. Make them now with the tools. "
-    "If nothing needs to be changed, say why."
+    "If nothing needs to be changed, say why. The task is: {task}"
 )
 NOTHING_SAID = f"You said nothing. Call a tool to go on, or tell what you did and end with {SIGNAL}."
 GO_ON = f"If the task is done, tell what you did and end with {SIGNAL}. If not, go on: call the next tool now."
@@ -49,11 +50,17 @@ def unfenced(text: str) -> str:
     return f"{fenced[2]}\n" if fenced else text
 
 
+def told(words: str, content: str) -> str:
+    """What came of a call, after what the person wants the model to know of it."""
+    return f"{words}\n\n{content}" if words else content
+
+
 def denied(decided: Decided) -> str:
     """Why a call did not run, for the model."""
+    why = decided.why.rstrip(".")
     who = "The person" if decided.by == "person" else "The rules of this session"
     words = f" They say: {decided.words}" if decided.words and decided.by == "person" else ""
     return (
-        f"{who} did not allow this: {decided.why}.{words} It was not run. Do not try the same in another form; "
+        f"{who} did not allow this: {why}.{words} It was not run. Do not try the same in another form; "
         "find another way, or say what is missing."
     )

@@ -21,9 +21,10 @@ from callwright.agent.events import (
     ToolBegan,
     ToolEnded,
 )
-from callwright.agent.history import answered, user
+from callwright.agent.history import answered, result, user
+from callwright.agent.nudges import INTERRUPTED, told
 from callwright.errors import StoreError
-from callwright.model import Message, Text, ToolResult
+from callwright.model import Message, Part, Text, ToolCall, ToolResult
 
 __all__ = ["Past", "history_of", "unfinished"]
 
@@ -46,13 +47,13 @@ class Past:
     """Answers effects from events, in order, as long as there are any."""
 
     def __init__(self, events: Iterable[Stamped]) -> None:
-        told = [stamped.event for stamped in events]
-        self._events: list[SessionEvent] = [event for event in told if _is_decisive(event)]
+        happened = [stamped.event for stamped in events]
+        self._events: list[SessionEvent] = [event for event in happened if _is_decisive(event)]
         self._next = 0
-        begun = {event.call for event in told if isinstance(event, ToolBegan)}
-        ended = {event.call for event in told if isinstance(event, ToolEnded)}
-        self.begun = frozenset(begun - ended)
+        self.begun = _left_open(happened, ToolBegan)
         """Calls that ran when the process ended."""
+        self.planned = _left_open(happened, Checkpointed)
+        """Edits that were to be made, or were being made."""
 
     def answer(self, effect: Effect) -> Answer | None:
         """What came of it then; None when it was never done, or not to its end.
@@ -67,6 +68,17 @@ class Past:
             raise StoreError(f"{what}; it was written by another version of Callwright")
         self._next += 1
         return event
+
+
+def _left_open(events: Iterable[SessionEvent], kind: type[ToolBegan | Checkpointed]) -> frozenset[str]:
+    """Calls that came so far and not to their end. In order: some models give every call the same id."""
+    left: set[str] = set()
+    for event in events:
+        if isinstance(event, kind):
+            left.add(event.call)
+        elif isinstance(event, ToolEnded):
+            left.discard(event.call)
+    return frozenset(left)
 
 
 def _is_decisive(event: SessionEvent) -> bool:
@@ -103,17 +115,33 @@ def unfinished(events: Sequence[Stamped]) -> int | None:
 def history_of(events: Iterable[Stamped]) -> tuple[Message, ...]:
     """What the model was told and said, as far as these events go. What was condensed is there at its full length."""
     messages: list[Message] = []
+    calls: dict[str, ToolCall] = {}  # without a result so far
+    words: dict[str, str] = {}
     for stamped in events:
         match stamped.event:
             case SessionOpened(system=system):
                 messages.append(Message("system", (Text(system),)))
             case TaskGiven(text=text) | Nudged(text=text):
+                # A task that was left in the middle of a call: no server takes a call without its result.
+                messages.extend(result(left, INTERRUPTED, is_error=True) for left in calls.values())
                 messages.append(user(text))
-            case Answered(purpose="turn", message=message) if message.parts:
-                messages.append(answered(message))
+                calls = {}
+            case Answered(purpose="turn", message=message) as answer if said := _said(answer):
+                messages.append(answered(Message(message.role, said)))
+                calls = {part.id: part for part in said if isinstance(part, ToolCall)}
+            case Decided(verdict="allow") as decided:
+                words[decided.call.id] = decided.words
             case ToolEnded() as ended:
-                content = ToolResult(ended.call, ended.content, name=ended.name, is_error=ended.status != "ok")
-                messages.append(Message("tool", (content,)))
+                calls.pop(ended.call, None)
+                content = told(words.pop(ended.call, ""), ended.content)
+                part = ToolResult(ended.call, content, name=ended.name, is_error=ended.status != "ok")
+                messages.append(Message("tool", (part,)))
             case _:
                 pass
     return tuple(messages)
+
+
+def _said(answer: Answered) -> tuple[Part, ...]:
+    """An answer that broke off made no calls: none of them was looked at."""
+    parts = answer.message.parts
+    return tuple(part for part in parts if isinstance(part, Text)) if answer.stopped or answer.problem else parts

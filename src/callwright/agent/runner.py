@@ -94,7 +94,7 @@ class ToolRunner:
         try:
             if isinstance(tool, Editor):
                 # Not raced with a stop: it takes milliseconds, and half an edit helps nobody.
-                return self._edited(ended, await self._checkpoints.make(call.id))
+                return self._edited(ended, await self._checkpoints.make(call.id, again=begun))
             if command is not None:
                 running = self._in_terminal(command, tongue)
                 return self._ran(ended, command, await self._aloud(tongue, running, self._terminal.stop))
@@ -132,7 +132,8 @@ class ToolRunner:
 
     def _ran(self, ended: _Ending, command: Command, ran: Ran) -> ToolEnded:
         code = "It was ended" if ran.exit_code is None else f"Exit code {ran.exit_code}"
-        lines = [f"{code}, after {ran.seconds:.1f} s, in {ran.folder}.", ran.note, ran.output]
+        where = "the workspace" if ran.folder == "." else ran.folder
+        lines = [f"{code}, after {ran.seconds:.1f} s, in {where}.", ran.note, ran.output]
         status: ToolStatus = "stopped" if ran.stopped else "ok" if ran.exit_code == 0 else "error"
         wrote = not self._policy.command(command.text).reads_only
         content = "\n".join(line for line in lines if line)

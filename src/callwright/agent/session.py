@@ -101,6 +101,8 @@ class Session:
         self._begin()
         try:
             number = 1 + sum(isinstance(stamped.event, TaskGiven) for stamped in self.events)
+            await self._checkpoints.recover()  # after a task that was left and not gone on with
+            await self._checkpoints.recover()
             await self._equip()
             start = len(self.events)
             await self._branch(task)
@@ -120,6 +122,7 @@ class Session:
                 raise MisuseError("a task begins with its words")
             past = Past(self.events[start:])
             await self._equip()
+            await self._checkpoints.recover(past.planned)
             brief = self._brief(given.task, given.text, history_of(self.events[:start]), given)
             return await self._work(brief, past, start)
         finally:

@@ -117,9 +117,7 @@ class SessionDesk(Archive):
             system = briefing(shop.workspace, shop.settings.instructions, shop.sandbox.note)
             await log.add(SessionOpened(session=head.id, workspace=head.workspace, model=shop.model, system=system))
         await log.add(Resumed(model=shop.model))
-        checkpoints = self._checkpoints(head.id)
-        await checkpoints.recover()
-        return Session(head.id, shop, log, checkpoints)
+        return Session(head.id, shop, log, self._checkpoints(head.id))
 
     def _checkpoints(self, session: str) -> Checkpoints:
         return Checkpoints(self._workshop.snapshots, session, self._workshop.workspace)

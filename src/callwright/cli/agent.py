@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import msgspec
 
 from callwright.agent.settings import AgentSettings
-from callwright.errors import ConfigError
+from callwright.errors import BackendError, ConfigError
 
 if TYPE_CHECKING:
     from callwright.agent.sessions import SessionDesk
@@ -77,8 +77,12 @@ def _approvals() -> tuple[str, ...]:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Work."""
-    return asyncio.run(_run(arguments))
+    """Work. A backend that fails is no wrong usage."""
+    try:
+        return asyncio.run(_run(arguments))
+    except BackendError as problem:
+        print(f"callwright: {problem}", file=sys.stderr)
+        return 1
 
 
 async def _run(arguments: argparse.Namespace) -> int:

@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 
 from callwright.backends.settings import BackendKind
-from callwright.model import Request
+from callwright.model import Request, ToolCall
 from callwright.prompt.prepare import Strategy
 from callwright.wire.constraint import Flavour
 
@@ -41,7 +41,7 @@ class Abilities(msgspec.Struct, frozen=True, kw_only=True):
 def decide(wanted: Wanted, request: Request, able: Abilities, *, failed: bool = False) -> tuple[Strategy, str]:
     """The strategy and the reason for it. `failed`: a call that had to come did not, earlier in this turn."""
     if not request.tools:
-        return "none", "the request offers no tools"
+        return _without_tools(wanted, request, able)
     if able.kind == "harmony":
         return "native", "Harmony has a place for tools, and no other"
     if wanted in ("native", "taught"):
@@ -56,6 +56,14 @@ def decide(wanted: Wanted, request: Request, able: Abilities, *, failed: bool = 
         says = "the model is known to take tools" if able.tools else "nothing says that it takes no tools"
         return "native", says
     return ("taught", f"{lacking}, and {free}") if free else ("constrained", lacking)
+
+
+def _without_tools(wanted: Wanted, request: Request, able: Abilities) -> tuple[Strategy, str]:
+    """A request for a summary, say: what was called before it is told as it was when there were tools."""
+    told = able.kind != "harmony" and (wanted in ("taught", "constrained") or (wanted == "auto" and _not_native(able)))
+    if told and any(isinstance(part, ToolCall) for message in request.messages for part in message.parts):
+        return "taught", "the request offers no tools, and earlier calls are told in words"
+    return "none", "the request offers no tools"
 
 
 def _not_native(able: Abilities) -> str:

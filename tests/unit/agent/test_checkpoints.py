@@ -118,6 +118,50 @@ def test_a_file_that_changed_after_it_was_read_is_not_written(at_desk: Scene) ->
     at_desk(scene)
 
 
+def test_an_edit_that_a_crash_interrupted_is_made_to_its_end(at_desk: Scene) -> None:
+    changes = [Change(path=name, before=b"1\n", after=b"2\n") for name in ("a.txt", "b.txt")]
+
+    async def scene(desk: Desk, written: int, *, marked: bool) -> None:
+        desk["a.txt"], desk["b.txt"] = b"1\n", b"1\n"
+        await desk.checkpoints.before(1, "call", changes)
+        if marked:
+            await desk.checkpoints.make("call")
+        for change in changes[:written]:
+            desk[change.path] = b"2\n"
+        assert await desk.checkpoints.recover(["call"]) == ()
+        assert await desk.checkpoints.make("call", again=True) == tuple(changes)
+        assert (desk["a.txt"], desk["b.txt"]) == (b"2\n", b"2\n")
+        assert await desk.summary() == dict.fromkeys(("a.txt", "b.txt"), "modified open +1 -1")
+
+    for written, marked in ((0, False), (1, False), (2, False), (2, True)):
+        at_desk(lambda desk, written=written, marked=marked: scene(desk, written, marked=marked))
+
+
+def test_an_interrupted_edit_does_not_write_over_what_the_person_did_since(at_desk: Scene) -> None:
+    async def scene(desk: Desk) -> None:
+        desk["a.txt"] = b"1\n"
+        await desk.checkpoints.before(1, "call", [Change(path="a.txt", before=b"1\n", after=b"2\n")])
+        desk["a.txt"] = b"mine\n"
+        with pytest.raises(ToolError, match=r"a\.txt was changed since .*ended while this was written"):
+            await desk.checkpoints.make("call", again=True)
+        assert desk["a.txt"] == b"mine\n"
+
+    at_desk(scene)
+
+
+def test_an_interrupted_edit_that_the_person_took_back_stays_so(at_desk: Scene) -> None:
+    async def scene(desk: Desk) -> None:
+        desk["a.txt"] = b"1\n"
+        await desk.checkpoints.before(1, "call", [Change(path="a.txt", before=b"1\n", after=b"2\n")])
+        await desk.checkpoints.make("call")
+        await desk.checkpoints.undo()
+        with pytest.raises(ToolError, match=r"kept this change of a\.txt or taken it back"):
+            await desk.checkpoints.make("call", again=True)
+        assert desk["a.txt"] == b"1\n"
+
+    at_desk(scene)
+
+
 def test_a_failed_write_says_what_was_written_before_it(at_desk: Scene) -> None:
     async def scene(desk: Desk) -> None:
         desk["a.txt"], desk["b.txt"], desk["c.txt"] = b"a\n", b"b\n", b"c\n"

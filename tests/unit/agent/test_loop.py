@@ -120,7 +120,7 @@ def test_done_is_not_believed_of_a_task_that_wrote_nothing():
     script, ended = run("Fix the bug in a.py", DONE, DONE, DONE)
     assert ended.stopped.reason == "unfinished"
     assert len(script.told(Nudged)) == 2
-    assert [effect.must_edit for effect in script.asked()] == [False, True, True]
+    assert [effect.must_edit for effect in script.asked()] == [False, False, True]
 
 
 def test_done_is_believed_once_something_was_written():
@@ -230,6 +230,25 @@ def test_a_filling_window_is_condensed_without_losing_task_or_calls():
         answered = {p.call_id for m in effect.messages for p in m.parts if isinstance(p, ToolResult)}
         assert open_calls == answered
     assert max(counted) < 8000
+
+
+def test_one_result_that_fills_the_window_is_cut_and_the_task_goes_on():
+    def huge(effect):
+        return ToolEnded(call=effect.call.id, name="look", view="", status="ok", content="begins " + "x" * 60_000)
+
+    class Model(Script):
+        def _perform(self, effect):
+            if isinstance(effect, CallModel) and effect.purpose == "condense":
+                return says("I looked.", purpose="condense")
+            return super()._perform(effect)
+
+    script = Model([says(call("look", path="a")), DONE], run=huge)
+    ended = script.drive(brief("Look", window=4000))
+    assert ended.stopped.reason == "done"
+    assert max(brief("x").count(effect.messages) for effect in script.asked()) < 4000
+    (told,) = results(ended)
+    assert told.content.startswith("begins x")
+    assert "left out here" in told.content
 
 
 def test_a_task_that_cannot_fit_stops_instead_of_going_in_circles():

@@ -3,12 +3,13 @@
 import pytest
 from loops import Script, brief, call, says
 
-from callwright.agent.events import SessionOpened, Stamped, ToolBegan
+from callwright.agent.events import Decided, SessionOpened, Stamped, ToolBegan, ToolEnded
 from callwright.agent.nudges import unfenced
 from callwright.agent.past import Past, history_of, unfinished
 from callwright.agent.stream import SIGNAL
 from callwright.agent.summary import summarised
 from callwright.errors import StoreError
+from callwright.model import Text
 
 OPENED = Stamped(1, 0.0, SessionOpened(session="s", workspace="/w", model="m", system="You are an agent."))
 
@@ -23,6 +24,38 @@ def test_the_history_of_a_task_is_what_the_loop_told_the_model():
     look = call("look", path="a")
     events, ended = played("Create it", says("I look", look), says(call("write", path="a", content="x")), says(SIGNAL))
     assert history_of([OPENED, *events]) == ended.history
+
+
+def test_what_the_person_said_to_a_call_stays_in_the_history():
+    def edit(effect):
+        return Decided(call=effect.call, verdict="allow", by="person", why="ok", words="The person changed it")
+
+    script = Script([says(call("shell", command="ls")), says("Seen.")], decide=edit)
+    ended = script.drive(brief("Look"))
+    assert "The person changed it" in ended.history[3].parts[0].content
+    assert history_of([OPENED, *script.events]) == ended.history
+
+
+@pytest.mark.parametrize("broken", [{"stopped": True}, {"problem": "the server went away"}])
+def test_calls_of_an_answer_that_broke_off_are_not_told_again(broken):
+    events, _ = played("Look", says("I look.", call("look", path="a"), **broken))
+    assert [(m.role, m.parts) for m in history_of([OPENED, *events])[2:]] == [("assistant", (Text("I look."),))]
+
+
+def test_a_call_of_a_task_that_was_left_has_a_result_before_the_next_task():
+    look = call("look", path="a")
+    script = Script([says(look), says("ok")])
+    assert script.drive(brief("Look"), crash_after=4) is None
+    again, _ = played("Look again", says("ok"))
+    history = history_of([OPENED, *script.events, *again])
+    assert [m.role for m in history] == ["system", "user", "assistant", "tool", "user", "assistant"]
+    assert history[3].parts[0].call_id == look.id
+
+
+def test_an_id_that_every_call_has_does_not_hide_what_ran():
+    events, _ = played("Look", says(call("shell", command="ls")), says("ok"))
+    used = next(stamped.event.call for stamped in events if isinstance(stamped.event, ToolEnded))
+    assert Past([*events, Stamped(9, 0.0, ToolBegan(call=used, name="shell", view="$ ls"))]).begun == {used}
 
 
 def test_a_task_without_an_end_is_found():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import secrets
 import socket
 import threading
 from collections.abc import Iterator
@@ -181,12 +182,13 @@ def command_lines() -> Iterator[bytes]:
 
 @pytest.mark.parametrize(
     "command",
-    ["trap '' TERM; sleep 333.25", "setsid env -i sleep 333.25 & sleep 333.25", "(sleep 333.25 &); sleep 333.25"],
+    ["trap '' TERM; sleep {0}", "setsid env -i sleep {0} & sleep {0}", "(sleep {0} &); sleep {0}"],
 )
 def test_out_of_time_ends_everything_even_what_hides(session: Session, command: str) -> None:
-    done = session.ran(command, timeout_s=1)[0]
+    mark = f"333.{secrets.randbits(32)}"  # other tests may sleep at the same time
+    done = session.ran(command.format(mark), timeout_s=1)[0]
     assert done.timed_out
-    assert not any(b"333.25" in words for words in command_lines())
+    assert not any(mark.encode() in words for words in command_lines())
 
 
 def test_an_interpreter_that_a_virtual_environment_leads_to_is_seen_and_nothing_else(tmp_path: Path) -> None:

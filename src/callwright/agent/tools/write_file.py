@@ -22,6 +22,7 @@ __all__ = ["tool"]
 
 _FENCED = re.compile(r"\s*(`{3,}|~{3,})[ \t]*([\w+#.-]*)[^\n]*\n(.*\n)?\1[ \t]*\s*", re.DOTALL)
 _PROSE = (".md", ".markdown", ".mdx", ".rst", ".txt")
+_UNSAID = "what the task asks for."
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -63,7 +64,9 @@ class _WriteFile:
 
     def deferred(self, arguments: Arguments) -> str:
         wanted = self.form.tried(arguments)
-        return wanted.description if wanted and isinstance(wanted.content, msgspec.UnsetType) else ""
+        if wanted is None or not isinstance(wanted.content, msgspec.UnsetType):
+            return ""
+        return wanted.description or _UNSAID
 
     def completed(self, arguments: Arguments, content: str) -> dict[str, Any]:
         return self.form.changed(arguments, content=_unwrapped(content, self.form.read(arguments).path))

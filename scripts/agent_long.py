@@ -1,0 +1,120 @@
+"""A session as long as a working day has them: how much memory it takes, and how fast it is there again.
+
+    python scripts/agent_long.py                       # 10,000 events, as a table
+    python scripts/agent_long.py --events 500 --json   # fewer, for other programs
+
+The agent works through task after task in a temporary project: it reads, writes and runs commands; the model plays a
+script and the clock is a fast one, so that an hour takes minutes. Then the session is read from the store, and printed
+as on a terminal. Fails when what was shown is not what was stored.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import dataclasses
+import io
+import json
+import resource
+import sys
+import tempfile
+import time
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT))
+
+from callwright.agent.events import Condensed, Stamped
+from callwright.agent.faces.terminal.transcript import reopened
+from callwright.agent.sessions import SessionDesk
+from callwright.agent.stream import SIGNAL
+from tests.agents import Project, call, told, turn
+
+HOUR = 3600.0
+SOURCE = "".join(f"def function_{number}(a, b):\n    return a + b * {number}\n" for number in range(200))
+
+
+def megabytes() -> float:
+    """The most memory that this process has had."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024 if sys.platform != "darwin" else 1024 * 1024)
+
+
+def project_at(folder: Path) -> Project:
+    """A project with something to read, and a model that is never tired."""
+    project = Project(folder, {"source.py": SOURCE})
+    reads = [call("read_file", path="source.py", start_line=line, end_line=line + 30) for line in range(1, 300, 30)]
+    steps = [turn({"reasoning": "I go on. " * 20}, "Here is the next part. " * 5, read) for read in reads]
+    project.says(
+        turn("We read, and wrote notes.", aside=True),
+        *steps,
+        turn(call("write_file", path="notes.md", content="${last_user}\n" * 30)),
+        turn(call("run_terminal_command", command="wc -l notes.md source.py")),
+        turn(f"{'That is how it is. ' * 30}{SIGNAL}"),
+    )
+    return project
+
+
+async def worked(desk: SessionDesk, events: int) -> tuple[str, list[Stamped]]:
+    """Work until there are so many events; the session, and what was shown of it."""
+    session = await desk.open()
+    shown = list(session.events)
+    session.watch(shown.append)
+    for number in count(1):
+        if len(shown) >= events:
+            break
+        await session.run(f"update the notes for part {number}")
+    await session.close()
+    return session.id, shown
+
+
+async def measured(folder: Path, events: int) -> dict[str, Any]:
+    """One long session."""
+    ticks = count(0, HOUR / events)
+    project = project_at(folder)
+    async with project.desk() as desk:
+        bare = megabytes()
+        began = time.monotonic()
+        fast = SessionDesk(dataclasses.replace(desk._workshop, clock=lambda: 1_800_000_000 + next(ticks)))
+        session, shown = await worked(fast, events)
+        seconds, most = time.monotonic() - began, megabytes()
+    async with project.desk() as desk:
+        began, processor = time.monotonic(), time.process_time()
+        stored = await desk.events(session)
+        console = Console(width=100, file=io.StringIO())
+        for piece in reopened(stored):
+            console.print(piece)
+        again, processor = time.monotonic() - began, time.process_time() - processor
+    return {
+        "events": len(stored),
+        "condensed": len(told(stored, Condensed)),
+        "worked_seconds": round(seconds, 1),
+        "megabytes_at_the_start": round(bare),
+        "megabytes_at_most": round(most),
+        "reopened_seconds": round(again, 2),
+        "of_these_on_the_processor": round(processor, 2),
+        "equal": shown == stored,
+    }
+
+
+def main() -> int:
+    """Measure, and tell."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--events", type=int, default=10_000, metavar="N", help="how long the session is")
+    parser.add_argument("--json", action="store_true", help="for programs")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        found = asyncio.run(measured(Path(folder), arguments.events))
+    if arguments.json:
+        print(json.dumps(found))
+    else:
+        print("| what | measured |\n|---|---|")
+        print("".join(f"| {name.replace('_', ' ')} | {value} |\n" for name, value in found.items()), end="")
+    return 0 if found["equal"] else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,348 @@
+"""The whole agent on a temporary project, with a model that plays a script.
+
+    project = Project(tmp_path, {"calc.py": WRONG})
+    project.says(turn("I look.", call("read_file", path="calc.py")), turn(f"It adds. {SIGNAL}"))
+    ran = project.run("what is calc.py?")                     # a process of its own, as scripts start it
+    async with project.desk() as desk: ...                     # the same put together in this process
+
+A turn of the model is played when as many results have come as the turns before it made calls, so that a session which
+is opened again goes on where it was. A `Way` says how the model makes its calls.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, NamedTuple, TextIO
+from unittest.mock import patch
+
+from callwright.agent.events import ApprovalAsked, Stamped, Stopped
+from callwright.agent.faces.base import Reply
+from callwright.agent.session import Session
+from callwright.agent.sessions import SessionDesk
+from callwright.agent.stream import SIGNAL
+from callwright.cli import _parser, main
+from callwright.cli.bench import open_archive, open_bench
+
+__all__ = [
+    "ALWAYS",
+    "BROKEN",
+    "DENY",
+    "DONE",
+    "ONCE",
+    "WAYS",
+    "Child",
+    "Person",
+    "Project",
+    "Ran",
+    "Turn",
+    "Way",
+    "call",
+    "told",
+    "tree",
+    "turn",
+    "work",
+]
+
+SECONDS = 580.0
+SOURCE = str(Path(__file__).parents[1] / "src")
+BROKEN = {
+    "calc.py": "def add(a, b):\n    return a - b\n",
+    "test_calc.py": (
+        "import unittest\n\nimport calc\n\n\nclass Test(unittest.TestCase):\n"
+        "    def test_add(self):\n        self.assertEqual(calc.add(1, 2), 3)\n"
+    ),
+}
+"""A project with a failing test."""
+ONCE, ALWAYS, DENY = Reply(verdict="once"), Reply(verdict="always"), Reply(verdict="deny")
+
+
+class Way(NamedTuple):
+    """How the model makes calls: natively, or written in a dialect; with tools it is offered, or told of in words."""
+
+    name: str
+    dialect: str = ""
+    taught: bool = False
+
+
+WAYS = (
+    Way("native"),
+    Way("says hermes", "hermes"),
+    Way("says kimi", "kimi_k2"),
+    Way("says deepseek", "deepseek_v31"),
+    Way("taught hermes", "hermes", taught=True),
+    Way("taught kimi", "kimi_k2", taught=True),
+    Way("taught harmony", "harmony", taught=True),
+    Way("taught minimax", "minimax_m2", taught=True),
+)
+
+
+class Turn(NamedTuple):
+    """What the model says, in order: words, calls, and other steps of a script."""
+
+    steps: tuple[dict[str, Any], ...]
+    heard: str
+    """A pattern of what it was told last, by which a model that is only told words knows where it is."""
+    aside: bool
+    """When it is asked for the content of a file or for a summary, and offered no tools."""
+    more: Mapping[str, Any]
+
+
+def call(name: str, **arguments: Any) -> dict[str, Any]:
+    return {"call": {"name": name, "arguments": arguments}}
+
+
+def turn(*steps: str | dict[str, Any], heard: str = "", aside: bool = False, **more: Any) -> Turn:
+    return Turn(tuple({"text": step} if isinstance(step, str) else step for step in steps), heard, aside, more)
+
+
+DONE = turn(f"It is done. {SIGNAL}")
+
+
+class Ran(NamedTuple):
+    """A process that has ended."""
+
+    code: int
+    events: list[dict[str, Any]]
+    """Each as it was written, with its `seq`."""
+    err: str
+
+    def told(self, kind: str) -> list[dict[str, Any]]:
+        return [line["event"] for line in self.events if line["event"]["type"] == kind]
+
+
+class Child(NamedTuple):
+    """A process that is ours to kill."""
+
+    pid: int
+    out: TextIO
+
+    def kill_at(self, seq: int) -> bool:
+        """Read its events, and kill it when this one appears; False when it ended before."""
+        for line in self.out:
+            if json.loads(line)["seq"] >= seq:
+                os.kill(self.pid, signal.SIGKILL)
+                self.ended()
+                return True
+        self.ended()
+        return False
+
+    def kill_after(self, seconds: float) -> None:
+        """Kill it then; it may have ended."""
+        time.sleep(seconds)
+        os.kill(self.pid, signal.SIGKILL)  # one that ended is there until it is waited for
+        self.ended()
+
+    def ended(self) -> int:
+        """Wait for its end; its exit code."""
+        self.out.read()
+        self.out.close()
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+
+class Project:
+    """A folder to work in, and beside it all that the agent keeps and reads of its own."""
+
+    def __init__(self, base: Path, files: Mapping[str, str] | None = None, *, way: Way = WAYS[0], **agent: Any) -> None:
+        self.base = base
+        self.root = base / "project"
+        self.way = way
+        self.agent = agent
+        self.config = base / "callwright.toml"
+        self.script = base / "script.jsonl"
+        self.context = 0
+        for name, text in {**(files or {}), "../config/callwright/.keep": ""}.items():
+            file = self.root / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text)
+        self.root.mkdir(exist_ok=True)
+        self.says(DONE)
+
+    # ── the model ────────────────────────────────────────────────────────────────────────────────
+
+    def says(self, *turns: Turn) -> None:
+        """What the model is going to say."""
+        lines, results = [], 0
+        for one in turns:
+            steps = [self._made(step) for step in one.steps]
+            seen = {"tools": False} if one.aside else {"results": results}
+            when = {"pattern": one.heard} if self.way.taught else seen
+            lines.append({"when": when, "steps": steps} | dict(one.more))
+            results += sum("call" in step for step in one.steps)
+        self.script.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        self._configure()
+
+    def _made(self, step: dict[str, Any]) -> dict[str, Any]:
+        if "call" not in step or not self.way.dialect:
+            return step
+        return {"say": step["call"] | {"anyway": True}, "dialect": self.way.dialect}
+
+    def _configure(self) -> None:
+        model: dict[str, Any] = {"name": "coder", "model": "scripted", "backend": "script"}
+        if self.way.dialect:
+            model |= {"dialect": self.way.dialect}
+        if self.way.taught:
+            model |= {"tools": "taught"}
+        if self.context:
+            model |= {"context": self.context}
+        backend = {"name": "script", "kind": "scripted", "script": str(self.script)}
+        self.configure(backend, model)
+
+    def configure(self, backend: Mapping[str, Any], model: Mapping[str, Any] | None = None) -> None:
+        """Write the settings; JSON's values are TOML's too."""
+        tables = {"[[backends]]": backend, "[agent]": self.agent} | ({"[[models]]": model} if model else {})
+        lines = [
+            [head, *(f"{key} = {json.dumps(value)}" for key, value in table.items())] for head, table in tables.items()
+        ]
+        self.config.write_text("".join(f"{line}\n" for table in lines for line in table))
+
+    # ── in a process of its own ──────────────────────────────────────────────────────────────────
+
+    @property
+    def environment(self) -> dict[str, str]:
+        kept = {name: os.environ[name] for name in ("PATH", "LANG", "TMPDIR") if name in os.environ}
+        own = {"HOME": "home", "XDG_STATE_HOME": "state", "XDG_CONFIG_HOME": "config", "XDG_DATA_HOME": "data"}
+        places = {name: str(self.base / folder) for name, folder in own.items()}
+        return {**kept, **places, "PYTHONPATH": SOURCE, "PYTHONDONTWRITEBYTECODE": "1"}
+
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        """`callwright agent --json`, with its output to be read."""
+        (self.base / "home").mkdir(exist_ok=True)
+        command = [sys.executable, "-m", "callwright", "agent", "--json", "--config", str(self.config), *words]
+        return subprocess.Popen(
+            command,
+            cwd=self.root,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def fork(self, *words: str) -> Child:
+        """The same without the seconds that a new interpreter takes to load everything."""
+        (self.base / "home").mkdir(exist_ok=True)
+        reading, writing = os.pipe()
+        child = os.fork()
+        if child:
+            os.close(writing)
+            return Child(child, os.fdopen(reading))
+        try:
+            os.dup2(writing, 1)
+            os.dup2(os.open(self.base / "err.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
+            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+            sys.stdin, sys.stdout, sys.stderr = os.fdopen(0), os.fdopen(1, "w"), os.fdopen(2, "w")
+            os.chdir(self.root)
+            os.environ.clear()
+            os.environ.update(self.environment)
+            code = main(["agent", "--json", "--config", str(self.config), *words])
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code)
+        finally:
+            os._exit(99)
+
+    async def stored(self) -> list[Stamped]:
+        """The events of the only session, as they are on the disk."""
+        arguments = argparse.Namespace(config=self.config)
+        with patch.dict(os.environ, self.environment, clear=True):
+            async with open_archive(arguments) as archive:
+                rows = await archive.rows()
+                assert len(rows) <= 1
+                return await archive.events(rows[0].id) if rows else []
+
+    def run(self, *words: str) -> Ran:
+        """The same to its end."""
+        with self.start(*words) as process:
+            out, err = process.communicate(timeout=SECONDS)
+        return Ran(process.returncode, [json.loads(line) for line in out.splitlines()], err)
+
+    # ── in this one ──────────────────────────────────────────────────────────────────────────────
+
+    @asynccontextmanager
+    async def desk(self, *words: str) -> AsyncIterator[SessionDesk]:
+        """The sessions of the project, put together as the command line does it."""
+        (self.base / "home").mkdir(exist_ok=True)
+        arguments = _parser("agent").parse_args(["agent", "--config", str(self.config), *words])
+        with patch.dict(os.environ, self.environment, clear=True):
+            async with open_bench(arguments) as bench:
+                yield await bench.desk(self.root)
+
+    def read(self, path: str) -> str:
+        return (self.root / path).read_text()
+
+
+class Person:
+    """Watches a session and answers what it asks, one reply after the other; the last one for all that follow."""
+
+    def __init__(self, session: Session, *replies: Reply | Callable[[ApprovalAsked], Reply]) -> None:
+        self.asked: list[ApprovalAsked] = []
+        self.saw: list[Stamped] = []
+        self._session = session
+        self._replies = list(replies)
+        session.watch(self._see)
+
+    def _see(self, stamped: Stamped) -> None:
+        self.saw.append(stamped)
+        if isinstance(stamped.event, ApprovalAsked):
+            self.asked.append(stamped.event)
+            if not self._replies:
+                raise AssertionError(f"nobody thought that this would be asked: {stamped.event}")
+            reply = self._replies.pop(0) if len(self._replies) > 1 else self._replies[0]
+            problem = self._session.answer(
+                stamped.event.approval, reply if isinstance(reply, Reply) else reply(stamped.event)
+            )
+            assert problem == ""
+
+
+class Work(NamedTuple):
+    """A task that was worked on in this process."""
+
+    stopped: Stopped
+    asked: list[ApprovalAsked]
+    events: list[Stamped]
+
+    def told(self, kind: type) -> list[Any]:
+        return told(self.events, kind)
+
+
+def work(
+    project: Project, task: str, *replies: Reply | Callable[[ApprovalAsked], Reply], flags: Sequence[str] = ()
+) -> Work:
+    """Open a session, do a task, answer what is asked, close it."""
+
+    async def run() -> Work:
+        async with project.desk(*flags) as desk:
+            session = await desk.open()
+            person = Person(session, *replies)
+            try:
+                stopped = await session.run(task)
+            finally:
+                await session.close()
+            return Work(stopped, person.asked, list(session.events))
+
+    return asyncio.run(run())
+
+
+def told(events: Sequence[Stamped], kind: type) -> list[Any]:
+    return [stamped.event for stamped in events if isinstance(stamped.event, kind)]
+
+
+def tree(root: Path) -> dict[str, bytes]:
+    """All files but those of git and Python's own."""
+    files = (file for file in sorted(root.rglob("*")) if file.is_file())
+    return {
+        name: file.read_bytes()
+        for file in files
+        if not re.match(r"\.git/|.*__pycache__/", name := str(file.relative_to(root)))
+    }

@@ -1,0 +1,168 @@
+"""A session that is interrupted goes on in another process: nothing is lost, and nothing is done twice."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+from callwright.agent.events import Stamped, Stopped, Summarised, TaskGiven, ToolBegan, ToolEnded
+from callwright.agent.faces.base import Reply
+from callwright.agent.stream import SIGNAL
+from callwright.errors import StoreError
+from callwright.store.writer import Writer
+from tests.agents import Child, Person, Project, call, told, tree, turn
+
+TASK = "fix the sum"
+FLAGS = ("--approve", "commands")
+FILES = {"calc.py": "def add(a, b):\n    return a - b\n", "build/old.txt": "old\n"}
+
+
+def project_at(folder: Path) -> Project:
+    """A run with reads, an edit that shows when it is made twice, a command that does too, and a question."""
+    project = Project(folder, FILES)
+    project.says(
+        turn("I look. ", call("read_file", path="calc.py"), call("list_files", path=".")),
+        turn({"reasoning": "A sign."}, call("edit_file", path="calc.py", old="a - b", new="a - b + b + b")),
+        turn(call("run_terminal_command", command="echo ran >> log.txt; sleep 0.3")),
+        turn(call("run_terminal_command", command="rm -rf build")),
+        turn(f"It is right now. {SIGNAL}"),
+    )
+    return project
+
+
+def is_interrupted(events: Sequence[Stamped]) -> bool:
+    """The command ran when the process ended: nobody knows whether it came to anything."""
+    return any(each.status == "unknown" for each in told(events, ToolEnded))
+
+
+def assert_done_once(project: Project, before: Sequence[Stamped], whole: dict[str, bytes]) -> None:
+    """The session has come to its end, and the files are those of a run that nobody interrupted."""
+    events = asyncio.run(project.stored())
+    assert events[: len(before)] == list(before), "what has happened stays"
+    assert [stamped.seq for stamped in events] == list(range(1, len(events) + 1))
+    assert [(each.task, each.reason) for each in told(events, Stopped)] == [(1, "denied")]
+    assert isinstance(events[-1].event, Summarised)
+    assert len(told(events, TaskGiven)) == 1
+    began = [each.call for each in told(events, ToolBegan) if each.name == "run_terminal_command"]
+    assert len(began) == len(set(began)) == 1
+    ended = [each.call for each in told(events, ToolEnded)]
+    assert len(ended) == len(set(ended)) == 5
+    files = tree(project.root)
+    log, expected = files.pop("log.txt", b""), dict(whole)
+    assert expected.pop("log.txt") == b"ran\n"
+    assert files == expected
+    assert log in (b"ran\n", b"") if is_interrupted(events) else log == b"ran\n"
+    (file,) = told(events, Summarised)[0].files
+    assert (file.path, file.added, file.removed) == ("calc.py", 1, 1)
+
+
+def resume(project: Project, before: Sequence[Stamped]) -> Child:
+    """What `--resume` does; a task that was never stored has to be said again."""
+    task = () if told(before, TaskGiven) else (TASK,)
+    return project.fork(*FLAGS, "--resume", before[0].event.session, *task)
+
+
+def is_over(events: Sequence[Stamped]) -> bool:
+    return isinstance(events[-1].event, Summarised)
+
+
+@pytest.mark.timeout(600)
+def test_a_kill_at_every_event_loses_nothing_and_repeats_nothing(tmp_path: Path) -> None:
+    calm = project_at(tmp_path / "calm")
+    assert calm.fork(*FLAGS, TASK).ended() == 3
+    whole, last = tree(calm.root), len(asyncio.run(calm.stored()))
+    interrupted = 0
+    for seq in range(1, last):
+        project = project_at(tmp_path / str(seq))
+        assert project.fork(*FLAGS, TASK).kill_at(seq), f"no event {seq}"
+        before = asyncio.run(project.stored())
+        if is_over(before):
+            continue  # its end was stored while its last lines were read
+        assert resume(project, before).ended() == 3, (seq, (project.base / "err.txt").read_text())
+        assert_done_once(project, before, whole)
+        interrupted += is_interrupted(asyncio.run(project.stored()))
+    assert interrupted, "no kill hit the command"
+
+
+@pytest.mark.timeout(300)
+def test_a_kill_at_any_moment_loses_nothing_and_repeats_nothing(tmp_path: Path) -> None:
+    calm = project_at(tmp_path / "calm")
+    began = time.monotonic()
+    calm.fork(*FLAGS, TASK).ended()
+    seconds, whole = time.monotonic() - began, tree(calm.root)
+    moments = random.Random(6)
+    for number in range(12):
+        project = project_at(tmp_path / str(number))
+        project.fork(*FLAGS, TASK).kill_after(seconds * moments.random())
+        before = asyncio.run(project.stored())
+        if before and not is_over(before):
+            resume(project, before).kill_after(seconds * moments.random())
+            before = asyncio.run(project.stored())
+        if before and not is_over(before):
+            assert resume(project, before).ended() == 3, (number, (project.base / "err.txt").read_text())
+            assert_done_once(project, before, whole)
+
+
+class Disk:
+    """Fails at one write and at all that follow, as if the process had ended there: before it is made, or after."""
+
+    def __init__(self, at: int, *, made: bool) -> None:
+        self._at = at
+        self._made = made
+        self._count = 0
+        self._write: Callable[..., Awaitable[Any]] = Writer.write
+
+    async def write(self, writer: Writer, change: Any) -> Any:
+        self._count += 1
+        if self._count < self._at:
+            return await self._write(writer, change)
+        if self._count == self._at and self._made:
+            await self._write(writer, change)
+        raise StoreError("the disk is gone")
+
+    @property
+    def failed(self) -> bool:
+        return self._count >= self._at
+
+
+async def worked(project: Project, session: str, disk: Disk) -> str:
+    """Work until the disk fails, or to the end; which session that was."""
+    async with project.desk(*FLAGS) as desk:
+        opened = await desk.open(session)
+        Person(opened, Reply(verdict="deny", alone=True))
+        try:
+            with patch.object(Writer, "write", lambda writer, change: disk.write(writer, change)):
+                if not session or (await opened.resume() is None and not told(opened.events, TaskGiven)):
+                    await opened.run(TASK)
+        except StoreError:
+            assert disk.failed
+        finally:
+            await opened.close()
+        return opened.id
+
+
+async def interrupted(project: Project, at: int, *, made: bool) -> list[Stamped]:
+    """Work until that write fails, then go on to the end; the events in between."""
+    session = await worked(project, "", Disk(at, made=made))
+    before = await project.stored()
+    await worked(project, session, Disk(1_000_000, made=True))
+    return before
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("made", [False, True], ids=["before", "after"])
+def test_a_crash_at_every_write_of_the_store_loses_nothing_and_repeats_nothing(tmp_path: Path, made: bool) -> None:
+    calm = project_at(tmp_path / "calm")
+    asyncio.run(worked(calm, "", Disk(1_000_000, made=True)))
+    whole, at = tree(calm.root), 1
+    while not is_over(before := asyncio.run(interrupted(project := project_at(tmp_path / str(at)), at, made=made))):
+        assert_done_once(project, before, whole)
+        at += 1
+    assert at > 30
