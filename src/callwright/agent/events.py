@@ -256,6 +256,8 @@ class Condensed(msgspec.Struct, frozen=True, kw_only=True, tag="condensed"):
     before: int
     after: int
     """Tokens, about."""
+    cut: int = 0
+    """No result is longer than so many characters; 0 for any length."""
 
 
 class FilesChanged(msgspec.Struct, frozen=True, kw_only=True, tag="files_changed"):

@@ -20,6 +20,7 @@ SUM_UP = (
     "what you found out, which files you changed and how, what is still to be done, and what failed. "
     "Only what matters, as a list. Call no tools."
 )
+_NO_SUMMARY = "(Nothing could be kept of it. Look at the files to see what was done.)"
 _KEPT_ROUNDS = 2
 _LONG = 600
 """Characters of a result that are worth a note instead."""
@@ -101,9 +102,13 @@ def fitting(messages: Sequence[Message], task: int, drop: int) -> list[Message]:
     return [message for place, message in enumerate(messages) if place not in gone]
 
 
-def summed_up(messages: Sequence[Message], task: int, summary: str) -> tuple[list[Message], int]:
-    """The messages with a summary in place of all that is older than the last rounds; and where the task is now."""
+def summed_up(messages: Sequence[Message], task: int, answer: Message) -> tuple[list[Message], int]:
+    """The messages with the model's summary in place of all that is older than the last rounds; and where the task is
+    now."""
+    said = "".join(part.text for part in answer.parts if isinstance(part, Text)).strip()
     end = _last_rounds(messages, task + 1)
     head = [message for message in messages[:task] if message.role == "system"]
-    told = user(f"Your own summary of the conversation so far:\n\n{summary}\n\nThe task that you are working on:")
+    told = user(
+        f"Your own summary of the conversation so far:\n\n{said or _NO_SUMMARY}\n\nThe task that you are working on:"
+    )
     return [*head, told, messages[task], *messages[end:]], len(head) + 1

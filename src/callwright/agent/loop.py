@@ -267,11 +267,10 @@ class _Work:
             answer = yield from self._asked(tuple(self._for_summary(limit)), purpose="condense")
             if answer.stopped:
                 return _broken(answer)
-            summary = "".join(part.text for part in answer.message.parts if isinstance(part, Text)).strip()
-            self.messages, self.place = summed_up(self.messages, self.place, summary or nudges.NO_SUMMARY)
-        self.messages = self._within(limit, self.messages)
+            self.messages, self.place = summed_up(self.messages, self.place, answer.message)
+        self.messages, most = self._within(limit, self.messages)
         after = count(self.messages)
-        yield Tell(Condensed(before=before, after=after))
+        yield Tell(Condensed(before=before, after=after, cut=most))
         if after > limit:
             why = f"what is left of the conversation takes {after} tokens, and the window has {self.brief.window}"
             return _Over("tokens", why)
@@ -284,13 +283,15 @@ class _Work:
         while self.brief.count(told) > limit and drop < len(self.messages):
             drop += max(1, len(self.messages) // 8)
             told = [*fitting(self.messages, self.place, drop), user(SUM_UP)]
-        return self._within(limit, told)
+        return self._within(limit, told)[0]
 
-    def _within(self, limit: float, messages: list[Message]) -> list[Message]:
-        for most in _CUTS:
-            if self.brief.count(messages) > limit:
-                messages = cut(messages, most)
-        return messages
+    def _within(self, limit: float, messages: list[Message]) -> tuple[list[Message], int]:
+        """The messages with results that are cut as far as they must be, and how far that is."""
+        shorter, most = messages, 0
+        for least in _CUTS:
+            if self.brief.count(shorter) > limit:
+                shorter, most = cut(messages, least), least
+        return shorter, most
 
 
 def _done(effect: Effect, kind: type[_Answer]) -> Generator[Effect, Answer, _Answer]:

@@ -15,7 +15,6 @@ __all__ = [
     "INTERRUPTED",
     "NOTHING_SAID",
     "NOTHING_WRITTEN",
-    "NO_SUMMARY",
     "denied",
     "told",
     "unfenced",
@@ -32,7 +31,6 @@ NOTHING_WRITTEN = (
 )
 NOTHING_SAID = f"You said nothing. Call a tool to go on, or tell what you did and end with {SIGNAL}."
 GO_ON = f"If the task is done, tell what you did and end with {SIGNAL}. If not, go on: call the next tool now."
-NO_SUMMARY = "(Nothing could be kept of it. Look at the files to see what was done.)"
 INTERRUPTED = (
     "The program was ended while this ran, so nobody knows how far it came. It was not run again. "
     "Look at its traces before you decide what to do."

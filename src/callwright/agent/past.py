@@ -21,7 +21,7 @@ from callwright.agent.events import (
     ToolBegan,
     ToolEnded,
 )
-from callwright.agent.history import answered, result, user
+from callwright.agent.history import answered, cut, result, shortened, summed_up, user
 from callwright.agent.nudges import INTERRUPTED, told
 from callwright.errors import StoreError
 from callwright.model import Message, Part, Text, ToolCall, ToolResult
@@ -113,8 +113,10 @@ def unfinished(events: Sequence[Stamped]) -> int | None:
 
 
 def history_of(events: Iterable[Stamped]) -> tuple[Message, ...]:
-    """What the model was told and said, as far as these events go. What was condensed is there at its full length."""
+    """What the model was told and said, as far as these events go, as short as the loop made it."""
     messages: list[Message] = []
+    task = 0
+    summary: Message | None = None
     calls: dict[str, ToolCall] = {}  # without a result so far
     words: dict[str, str] = {}
     for stamped in events:
@@ -124,8 +126,17 @@ def history_of(events: Iterable[Stamped]) -> tuple[Message, ...]:
             case TaskGiven(text=text) | Nudged(text=text):
                 # A task that was left in the middle of a call: no server takes a call without its result.
                 messages.extend(result(left, INTERRUPTED, is_error=True) for left in calls.values())
+                task = len(messages) if isinstance(stamped.event, TaskGiven) else task
                 messages.append(user(text))
                 calls = {}
+            case Answered(purpose="condense", message=message):
+                summary = message
+            case Condensed(cut=most):
+                messages = shortened(messages, task)
+                if summary is not None:
+                    messages, task = summed_up(messages, task, summary)
+                    summary = None
+                messages = cut(messages, most) if most else messages
             case Answered(purpose="turn", message=message) as answer if said := _said(answer):
                 messages.append(answered(Message(message.role, said)))
                 calls = {part.id: part for part in said if isinstance(part, ToolCall)}

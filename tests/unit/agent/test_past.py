@@ -3,7 +3,8 @@
 import pytest
 from loops import Script, brief, call, says
 
-from callwright.agent.events import Decided, SessionOpened, Stamped, ToolBegan, ToolEnded
+from callwright.agent.effects import CallModel
+from callwright.agent.events import Condensed, Decided, SessionOpened, Stamped, ToolBegan, ToolEnded
 from callwright.agent.nudges import unfenced
 from callwright.agent.past import Past, history_of, unfinished
 from callwright.agent.stream import SIGNAL
@@ -33,6 +34,24 @@ def test_what_the_person_said_to_a_call_stays_in_the_history():
     script = Script([says(call("shell", command="ls")), says("Seen.")], decide=edit)
     ended = script.drive(brief("Look"))
     assert "The person changed it" in ended.history[3].parts[0].content
+    assert history_of([OPENED, *script.events]) == ended.history
+
+
+@pytest.mark.parametrize(("size", "summary"), [(900, "I read a lot."), (900, ""), (30_000, "Much.")])
+def test_what_was_condensed_stays_so(size, summary):
+    class Model(Script):
+        def _perform(self, effect):
+            if isinstance(effect, CallModel) and effect.purpose == "condense":
+                return says(summary, purpose="condense")
+            return super()._perform(effect)
+
+    def big(effect):
+        return ToolEnded(call=effect.call.id, name="look", view="", status="ok", content="x " * size)
+
+    script = Model([*(says(call("look", path=str(n))) for n in range(20)), says("Seen.")], run=big)
+    ended = script.drive(brief("Look at it all", window=5000))
+    assert ended.stopped.reason == "done"
+    assert len(script.told(Condensed)) > 1
     assert history_of([OPENED, *script.events]) == ended.history
 
 
