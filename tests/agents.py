@@ -32,7 +32,7 @@ from callwright.agent.session import Session
 from callwright.agent.sessions import SessionDesk
 from callwright.agent.stream import SIGNAL
 from callwright.cli import _parser, main
-from callwright.cli.bench import open_archive, open_bench
+from callwright.cli.bench import configured, open_archive, open_bench
 
 __all__ = [
     "ALWAYS",
@@ -275,7 +275,7 @@ class Project:
         (self.base / "home").mkdir(exist_ok=True)
         arguments = _parser("agent").parse_args(["agent", "--config", str(self.config), *words])
         with patch.dict(os.environ, self.environment, clear=True):
-            async with open_bench(arguments) as bench:
+            async with open_bench(arguments, configured(arguments)) as bench:
                 yield await bench.desk(self.root)
 
     def read(self, path: str) -> str:

@@ -26,7 +26,7 @@ from acp.schema import AllowedOutcome, DeniedOutcome, RequestPermissionResponse
 
 from callwright.agent.sessions import SessionDesk
 from callwright.cli import _parser
-from callwright.cli.bench import open_bench
+from callwright.cli.bench import configured, open_bench
 
 __all__ = ["DONE", "Editor", "Place", "tool"]
 
@@ -94,7 +94,7 @@ class Place:
         """The sessions of the project."""
         arguments = _parser("agent").parse_args(["agent", "--config", self.settings(), *flags])
         with patch.dict(os.environ, self.environment, clear=True):
-            async with open_bench(arguments) as bench:
+            async with open_bench(arguments, configured(arguments)) as bench:
                 yield await bench.desk(self.root)
 
     @asynccontextmanager

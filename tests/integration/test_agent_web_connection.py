@@ -20,7 +20,7 @@ from tests.integration.hosted import Reply, ask
 from tests.played_web import TOKEN, Gate, PlayedSession, PlayedSessions, Web, tasked
 from tests.web_story import COMMAND, saying
 
-SECONDS = 10.0
+SECONDS = 30.0
 
 
 class Visitor:

@@ -18,6 +18,7 @@ from callwright.errors import BackendError, ConfigError
 if TYPE_CHECKING:
     from callwright.agent.sessions import SessionDesk
     from callwright.cli.bench import Bench
+    from callwright.config import Config
 
 __all__ = ["add", "run"]
 
@@ -78,22 +79,24 @@ def _approvals() -> tuple[str, ...]:
 
 def run(arguments: argparse.Namespace) -> int:
     """Work. A backend that fails is no wrong usage."""
-    try:
-        return asyncio.run(_run(arguments))
-    except BackendError as problem:
-        print(f"callwright: {problem}", file=sys.stderr)
-        return 1
-
-
-async def _run(arguments: argparse.Namespace) -> int:
-    from callwright.cli.bench import open_bench
+    from callwright.cli.bench import configured
 
     task = " ".join(arguments.task).strip()
     if not task and not sys.stdin.isatty() and not (arguments.web or arguments.acp or arguments.resume is not None):
         task = sys.stdin.read().strip()
     if (arguments.json or arguments.headless) and not task and arguments.resume is None:
         raise ConfigError(["there is no task: name one, as in: callwright agent --json 'fix the failing test'"])
-    async with open_bench(arguments) as bench:
+    try:
+        return asyncio.run(_work(arguments, configured(arguments), task))
+    except BackendError as problem:
+        print(f"callwright: {problem}", file=sys.stderr)
+        return 1
+
+
+async def _work(arguments: argparse.Namespace, config: Config, task: str) -> int:
+    from callwright.cli.bench import open_bench
+
+    async with open_bench(arguments, config) as bench:
         if arguments.acp:
             return await _in_editor(bench)
         desk = await bench.desk(arguments.workspace)

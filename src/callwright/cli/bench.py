@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from callwright.backends.base import Answer
     from callwright.model import Request
 
-__all__ = ["Bench", "open_archive", "open_bench"]
+__all__ = ["Bench", "configured", "open_archive", "open_bench"]
 
 
 @asynccontextmanager
@@ -51,9 +51,8 @@ async def open_archive(arguments: argparse.Namespace) -> AsyncIterator[Archive]:
 
 
 @asynccontextmanager
-async def open_bench(arguments: argparse.Namespace) -> AsyncIterator[Bench]:
+async def open_bench(arguments: argparse.Namespace, config: Config) -> AsyncIterator[Bench]:
     """Everything but the folder."""
-    config = _config(arguments)
     settings = _settings(config.agent, arguments)
     async with (
         sessions_of(config.store, state_folder(os.environ)) as store,
@@ -118,8 +117,9 @@ class Bench:
         )
 
 
-def _config(arguments: argparse.Namespace) -> Config:
-    """The configuration. `--model` chooses among all models here, unless it is that of a `--backend`."""
+def configured(arguments: argparse.Namespace) -> Config:
+    """The configuration, or what is found on this machine; looking for it takes a loop of its own. `--model` chooses
+    among all models here, unless it is that of a `--backend`."""
     chosen = "" if arguments.backend else arguments.model
     if chosen:
         arguments.model = None

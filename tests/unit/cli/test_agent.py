@@ -1,0 +1,55 @@
+"""`callwright agent` before it works: where its model comes from, and what is wrong with how it was called."""
+
+import io
+import socket
+import sys
+
+import pytest
+
+from callwright.cli import main
+
+
+@pytest.fixture(autouse=True)
+def nobody(monkeypatch, tmp_path):
+    """No terminal, no configuration, no sessions."""
+    monkeypatch.setattr(sys, "stdin", io.StringIO(""))
+    monkeypatch.chdir(tmp_path)
+    for name in ("XDG_STATE_HOME", "XDG_CONFIG_HOME", "HOME"):
+        monkeypatch.setenv(name, str(tmp_path / name.lower()))
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def test_a_server_that_is_not_there_is_a_failure_in_a_sentence(capsys):
+    assert main(["agent", "--headless", "--backend", f"http://127.0.0.1:{free_port()}", "fix it"]) == 1
+    assert "nothing answers at" in capsys.readouterr().err
+
+
+def test_without_any_configuration_a_model_is_found(monkeypatch, capsys):
+    monkeypatch.setattr("callwright.cli.discover.LOCAL", ())
+    monkeypatch.setattr("callwright.cli.start.installed", lambda: False)  # so it is the demo, which is quick
+    code = main(["agent", "--json", "--iterations", "1", "hello"])
+    assert code in (0, 1, 4)
+    assert '"type":"session_opened"' in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--json"], "there is no task"),
+        (["--headless", "--model", "nothing-like-it", "x"], "there is no model 'nothing-like-it'"),
+        (["--headless", "--iterations", "0", "x"], "a limit cannot be that"),
+        (["--headless", "--workspace", "nowhere", "x"], "nowhere"),
+        (["--resume", "--headless"], "no session of this folder"),
+        (["--resume", "0000-ffffff", "--headless"], "no session"),
+    ],
+)
+def test_wrong_usage_is_a_sentence_and_exit_code_2(monkeypatch, capsys, words, sentence):
+    monkeypatch.setattr("callwright.cli.discover.LOCAL", ())
+    monkeypatch.setattr("callwright.cli.start.installed", lambda: False)
+    assert main(["agent", *words]) == 2
+    assert sentence in capsys.readouterr().err
