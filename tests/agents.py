@@ -198,12 +198,11 @@ class Project:
         backend = {"name": "script", "kind": "scripted", "script": str(self.script)}
         self.configure(backend, model)
 
-    def configure(self, backend: Mapping[str, Any], model: Mapping[str, Any] | None = None) -> None:
+    def configure(self, backend: Mapping[str, Any], model: Mapping[str, Any] | None = None, **options: Any) -> None:
         """Write the settings; JSON's values are TOML's too."""
-        tables = {"[[backends]]": backend, "[agent]": self.agent} | ({"[[models]]": model} if model else {})
-        lines = [
-            [head, *(f"{key} = {json.dumps(value)}" for key, value in table.items())] for head, table in tables.items()
-        ]
+        tables = {"[[backends]]": backend, "[agent]": self.agent, "[[models]]": model, "[models.options]": options}
+        filled = [(head, table) for head, table in tables.items() if table]
+        lines = [[head, *(f"{key} = {json.dumps(value)}" for key, value in table.items())] for head, table in filled]
         self.config.write_text("".join(f"{line}\n" for table in lines for line in table))
 
     # ── in a process of its own ──────────────────────────────────────────────────────────────────

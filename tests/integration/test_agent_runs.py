@@ -534,10 +534,12 @@ def printed(pieces: Sequence[RenderableType]) -> str:
 
 @pytest.mark.skipif(not installed() and not os.environ.get("CI"), reason="the extra `local` is not installed")
 @pytest.mark.timeout(600)
-def test_a_model_of_135_million_parameters_writes_the_file_that_it_is_asked_for(tmp_path: Path) -> None:
+def test_a_model_of_135_million_parameters_writes_a_file_when_it_must(tmp_path: Path) -> None:
     project = Project(tmp_path)
-    project.configure({"name": "own", "kind": "embedded", "threads": 1})
-    ran = project.run("--iterations", "12", "Create a file hello.txt that says hello")
+    # It may repeat itself until its window is full, which takes a quarter of an hour.
+    model = {"name": "tiny", "model": "SmolLM2-135M-Instruct.Q4_1"}
+    project.configure({"name": "own", "kind": "embedded", "threads": 1}, model, max_tokens=160)
+    ran = project.run("--model", "tiny", "--iterations", "12", "Create a file hello.txt that says hello")
     assert ran.told("stopped")[0]["reason"] in ("done", "iterations", "unfinished")
     files = tree(project.root)
     assert files, [event["view"] for event in ran.told("tool_ended")]

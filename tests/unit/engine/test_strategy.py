@@ -16,7 +16,7 @@ from callwright.engine.settings import ModelSettings, ToolRules
 from callwright.engine.strategy import Abilities, decide
 from callwright.errors import BackendError
 from callwright.events import Event, Finish, TextDelta
-from callwright.model import Message, Request, Text, ToolSpec
+from callwright.model import Message, Request, Text, ToolCall, ToolSpec
 from callwright.turn import Collected
 from callwright.wire.base import Ask
 from tests.fake import Fake
@@ -31,6 +31,26 @@ NO_FORM = BackendError("failed to parse grammar", kind="refused", status=400)
 
 def request(*tools: ToolSpec, **changes: Any) -> Request:
     return Request("m", (Message("user", (Text("go"),)),), tools, **changes)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "able", "strategy"),
+    [
+        ("auto", Abilities(tools=True), "none"),
+        ("auto", Abilities(tools=False), "taught"),
+        ("auto", Abilities(kind="conversation"), "taught"),
+        ("auto", Abilities(kind="harmony"), "none"),
+        ("native", Abilities(tools=False), "none"),
+        ("taught", Abilities(tools=True), "taught"),
+        ("constrained", Abilities(tools=True), "taught"),
+    ],
+)
+def test_without_tools_earlier_calls_are_told_as_they_were_with_them(
+    wanted: Any, able: Abilities, strategy: str
+) -> None:
+    called = Message("assistant", (ToolCall("call_1", "ping", "{}"),))
+    assert decide(wanted, Request("m", (called,)), able)[0] == strategy
+    assert decide(wanted, request(), able)[0] == "none", "nothing was called"
 
 
 def said(*texts: str) -> list[Event]:
