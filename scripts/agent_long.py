@@ -39,7 +39,10 @@ SOURCE = "".join(f"def function_{number}(a, b):\n    return a + b * {number}\n" 
 
 
 def megabytes() -> float:
-    """The most memory that this process has had."""
+    """The most memory that this process has had. `ru_maxrss` has its parent's in it, so it comes second."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        return int(status.read_text().partition("VmHWM:")[2].split()[0]) / 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024 if sys.platform != "darwin" else 1024 * 1024)
 
 

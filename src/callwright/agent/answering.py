@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import Any
 
 from callwright.agent.effects import CallModel
@@ -49,7 +49,9 @@ class Answering:
         events: list[Event] = []
         stopped, problem = False, ""
         try:
-            await self._halt.race(self._listen(request, Stream(effect.title), events))
+            with suppress(TimeoutError):
+                async with asyncio.timeout(effect.seconds or None):
+                    await self._halt.race(self._listen(request, Stream(effect.title), events))
         except HaltError:
             stopped = True
         except (BackendError, RequestError) as error:

@@ -196,6 +196,8 @@ class Checkpoints:
         self, ledger: Ledger, planned: Sequence[Snapshot], going_on: Collection[str] = ()
     ) -> tuple[Recovered, ...]:
         """Find out whether these were written."""
+        if not planned:
+            return ()
         data = await ledger.contents(planned)
         found, states = [], dict[int, State]()
         for row in planned:

@@ -26,6 +26,8 @@ class CallModel(msgspec.Struct, frozen=True, kw_only=True):
     """What is being written, for people."""
     must_edit: bool = False
     """Only tools that change files are offered, and one of them must be called."""
+    seconds: float = 0
+    """How long the answer may take, which is what is left of the task's time; 0 for as long as it takes."""
 
 
 class Decide(msgspec.Struct, frozen=True, kw_only=True):

@@ -126,8 +126,12 @@ class _Work:
             return _Over("iterations", f"the model was asked {self.turns} times, which is the limit for one task")
         if limits.tokens and self.tokens >= limits.tokens:
             return _Over("tokens", f"{self.tokens} tokens were used; the limit for one task is {limits.tokens}")
-        if limits.seconds and self.seconds >= limits.seconds:
-            return _Over("time", f"it has worked for {self.seconds:.0f} seconds; the limit is {limits.seconds:.0f}")
+        return self._out_of_time()
+
+    def _out_of_time(self) -> _Over | None:
+        limit = self.brief.limits.seconds
+        if limit and self.seconds >= limit:
+            return _Over("time", f"it has worked for {self.seconds:.0f} seconds; the limit is {limit:.0f}")
         return None
 
     def round(self) -> Steps:
@@ -137,7 +141,7 @@ class _Work:
         self.turns += 1
         must_edit, self.must_edit = self.must_edit, False
         answer = yield from self._asked(tuple(self.messages), must_edit=must_edit)
-        if over := _broken(answer):
+        if over := _broken(answer) or self._out_of_time():
             return over
         self.messages.append(answered(answer.message))
         calls = [part for part in answer.message.parts if isinstance(part, ToolCall)]
@@ -147,7 +151,9 @@ class _Work:
         return (yield from self._calls(calls))
 
     def _asked(self, messages: tuple[Message, ...], **what: Any) -> Generator[Effect, Answer, Answered]:
-        answer = yield from _done(CallModel(messages=messages, number=self.turns, **what), Answered)
+        limit = self.brief.limits.seconds
+        left = max(limit - self.seconds, 0.1) if limit else 0
+        answer = yield from _done(CallModel(messages=messages, number=self.turns, seconds=left, **what), Answered)
         self.tokens += answer.usage.prompt_tokens + answer.usage.completion_tokens
         self.seconds += answer.seconds
         return answer

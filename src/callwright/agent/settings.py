@@ -32,6 +32,8 @@ class AgentSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """How many tokens one task may use, all turns together; 0 for any number."""
     seconds: _Seconds = 0
     """How long one task may work, without the time that it waits for people; 0 for as long as it takes."""
+    answer_tokens: _Count = 0
+    """How long one answer of the model may be; 0 for a quarter of a small window, else for any length."""
     approve: Literal["ask", "commands", "edits", "all"] = "ask"
     """What is approved without asking: nothing, commands, edits of protected files, or both. What is critical is asked
     for whatever is said here."""

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -27,7 +27,7 @@ from callwright.cli.start import start
 from callwright.config import Config, load, state_folder
 from callwright.config.sources import config_folder
 from callwright.config.templates import load_templates
-from callwright.engine import Engine, TurnReport
+from callwright.engine import Engine, Route, TurnReport
 from callwright.errors import BackendError, ConfigError
 from callwright.store.opening import SessionStore, sessions_of
 from callwright.wire.base import Ask as Asked
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from callwright.agent.mcp.settings import McpSettings
     from callwright.backends.base import Answer
     from callwright.model import Request
+
+_SMALL_WINDOW = 32_768
 
 __all__ = ["Bench", "configured", "open_archive", "open_bench"]
 
@@ -56,13 +58,23 @@ async def open_bench(arguments: argparse.Namespace, config: Config) -> AsyncIter
     settings = _settings(config.agent, arguments)
     async with (
         sessions_of(config.store, state_folder(os.environ)) as store,
-        _model(config, settings.model) as (ask, model, window),
+        _model(config, settings) as model,
     ):
-        bench = Bench(config, settings, store, ask, model, window, arguments.policy)
+        bench = Bench(config, settings, store, model, arguments.policy)
         try:
             yield bench
         finally:
             bench.closing.close()
+
+
+class Model(NamedTuple):
+    """The model that works."""
+
+    ask: Ask
+    name: str
+    window: int
+    options: dict[str, Any]
+    """Of every request."""
 
 
 @dataclass
@@ -72,9 +84,7 @@ class Bench:
     config: Config
     settings: AgentSettings
     store: SessionStore
-    ask: Ask
-    model: str
-    window: int
+    model: Model
     policy: Path | None
     closing: ExitStack = field(default_factory=ExitStack)
     warnings: tuple[str, ...] = ()
@@ -98,9 +108,10 @@ class Bench:
         state = state_folder(os.environ)
         return SessionDesk(
             Workshop(
-                ask=self.ask,
-                model=self.model,
-                window=self.window,
+                ask=self.model.ask,
+                model=self.model.name,
+                window=self.model.window,
+                options=self.model.options,
                 workspace=workspace,
                 policy=policy,
                 tools=own | {plugin.tool.spec.name: plugin.tool for plugin in plugins},
@@ -139,8 +150,9 @@ def _settings(settings: AgentSettings, arguments: argparse.Namespace) -> AgentSe
 
 
 @asynccontextmanager
-async def _model(config: Config, name: str) -> AsyncIterator[tuple[Ask, str, int]]:
-    """A model, asked by the engine in this process; its name, and its window."""
+async def _model(config: Config, settings: AgentSettings) -> AsyncIterator[Model]:
+    """A model, asked by the engine in this process."""
+    name = settings.model
     backends = {each.name: open_backend(each) for each in config.backends}
     engine = Engine(config.models, backends, config.tools, config.jobs, config.prompt, load_templates(config))
 
@@ -156,6 +168,15 @@ async def _model(config: Config, name: str) -> AsyncIterator[tuple[Ask, str, int
         if name and name not in found:
             raise ConfigError([f"there is no model {name!r}; there are: {', '.join(found)}"])
         model = found[name] if name else engine.models[0]
-        yield ask, model.name, model.context
+        yield Model(ask, model.name, model.context, _options(settings, engine.route(model.name), model.context))
     finally:
         await engine.close()
+
+
+def _options(settings: AgentSettings, route: Route, window: int) -> dict[str, Any]:
+    """A small model that repeats itself would fill its window: nothing but a limit ends that."""
+    if settings.answer_tokens:
+        return {"max_tokens": settings.answer_tokens}
+    if window > _SMALL_WINDOW or "max_tokens" in route.settings.options:
+        return {}
+    return {"max_tokens": window // 4}

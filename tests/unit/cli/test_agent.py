@@ -53,3 +53,14 @@ def test_wrong_usage_is_a_sentence_and_exit_code_2(monkeypatch, capsys, words, s
     monkeypatch.setattr("callwright.cli.start.installed", lambda: False)
     assert main(["agent", *words]) == 2
     assert sentence in capsys.readouterr().err
+
+
+def test_an_answer_without_an_end_is_ended_by_the_time_limit(tmp_path, capsys):
+    (tmp_path / "script.toml").write_text(
+        'models = ["m"]\npace = 0.01\n[[turns]]\nsteps = [{ text = "and so on ", repeat = 100000 }]\n'
+    )
+    (tmp_path / "callwright.toml").write_text('[[backends]]\nname = "s"\nkind = "scripted"\nscript = "script.toml"\n')
+    assert main(["agent", "--json", "--seconds", "1", "What is it?"]) == 4
+    said = capsys.readouterr().out
+    assert '"reason":"time"' in said
+    assert "and so on" in said

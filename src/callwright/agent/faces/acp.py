@@ -186,9 +186,12 @@ def _server(given: Any) -> McpSettings:
             raise RpcError(_BAD_PARAMS, "an MCP server has a name, and a command or the url of an http server")
     try:
         # An editor's name for it may be anything; ours is part of its tools' names.
-        return msgspec.convert({"name": re.sub(r"[^A-Za-z0-9_.-]+", "-", name).strip("-"), **fields}, McpSettings)
+        server = msgspec.convert({"name": re.sub(r"[^A-Za-z0-9_.-]+", "-", name).strip("-"), **fields}, McpSettings)
     except msgspec.ValidationError as problem:
         raise RpcError(_BAD_PARAMS, f"the MCP server {name!r} cannot be used: {problem}") from None
+    if server.flaw:
+        raise RpcError(_BAD_PARAMS, f"the MCP server {name!r} {server.flaw}")
+    return server
 
 
 def _named(given: Any) -> dict[str, str]:
