@@ -25,6 +25,7 @@ _CHANGES = re.compile(
     r"|open\s*\([^)]*,\s*['\"][rbt]*[wax+])"
 )
 _DESTROYS = re.compile(r"\b(rmtree|rimraf|remove_entry\w*|rm_rf?\b|rmSync|removedirs|fs\.rm\b)")
+_WHOLE_FOLDERS = re.compile(r"\b(rmtree|rimraf|remove_entry\w*|rm_rf?)\b|\brecursive['\"]?\s*(?::|=>)\s*true")
 _EVERYTHING = re.compile(
     r"""['"](/|~|/(home|etc|usr|boot|var|root|Users)\b[^'"]*|\.|\.\.|\*)/?['"]|expanduser|HOME|Path\.home"""
 )
@@ -57,7 +58,7 @@ def code_seen(code: str) -> Seen:
     return Seen(
         starts=starts,
         changes=bool(_CHANGES.search(code)),
-        destroys=bool(_DESTROYS.search(code) and _EVERYTHING.search(code)),
+        destroys=bool(_WHOLE_FOLDERS.search(code) or (_DESTROYS.search(code) and _EVERYTHING.search(code))),
         commands=tuple(text for text in (*listed, *quoted) if starts and " " in text.strip())[:16],
         quoted=tuple(text for text in quoted if text)[:64],
     )

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from callwright.agent.policy.command import Around, Command
 from callwright.agent.policy.dangers import assigned, dangers
+from callwright.agent.policy.downloads import runs_a_download
 from callwright.agent.policy.files import FileRule
 from callwright.agent.policy.interpreters import interpreted
 from callwright.agent.policy.lookalikes import unmasked
@@ -114,7 +115,11 @@ class Judge:
         """Judge every command in a text."""
         found = [Verdict((), (Finding(tier, why, "ask"),), ()) for tier, why in _looks_wrong(text)]
         if len(text) <= LONGEST_TEXT:
-            self._script(read(text), found, _Work())
+            work = _Work()
+            self._script(read(text), found, work)
+            if name := runs_a_download(work.commands):
+                why = f"it runs {name}, which it has just downloaded and nobody has seen"
+                found.append(Verdict((), (Finding("critical", why, "ask"),), ()))
         else:
             tier: Tier = "critical" if VISIBLY_DANGEROUS.search(text) else "high"
             found.append(Verdict((), (Finding(tier, "it is too long to be looked through", "ask"),), ()))
