@@ -47,7 +47,7 @@ $(CODEX): src/callwright/backends/codex/binary.py .venv/.stamp
 	$(BIN)/python -m tests.codex
 
 test: .venv/.stamp $(LIBRARIES) $(CODEX) ## unit tests, vectors, house rules, and the laws with few examples
-	$(BIN)/python -m pytest -n $(JOBS) -q
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -q
 
 laws: .venv/.stamp ## the laws with at least 200 examples for each dialect
 	CALLWRIGHT_LAW_EXAMPLES=$${CALLWRIGHT_LAW_EXAMPLES:-200} $(BIN)/python -m pytest -n $(JOBS) -q --timeout 1800 tests/properties
@@ -64,7 +64,7 @@ format: .venv/.stamp ## format the code and apply the safe fixes
 	$(BIN)/ruff check --fix .
 
 cover: .venv/.stamp ## branch coverage; 100 % of the core is required
-	$(BIN)/python -m pytest -n $(JOBS) -q --cov --cov-report=
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -q --cov --cov-report=
 	$(BIN)/coverage report --include='$(COVERED)' --fail-under=100
 
 clients: .venv/.stamp ## real coding agents against the gateway; writes docs/clients.md (needs npm, downloads 2 GB)
