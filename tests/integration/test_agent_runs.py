@@ -539,8 +539,12 @@ def test_a_model_of_135_million_parameters_writes_a_file_when_it_must(tmp_path: 
     # It may repeat itself until its window is full, which takes a quarter of an hour.
     model = {"name": "tiny", "model": "SmolLM2-135M-Instruct.Q4_1"}
     project.configure({"name": "own", "kind": "embedded", "threads": 1}, model, max_tokens=160)
-    ran = project.run("--model", "tiny", "--iterations", "12", "Create a file hello.txt that says hello")
-    assert ran.told("stopped")[0]["reason"] in ("done", "iterations", "unfinished")
-    files = tree(project.root)
-    assert files, [event["view"] for event in ran.told("tool_ended")]
+    for _ in range(3):  # it may name its file what cannot be written, a dozen times over
+        ran = project.run(
+            *("--model", "tiny", "--iterations", "12", "--approve", "edits"), "Create a file hello.txt that says hello"
+        )
+        assert ran.told("stopped")[0]["reason"] in ("done", "iterations", "unfinished")
+        if tree(project.root):
+            break
+    assert tree(project.root), [event["view"] for event in ran.told("tool_ended")]
     assert any(file["state"] == "created" for file in ran.told("summarised")[0]["files"])

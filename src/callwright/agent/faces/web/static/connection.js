@@ -23,11 +23,14 @@ export class Connection {
     this.#connect();
   }
 
-  // Says a command; what came of it.
+  // Says a command, as soon as the connection is there; what came of it.
   command(type, fields) {
-    if (this.#socket.readyState !== WebSocket.OPEN) return Promise.resolve({ problem: "There is no connection." });
+    const socket = this.#socket;
+    if (socket.readyState > WebSocket.OPEN) return Promise.resolve({ problem: "There is no connection." });
     const id = (this.#number += 1);
-    this.#socket.send(JSON.stringify({ type, id, ...fields }));
+    const say = () => socket.send(JSON.stringify({ type, id, ...fields }));
+    if (socket.readyState === WebSocket.OPEN) say();
+    else socket.addEventListener("open", say, { once: true });
     return new Promise((resolve) => this.#waiting.set(id, resolve));
   }
 
