@@ -9,7 +9,7 @@ JOBS ?= 2
 COVERED := */callwright/text/*,*/callwright/dialects/*,*/callwright/guard/*,*/callwright/schema*,*/callwright/arguments*,*/callwright/turn*,*/callwright/events*
 
 .DEFAULT_GOAL := help
-.PHONY: help setup serve demo test laws check format cover clients clients-quick templates bfcl embedded bench bench-core bench-gateway bench-codex fuzz mutate readme lock clean
+.PHONY: help setup serve demo test laws check format cover clients clients-quick templates bfcl embedded bench bench-core bench-gateway bench-codex bench-agent fuzz mutate readme lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1|\2/' | while IFS='|' read -r name text; do printf '  make %-13s %s\n' "$$name" "$$text"; done
@@ -92,6 +92,9 @@ bench-gateway: .venv/.stamp .cache/litellm/.stamp ## a gateway's cost, beside ng
 
 bench-codex: .venv/.stamp $(CODEX) ## memory and latency of kind = "codex"; writes its table in docs/backends.md
 	$(BIN)/python scripts/bench_codex.py
+
+bench-agent: .venv/.stamp ## an hour of the agent: memory, and how long it takes to open again
+	$(BIN)/python scripts/agent_long.py
 
 # In an environment of its own: its versions are not ours. Not locked: nothing of ours runs on it.
 .cache/litellm/.stamp:
