@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -95,7 +96,7 @@ def test_a_command_is_approved_changed_and_denied(browser: Browser, tmp_path: Pa
     with agent(tmp_path) as address:
         page = AgentPage(browser, address)
         page.give("install it")
-        expect(page.approval).to_contain_text("npm install left-pad")
+        expect(page.approval).to_contain_text("npm install left-pad", timeout=15_000)
         page.change("echo changed > made.txt")
         page.ended()
         assert (tmp_path / "work" / "made.txt").read_text() == "changed\n"
@@ -114,3 +115,14 @@ def test_work_is_stopped_at_once(browser: Browser, tmp_path: Path) -> None:
         page.stop()
         page.ended("Stopped by you")
         assert page.problems == []
+
+
+def test_what_is_said_before_the_page_is_let_in_is_not_lost(browser: Browser, tmp_path: Path) -> None:
+    with agent(tmp_path) as address:
+        page = AgentPage(browser, "about:blank")
+        page.page.route("**/enter", lambda route: (time.sleep(1), route.continue_()))
+        page.page.goto(address, wait_until="domcontentloaded")
+        page.give("install it")
+        expect(page.approval).to_contain_text("npm install left-pad", timeout=15_000)
+        page.deny()
+        page.ended()

@@ -17,7 +17,13 @@ let following = true; // the end stays in sight until the person scrolls away fr
 let shown = { files: null, asked: "", session: null, busy: false };
 let planned = false;
 
-const command = (type, fields = {}) => connection.command(type, fields);
+// A person may be quicker than the door: what is said before there is a connection waits for it.
+let begun;
+const ready = new Promise((resolve) => (begun = resolve));
+const command = async (type, fields = {}) => {
+  await ready;
+  return connection.command(type, fields);
+};
 const answer = async (approval, reply) => (await command("answer", { approval, reply })).problem;
 const files = new Files($("files"), command);
 const sessions = new Sessions({ place: $("sessions"), search: $("search"), open: go });
@@ -212,7 +218,10 @@ async function look() {
   return false;
 }
 
-const start = () => show(new URLSearchParams(location.search).get("session") ?? "");
+function start() {
+  show(new URLSearchParams(location.search).get("session") ?? "");
+  begun();
+}
 
 listen();
 await enter();
