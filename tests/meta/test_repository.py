@@ -9,7 +9,10 @@ import pytest
 from tests.meta.repository import ROOT, committed_files, project, text_of
 
 # Written in pieces, so that this file does not hold what it looks for.
-REGISTRY_HOSTS = ("pypi" + ".org", "pypi.python" + ".org", "python" + "hosted", "npm" + "js.", "debian" + ".org/")
+REGISTRY_HOSTS = (
+    *("pypi" + ".org", "pypi.python" + ".org", "python" + "hosted", "npm" + "js.", "debian" + ".org/"),
+    "index" + "-url",  # what an address would stand behind
+)
 MACHINE_PATHS = ("work", "root", "opt/pypi")
 MACHINE_PATH = re.compile(r"(?<![\w./<-])/(?:" + "|".join(MACHINE_PATHS) + r")/")
 INDEX_OPTION = re.compile(r"(?m)^\s*(?:-i|--(?:extra-)?index" + r"-url|--find-links|-f|--trusted-host)\b")
