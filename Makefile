@@ -38,13 +38,13 @@ demo: .venv/.stamp ## parse a sample stream on screen
 LIBRARIES := tests/contract/node/node_modules/.stamp
 
 $(LIBRARIES): tests/contract/node/package-lock.json .venv/.stamp
-	$(BIN)/python -m tests.npm
+	$(BIN)/python -m tests.support.npm
 
 # The real Codex; where it cannot be fetched its tests are skipped, except in continuous integration.
 CODEX := .cache/codex/.stamp
 
 $(CODEX): src/callwright/backends/codex/binary.py .venv/.stamp
-	$(BIN)/python -m tests.codex
+	$(BIN)/python -m tests.support.codex
 
 test: .venv/.stamp $(LIBRARIES) $(CODEX) ## unit tests, vectors, house rules, and the laws with few examples
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -q

@@ -32,7 +32,7 @@ from callwright.agent.events import Condensed, Stamped
 from callwright.agent.faces.terminal.transcript import reopened
 from callwright.agent.sessions import SessionDesk
 from callwright.agent.stream import SIGNAL
-from tests.agents import Project, call, told, turn
+from tests.support.agents import Project, call, told, turn
 
 HOUR = 3600.0
 SOURCE = "".join(f"def function_{number}(a, b):\n    return a + b * {number}\n" for number in range(200))

@@ -2,8 +2,8 @@
 
     make bench-codex                         # prints the table and writes it into docs/backends.md
 
-The provider is `tests/upstream.py` and answers at once, so nearly all of a turn's time is Codex's. The same turn over
-`kind = "responses"` is what it is compared with.
+The provider is `tests/support/upstream.py` and answers at once, so nearly all of a turn's time is Codex's. The same
+turn over `kind = "responses"` is what it is compared with.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from callwright.backends.codex import CodexBackend
 from callwright.backends.codex.binary import VERSION
 from callwright.backends.settings import BackendKind, BackendSettings
 from callwright.model import Message, Request, Text
-from tests.codex import PROGRAM, responded, text
-from tests.upstream import Upstream
+from tests.support.codex import PROGRAM, responded, text
+from tests.support.upstream import Upstream
 
 PAGE = ROOT / "docs" / "backends.md"
 TABLE = re.compile(r"(?<=<!-- bench-codex:begin -->\n).*(?=<!-- bench-codex:end -->)", re.DOTALL)

@@ -26,13 +26,12 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT / "tests"))
-
-from harness import TOOLS, WRITE, pieces
+sys.path.insert(0, str(ROOT))
 
 from callwright import Parser, dialect
 from callwright.dialects.base import schema_of
 from callwright.events import CallDelta
+from tests.support.harness import TOOLS, WRITE, pieces
 
 SIZES = (1_000, 4_000, 16_000, 64_000, 1_000_000)
 DIALECTS = (

@@ -25,10 +25,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(ROOT))
 
 from download import downloaded, store
-from harness import NASTY, cut
 
 from callwright import Dialect, Parser, collect, dialect
 from callwright.dialects import REGISTRY
@@ -36,6 +35,7 @@ from callwright.dialects.elements import Elements, NamedTags
 from callwright.ids import counted_ids
 from callwright.model import ToolCall, ToolSpec
 from callwright.schema import Schema, from_text, tool_spec
+from tests.support.harness import NASTY, cut
 
 DATA = ROOT / ".cache" / "bfcl"
 PAGE = ROOT / "docs" / "bfcl.md"

@@ -29,7 +29,7 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
 from tests.embedded.trial import MAX_TOKENS, MISFIT, MODEL, NAMES, PROMPTS, asked, problem
-from tests.served import Served
+from tests.support.served import Served
 
 PAGE = ROOT / "docs" / "how-it-decides.md"
 TABLE = re.compile(r"(?<=<!-- embedded:begin -->\n).*?(?=<!-- embedded:end -->)", re.DOTALL)

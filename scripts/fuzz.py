@@ -18,15 +18,15 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(ROOT))
 
-from harness import calls, cut, drive, pieces, soup
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from callwright import Dialect
 from callwright.dialects import REGISTRY
 from callwright.events import merged
+from tests.support.harness import calls, cut, drive, pieces, soup
 
 SHAPES = tuple(dict.fromkeys(dialect.shape for dialect in REGISTRY.values()))
 PLACES = st.lists(st.integers(0, 4000), max_size=16)

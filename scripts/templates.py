@@ -27,15 +27,15 @@ from jinja2.ext import loopcontrols
 from jinja2.sandbox import SandboxedEnvironment
 
 ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(ROOT))
 
 from download import downloaded, store
-from harness import PING, SIZES, WEATHER, WRITE, drive, pieces
 
 from callwright import Dialect, collect, dialect
 from callwright.dialects import for_model
 from callwright.dialects.base import schema_of
 from callwright.model import ToolSpec
+from tests.support.harness import PING, SIZES, WEATHER, WRITE, drive, pieces
 
 CACHE = ROOT / ".cache" / "templates"
 ARCHIVE = "llama-cpp-python==0.3.36"

@@ -13,13 +13,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
-
-from harness import VECTORS, markers_of
+sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from callwright import Dialect
 from callwright.dialects import REGISTRY
 from callwright.model import ToolCall
+from tests.support.harness import VECTORS, markers_of
 
 Said = tuple[str, dict[str, Any]]
 WEATHER: Said = ("get_weather", {"city": "Oslo", "days": 2})

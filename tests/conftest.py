@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.databases import cluster, emptied
-from tests.npm import LIBRARIES, MISSING
-from tests.upstream import Upstream
+from tests.support.databases import cluster, emptied
+from tests.support.npm import LIBRARIES, MISSING
+from tests.support.upstream import Upstream
 
 # `make laws` asks for 200 and more, new ones each time; a quick run makes do with fewer, and always the same.
 LAW_EXAMPLES = int(os.environ.get("CALLWRIGHT_LAW_EXAMPLES", "25"))
@@ -29,7 +29,7 @@ settings.load_profile("callwright")
 
 @pytest.fixture
 def upstream() -> Iterator[Upstream]:
-    """A model server that plays scripts; see `tests/upstream.py`."""
+    """A model server that plays scripts; see `tests/support/upstream.py`."""
     with Upstream() as server:
         yield server
 
@@ -44,7 +44,7 @@ def libraries() -> None:
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[str]:
-    """A PostgreSQL server; see `tests/databases.py`."""
+    """A PostgreSQL server; see `tests/support/databases.py`."""
     with cluster() as address:
         yield address
 

@@ -20,8 +20,8 @@ import msgspec
 
 from tests.clients.agents import Agent, Run, filled
 from tests.clients.script import TASK, script
-from tests.npm import commands, node
-from tests.served import Served
+from tests.support.npm import commands, node
+from tests.support.served import Served
 
 SECONDS = 120
 MODEL = "any-model"

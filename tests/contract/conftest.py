@@ -9,8 +9,8 @@ import pytest
 
 from tests.contract.scripted import OTHERS, script
 from tests.contract.weather import DIALECTS
-from tests.served import Served
-from tests.upstream import Upstream, closed_port
+from tests.support.served import Served
+from tests.support.upstream import Upstream, closed_port
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tests.integration.turns import spoken
-from tests.upstream import Script, Seen, Upstream, refused, whole
+from tests.support.upstream import Script, Seen, Upstream, refused, whole
 
 __all__ = ["Deaf"]
 

@@ -24,8 +24,8 @@ from tests.contract.test_node import run
 from tests.integration.chats import TOKEN
 from tests.integration.hosted import Hosted, Reply, backend, model, opened
 from tests.integration.turns import spoken
-from tests.npm import LIBRARIES, node
-from tests.upstream import Seen, Upstream, answer, sse, whole
+from tests.support.npm import LIBRARIES, node
+from tests.support.upstream import Seen, Upstream, answer, sse, whole
 
 BRIDGE_DOCUMENT = Path(__file__).parents[2] / "docs" / "bridge.md"
 

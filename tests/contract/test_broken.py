@@ -13,7 +13,7 @@ import pytest
 from langchain_openai import ChatOpenAI
 
 from tests.contract.weather import CHAT_TOOL, MESSAGES_TOOL, NAME, QUESTION, RESPONSES_TOOL
-from tests.upstream import CLOSE, RESET, Step, Upstream, answer, refused, sse
+from tests.support.upstream import CLOSE, RESET, Step, Upstream, answer, refused, sse
 
 MESSAGES: list[Any] = [{"role": "user", "content": QUESTION}]
 

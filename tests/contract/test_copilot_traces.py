@@ -16,7 +16,7 @@ import pytest
 from tests.contract.deaf import Deaf
 from tests.contract.test_node import run
 from tests.integration.hosted import Hosted, backend, model
-from tests.upstream import Upstream
+from tests.support.upstream import Upstream
 
 pytestmark = pytest.mark.usefixtures("libraries")
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tests.contract.weather import EXPECTED, MODELS, Chat
-from tests.npm import LIBRARIES, node
-from tests.upstream import closed_port
+from tests.support.npm import LIBRARIES, node
+from tests.support.upstream import closed_port
 
 CLIENTS = [
     ("openai_run_tools.mjs", "whole"),

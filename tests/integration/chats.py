@@ -19,7 +19,7 @@ from typing import Any
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
-from tests.upstream import Script, Seen, answer, whole
+from tests.support.upstream import Script, Seen, answer, whole
 
 __all__ = ["TOKEN", "ChatService", "Pages"]
 

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from tests.integration.turns import CALL_BEGUN, CALL_ENDED, finish, said, text
-from tests.upstream import CLOSE, DONE, HANG, RESET, Step, answer, rate_limited, refused, sse
+from tests.support.upstream import CLOSE, DONE, HANG, RESET, Step, answer, rate_limited, refused, sse
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "errors.md"
 WORDS = "Let me look."

@@ -4,7 +4,7 @@
         reply = gateway.post("/v1/chat/completions", {"model": "m", …})
 
 It is put together as `callwright serve` does it, from a configuration file; only signals and the log are left out.
-`tests/served.py` has the same as a process of its own.
+`tests/support/served.py` has the same as a process of its own.
 """
 
 from __future__ import annotations

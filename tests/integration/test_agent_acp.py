@@ -18,7 +18,7 @@ import pytest
 from acp.schema import EnvVariable, McpServerStdio
 from acp.schema import Implementation as Info
 
-from tests.desks import DONE, Editor, Place, tool
+from tests.support.desks import DONE, Editor, Place, tool
 
 Scenario = Callable[[Editor], Coroutine[Any, Any, None]]
 SERVER = str(Path(__file__).parents[1] / "mcp_server.py")

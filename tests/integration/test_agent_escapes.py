@@ -23,9 +23,9 @@ from callwright.agent.tools import find
 from callwright.agent.tools.base import Editor, Reader, Room
 from callwright.agent.workspace import Workspace
 from callwright.errors import ToolError
-from tests.desks import DONE, Place, tool
-from tests.escapes import SECRET, Escape, Ground, escapes, ground
-from tests.tool_cases import make
+from tests.support.desks import DONE, Place, tool
+from tests.support.escapes import SECRET, Escape, Ground, escapes, ground
+from tests.support.tool_cases import make
 
 OUT = [escape for escape in escapes() if not escape.stays_inside]
 

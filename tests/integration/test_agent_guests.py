@@ -14,7 +14,7 @@ import pytest
 from callwright.agent.events import ApprovalAsked, Decided, Stamped, Stopped, ToolEnded, Warned
 from callwright.agent.faces.base import Reply
 from callwright.agent.faces.headless import headless
-from tests.desks import DONE, Place, tool
+from tests.support.desks import DONE, Place, tool
 
 SERVER = str(Path(__file__).parents[1] / "mcp_server.py")
 MARKING = """

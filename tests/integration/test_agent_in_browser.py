@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.browser import AgentPage, chromium
+from tests.support.browser import AgentPage, chromium
 
 pytestmark = pytest.mark.usefixtures("libraries")
 

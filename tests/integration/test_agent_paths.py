@@ -12,8 +12,8 @@ import pytest
 from callwright.agent.tools import BUILTIN, find
 from callwright.agent.tools.base import Editor, Reader, Room, Runner
 from callwright.errors import ToolError
-from tests.escapes import SECRET, Escape, Ground, escapes, ground
-from tests.tool_cases import make
+from tests.support.escapes import SECRET, Escape, Ground, escapes, ground
+from tests.support.tool_cases import make
 
 ESCAPES = escapes()
 PATCHES = {

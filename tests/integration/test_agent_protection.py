@@ -15,7 +15,7 @@ from callwright.agent.protection import protected_files
 from callwright.agent.sandbox import Sandbox, SandboxSettings, open_sandbox
 from callwright.agent.terminal import Ran, Terminal, TerminalSettings
 from callwright.agent.workspace import Workspace
-from tests.sandboxes import needed
+from tests.support.sandboxes import needed
 
 SECRET = "hunter2"
 FILES = {

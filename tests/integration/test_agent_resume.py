@@ -17,7 +17,7 @@ from callwright.agent.faces.base import Reply
 from callwright.agent.stream import SIGNAL
 from callwright.errors import StoreError
 from callwright.store.writer import Writer
-from tests.agents import Child, Person, Project, call, told, tree, turn
+from tests.support.agents import Child, Person, Project, call, told, tree, turn
 
 TASK = "fix the sum"
 FLAGS = ("--approve", "commands")

@@ -35,7 +35,22 @@ from callwright.agent.tools.base import Room
 from callwright.backends.embedded import installed
 from callwright.cli import bench
 from callwright.model import ToolSpec
-from tests.agents import ALWAYS, BROKEN, DENY, DONE, ONCE, WAYS, Person, Project, Way, call, told, tree, turn, work
+from tests.support.agents import (
+    ALWAYS,
+    BROKEN,
+    DENY,
+    DONE,
+    ONCE,
+    WAYS,
+    Person,
+    Project,
+    Way,
+    call,
+    told,
+    tree,
+    turn,
+    work,
+)
 
 all_ways = pytest.mark.parametrize("way", WAYS, ids=lambda way: way.name)
 PATCH = """\

@@ -33,9 +33,9 @@ from callwright.agent.events import (
 )
 from callwright.agent.faces.web import address
 from callwright.model import Message, Text, ToolCall
-from tests.browser import AgentPage, chromium
-from tests.played_web import Gate, PlayedSessions, Script, Web, tasked
-from tests.web_story import COMMAND, EDIT, FILES, SAID, STORY, asking, saying, tool
+from tests.support.browser import AgentPage, chromium
+from tests.support.played_web import Gate, PlayedSessions, Script, Web, tasked
+from tests.support.web_story import COMMAND, EDIT, FILES, SAID, STORY, asking, saying, tool
 
 pytestmark = pytest.mark.usefixtures("libraries")
 

@@ -17,8 +17,8 @@ from callwright.agent.events import Stopped, TextShown, Warned
 from callwright.agent.faces.web import desk, page
 from callwright.errors import StoreError
 from tests.integration.hosted import Reply, ask
-from tests.played_web import TOKEN, Gate, PlayedSession, PlayedSessions, Web, tasked
-from tests.web_story import COMMAND, saying
+from tests.support.played_web import TOKEN, Gate, PlayedSession, PlayedSessions, Web, tasked
+from tests.support.web_story import COMMAND, saying
 
 SECONDS = 30.0
 

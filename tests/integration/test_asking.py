@@ -11,7 +11,7 @@ import pytest
 from tests.integration.hosted import Hosted, backend, model
 from tests.integration.turns import call, delta, said, spoken, text
 from tests.integration.wires import CHAT, WIRES, Call, Heard, Wire
-from tests.upstream import HANG, Script, Step, Upstream, answer, refused
+from tests.support.upstream import HANG, Script, Step, Upstream, answer, refused
 
 STREAM = pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 EACH_WIRE = pytest.mark.parametrize("wire", WIRES.values(), ids=WIRES)

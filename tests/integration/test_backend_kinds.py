@@ -15,7 +15,7 @@ from tests.integration.hosted import Hosted, backend, model
 from tests.integration.test_same_turn import OSLO, TURNS, heard
 from tests.integration.turns import said, spoken, text
 from tests.integration.wires import WIRES, Round, Wire
-from tests.upstream import Upstream, refused
+from tests.support.upstream import Upstream, refused
 
 KINDS = {"openai": "/v1", "responses": "/v1", "anthropic": "", "ollama": ""}
 """The kinds of backend, and what their addresses end in."""

@@ -15,8 +15,8 @@ import pytest
 from tests.integration.chats import TOKEN, ChatService, Pages
 from tests.integration.hosted import Hosted, backend, model
 from tests.integration.turns import delta, said, spoken
+from tests.support.upstream import DONE, Seen, Upstream, answer, sse, whole
 from tests.unit.config.test_backends_document import BLOCKS, DOCUMENT
-from tests.upstream import DONE, Seen, Upstream, answer, sse, whole
 
 ANSWER = "Good day."
 FRAMED = f"<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>{ANSWER}<|return|>"

@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
-from tests.codex import COMPLETED, CREATED, NEEDED, PROGRAM, call, ended, reasoning, responded, text
 from tests.integration.codexes import CATALOGUED, child, heard, problem
 from tests.integration.hosted import Hosted, backend, model, opened
 from tests.integration.wires import CHAT, QUESTION, RESPONSES, TOOLS, WIRES, Call, Round, Wire
-from tests.upstream import CLOSE, HANG, RESET, Step, Upstream, answer, closed_port, rate_limited, refused, whole
+from tests.support.codex import COMPLETED, CREATED, NEEDED, PROGRAM, call, ended, reasoning, responded, text
+from tests.support.upstream import CLOSE, HANG, RESET, Step, Upstream, answer, closed_port, rate_limited, refused, whole
 
 pytestmark = [NEEDED, pytest.mark.timeout(120)]
 

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from callwright.backends.codex import thread
-from tests import old_clients
-from tests.codex import CREATED, NEEDED, PROGRAM, call, ended, item, responded, text
 from tests.integration.codexes import heard
 from tests.integration.hosted import Hosted, backend, model
 from tests.integration.test_output_modes import VALUES, escaped
 from tests.integration.wires import CHAT, RESPONSES, Call, Wire
-from tests.old_clients import Found
-from tests.upstream import CLOSE, HANG, Step, Upstream, answer
+from tests.support import old_clients
+from tests.support.codex import CREATED, NEEDED, PROGRAM, call, ended, item, responded, text
+from tests.support.old_clients import Found
+from tests.support.upstream import CLOSE, HANG, Step, Upstream, answer
 
 pytestmark = [NEEDED, pytest.mark.timeout(120)]
 

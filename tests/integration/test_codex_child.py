@@ -15,11 +15,11 @@ from subprocess import PIPE
 import pytest
 
 from callwright.backends.codex import binary
-from tests.codex import CACHE, CREATED, NEEDED, PROGRAM, call, responded, text
 from tests.integration.codexes import CATALOGUED, child, heard, problem
 from tests.integration.hosted import Hosted, backend, model, opened
 from tests.integration.wires import CHAT, QUESTION, RESPONSES, TOOLS, Call, Heard, Wire
-from tests.upstream import HANG, Upstream, answer, closed_port, whole
+from tests.support.codex import CACHE, CREATED, NEEDED, PROGRAM, call, responded, text
+from tests.support.upstream import HANG, Upstream, answer, closed_port, whole
 
 pytestmark = [NEEDED, pytest.mark.timeout(120)]
 

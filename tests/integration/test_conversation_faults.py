@@ -17,7 +17,7 @@ from websockets.sync.client import ClientConnection, connect
 from callwright.gateway import bridge as bridge_routes
 from tests.integration.chats import TOKEN, ChatService, Pages
 from tests.integration.hosted import Hosted, Reply, ask, backend, model, opened
-from tests.upstream import CLOSE, HANG, RESET, Step, Upstream, answer, refused, whole
+from tests.support.upstream import CLOSE, HANG, RESET, Step, Upstream, answer, refused, whole
 
 HELLO = {"role": "user", "content": "Hello"}
 ID = {"x-conversation-id": "7"}

@@ -15,7 +15,7 @@ import pytest
 
 from tests.integration.chats import TOKEN, ChatService, Pages, everything
 from tests.integration.hosted import Hosted, Reply, backend, model
-from tests.upstream import Upstream
+from tests.support.upstream import Upstream
 
 READ = '<invoke name="read_file">\n<parameter name="path">README.md</parameter>\n</invoke>'
 TOOL = {

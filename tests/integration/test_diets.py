@@ -11,7 +11,7 @@ import pytest
 from tests.integration.hosted import Hosted, backend, model
 from tests.integration.turns import call, said, spoken
 from tests.integration.wires import CHAT, RESPONSES, TOOLS, WIRES, Call, Round, Wire
-from tests.upstream import Upstream
+from tests.support.upstream import Upstream
 
 STREAM = pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 EACH_WIRE = pytest.mark.parametrize("wire", WIRES.values(), ids=WIRES)

@@ -10,12 +10,12 @@ import pytest
 
 from callwright.events import TextDelta
 from callwright.gateway.profiles import PROFILES
-from tests.failures import FAILURES, begun
 from tests.integration.faults import FAULTS, WORDS, documented
 from tests.integration.hosted import Hosted, Reply, backend, model
 from tests.integration.turns import CALL_BEGUN, CALL_ENDED, said, spoken, text
 from tests.integration.wires import CHAT, WIRES, Call, Wire
-from tests.upstream import CLOSE, HANG, Step, Upstream, answer, closed_port, refused, sse
+from tests.support.failures import FAILURES, begun
+from tests.support.upstream import CLOSE, HANG, Step, Upstream, answer, closed_port, refused, sse
 
 ENDINGS = documented("When the model's server fails")
 SHORT = {"first_token_seconds": 0.3, "idle_seconds": 0.3, "backoff_seconds": 0}

@@ -15,8 +15,8 @@ import pytest
 from tests.integration.hosted import Hosted, ask, backend, model, raw
 from tests.integration.turns import CALL_BEGUN, CALL_ENDED, call, said, spoken, text
 from tests.integration.wires import CHAT, MESSAGES, WIRES, Call, Wire
-from tests.served import Served
-from tests.upstream import HANG, Seen, Step, Upstream, answer, sse
+from tests.support.served import Served
+from tests.support.upstream import HANG, Seen, Step, Upstream, answer, sse
 
 PROMPT_SECONDS = 0.1
 """Within this a server must see that nobody listens any more."""

@@ -15,7 +15,7 @@ from tests.integration.harmony_rows import ROWS, Row
 from tests.integration.hosted import Hosted, backend, model, opened
 from tests.integration.turns import delta, said
 from tests.integration.wires import CHAT, WIRES, Call, Heard, Round, Wire
-from tests.upstream import DONE, Script, Step, Upstream, answer, refused, sse, whole
+from tests.support.upstream import DONE, Script, Step, Upstream, answer, refused, sse, whole
 
 MARKER = re.compile(r"<\|\w+\|>|assistant(?:final|commentary)|to=")
 PAUSE = 0.003

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.integration.hosted import Hosted, backend, model
 from tests.integration.turns import spoken
 from tests.integration.wires import CHAT, MESSAGES, OLLAMA, RESPONSES, WIRES, Call, Round, Wire
-from tests.upstream import Upstream
+from tests.support.upstream import Upstream
 
 EACH_WIRE = pytest.mark.parametrize("wire", WIRES.values(), ids=WIRES)
 OSLO = Call("get_weather", {"city": "Oslo"})

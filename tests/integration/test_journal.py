@@ -28,8 +28,8 @@ from callwright.turn import collect
 from tests.integration.hosted import Hosted, ask, backend, model
 from tests.integration.turns import CALL_BEGUN, CALL_ENDED, delta, said, spoken, text
 from tests.integration.wires import CHAT, RESPONSES, WIRES, Wire
-from tests.served import Served
-from tests.upstream import RESET, Script, Upstream, answer, closed_port, refused, sse
+from tests.support.served import Served
+from tests.support.upstream import RESET, Script, Upstream, answer, closed_port, refused, sse
 
 ROOT = Path(__file__).resolve().parents[2]
 CALLING = said(*text("Let me look."), *CALL_BEGUN, *CALL_ENDED, reason="tool_calls")

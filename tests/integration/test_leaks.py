@@ -16,7 +16,7 @@ import pytest
 from tests.integration.hosted import Hosted, backend, model, raw
 from tests.integration.turns import CALL_BEGUN, text
 from tests.integration.wires import WIRES
-from tests.upstream import HANG, Upstream, answer
+from tests.support.upstream import HANG, Upstream, answer
 
 STREAMS = 2000
 AT_ONCE = 50

@@ -19,7 +19,7 @@ from tests.integration.hosted import Hosted, Reply, backend, model
 from tests.integration.test_same_turn import heard
 from tests.integration.turns import call, delta, said, spoken
 from tests.integration.wires import MESSAGES, RESPONSES, WIRES, Call, Heard, Round, Wire
-from tests.upstream import Script, Seen, Upstream, answer, refused, sse, whole
+from tests.support.upstream import Script, Seen, Upstream, answer, refused, sse, whole
 
 OSLO = Call("get_weather", {"city": "Oslo"})
 THOUGHT = "They want\nthe weather."

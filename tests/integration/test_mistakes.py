@@ -11,7 +11,7 @@ from tests.integration.hosted import Hosted, Reply, ask, backend, model
 from tests.integration.mistakes import HARMLESS, MISTAKES, Sent
 from tests.integration.turns import spoken
 from tests.integration.wires import WIRES, Wire
-from tests.upstream import Upstream
+from tests.support.upstream import Upstream
 
 ENDINGS = documented("When the request is wrong")
 

@@ -11,13 +11,13 @@ import pytest
 
 from callwright.dialects import REGISTRY
 from callwright.model import ToolCall
-from tests import old_clients
 from tests.integration.hosted import Hosted, backend, model
 from tests.integration.test_harmony import piece, raw
 from tests.integration.turns import call, said, text
 from tests.integration.wires import CHAT, Call, Heard
-from tests.old_clients import Found
-from tests.upstream import Upstream
+from tests.support import old_clients
+from tests.support.old_clients import Found
+from tests.support.upstream import Upstream
 
 SCHEMA = {
     "type": "object",

@@ -19,7 +19,7 @@ from callwright.model import ToolCall
 from tests.integration.hosted import Hosted, backend, model
 from tests.integration.turns import call, said, spoken, text
 from tests.integration.wires import QUESTION, TOOLS
-from tests.upstream import Script, Upstream
+from tests.support.upstream import Script, Upstream
 
 ROUNDS = 10
 HERMES = REGISTRY["hermes"]

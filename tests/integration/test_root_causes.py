@@ -16,7 +16,7 @@ from tests.integration.hosted import Hosted, backend, model
 from tests.integration.test_same_turn import heard
 from tests.integration.turns import call, delta, finish, said, spoken, text
 from tests.integration.wires import WIRES, Call, Heard, Round, Wire
-from tests.upstream import DONE, Script, Seen, Upstream, answer, refused, whole
+from tests.support.upstream import DONE, Script, Seen, Upstream, answer, refused, whole
 
 PARIS = Call("get_weather", {"city": "Paris", "days": 3})
 OSLO = Call("get_weather", {"city": "Oslo"})

@@ -12,7 +12,7 @@ from callwright.model import ToolCall
 from tests.integration.hosted import Hosted, backend, model
 from tests.integration.turns import CALL_BEGUN, CALL_ENDED, call, delta, said, spoken, text
 from tests.integration.wires import CHAT, WIRES, Call, Heard, Round, Wire, chat_choices, chat_whole
-from tests.upstream import Script, Step, Upstream
+from tests.support.upstream import Script, Step, Upstream
 
 DIALECTS = ("hermes", "qwen3_coder", "invoke", "kimi_k2", "mistral", "glm47", "deepseek_v31", "use_tool", "pythonic")
 """Families whose calls look nothing like each other."""

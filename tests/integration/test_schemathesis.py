@@ -13,7 +13,7 @@ from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import content_type_conformance, response_schema_conformance
 
 from tests.integration.hosted import Hosted, backend, model
-from tests.upstream import Upstream, whole
+from tests.support.upstream import Upstream, whole
 
 EXAMPLES = 20
 CHECKS = (not_a_server_error, content_type_conformance, response_schema_conformance)

@@ -15,7 +15,7 @@ import pytest
 from tests.integration.hosted import Hosted, Reply, backend, model
 from tests.integration.turns import spoken
 from tests.integration.wires import CHAT, Call, Heard
-from tests.upstream import Upstream
+from tests.support.upstream import Upstream
 
 READ = '<invoke name="read_file">\n<parameter name="path">README.md</parameter>\n</invoke>'
 FINAL = '<invoke name="final_answer">\n<parameter name="answer">The file\nis short.</parameter>\n</invoke>'

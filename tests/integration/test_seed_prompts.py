@@ -17,7 +17,7 @@ import pytest
 from tests.integration.hosted import Hosted, Reply, backend, model
 from tests.integration.turns import spoken
 from tests.integration.wires import CHAT
-from tests.upstream import Upstream
+from tests.support.upstream import Upstream
 
 Message = dict[str, Any]
 TOOLS = [

@@ -12,8 +12,8 @@ import pytest
 from tests.integration.hosted import Hosted, ask, backend, model, opened
 from tests.integration.turns import said, spoken, text
 from tests.integration.wires import CHAT, WIRES, Wire
-from tests.served import Served
-from tests.upstream import HANG, Step, Upstream, answer, closed_port, whole
+from tests.support.served import Served
+from tests.support.upstream import HANG, Step, Upstream, answer, closed_port, whole
 
 KEYS = """
 [[keys]]

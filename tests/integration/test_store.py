@@ -29,8 +29,8 @@ from callwright.store.conversations import Found
 from callwright.store.entry import Search
 from callwright.store.identity import Scope
 from callwright.store.opening import Store
-from tests.databases import emptied
 from tests.integration.store_child import SCOPE, conversation
+from tests.support.databases import emptied
 from tests.unit.store.opened import entry, opened
 from tests.unit.store.test_conversations import history
 

@@ -15,7 +15,7 @@ from callwright.gateway.profiles import PROFILES
 from tests.integration.hosted import Hosted, backend, model
 from tests.integration.turns import spoken
 from tests.integration.wires import CHAT, RESPONSES, WIRES, Call, Round, Wire
-from tests.upstream import Upstream
+from tests.support.upstream import Upstream
 
 FOLD = {"system": "fold"}
 MODELS: dict[str, dict[str, Any]] = {

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from tests.chat_shape import check_stream
 from tests.integration.hosted import Hosted, Reply, backend, model
-from tests.upstream import DONE, Step, Upstream, answer, sse
+from tests.support.chat_shape import check_stream
+from tests.support.upstream import DONE, Step, Upstream, answer, sse
 
 SEARCH = {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]}
 FUNCTION = {"name": "search", "description": "Looks things up.", "parameters": SEARCH}

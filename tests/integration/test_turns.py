@@ -14,9 +14,9 @@ import pytest
 from tests.integration.hosted import Hosted, Reply, ask, backend, model
 from tests.integration.turns import CALL_BEGUN, CALL_ENDED, delta, finish, said, spoken, text, usage
 from tests.integration.wires import CHAT, RESPONSES, WIRES, Call, Heard, Wire
-from tests.responses import told
-from tests.served import Served
-from tests.upstream import DONE, RESET, Script, Upstream, answer, rate_limited, refused
+from tests.support.responses import told
+from tests.support.served import Served
+from tests.support.upstream import DONE, RESET, Script, Upstream, answer, rate_limited, refused
 
 WEATHER = Call("get_weather", {"city": "Paris", "days": 3})
 CALLING = said(*text("Let me look."), *CALL_BEGUN, *CALL_ENDED)

@@ -13,7 +13,7 @@ import pytest
 from tests.integration.hosted import Hosted, Reply, backend, model
 from tests.integration.turns import spoken
 from tests.integration.wires import CHAT, WIRES, Call, Round, Wire
-from tests.upstream import Script, Upstream, answer, refused, whole
+from tests.support.upstream import Script, Upstream, answer, refused, whole
 
 WINDOW = 1500
 LONG = "word " * 3000

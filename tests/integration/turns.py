@@ -1,10 +1,10 @@
-"""What a model server says in these tests: chat completions, as bytes for `tests/upstream.py`."""
+"""What a model server says in these tests: chat completions, as bytes for `tests/support/upstream.py`."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from tests.upstream import DONE, Step, answer, sse
+from tests.support.upstream import DONE, Step, answer, sse
 
 __all__ = ["CALL_BEGUN", "CALL_ENDED", "call", "delta", "finish", "said", "spoken", "text", "usage"]
 

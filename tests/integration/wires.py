@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from tests.chat_shape import check_stream as check_chat
-from tests.responses import check_response
-from tests.responses import check_stream as check_responses
+from tests.support.chat_shape import check_stream as check_chat
+from tests.support.responses import check_response
+from tests.support.responses import check_stream as check_responses
 
 WEATHER: dict[str, Any] = {
     "type": "object",

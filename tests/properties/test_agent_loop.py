@@ -2,13 +2,13 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-from loops import Script, brief, call, says
 
 from callwright.agent.effects import RunTool
 from callwright.agent.events import Decided
 from callwright.agent.settings import Limits
 from callwright.agent.stream import SIGNAL
 from callwright.model import ToolResult
+from tests.support.loops import Script, brief, call, says
 
 NAMES = st.sampled_from(["look", "write", "shell", "unknown"])
 

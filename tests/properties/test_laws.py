@@ -6,13 +6,13 @@ import json
 from collections import Counter
 
 import pytest
-from harness import NASTY, TOOLS, WORD, calls, cut, drive, pieces, plain, read, soup, told, worded
 from hypothesis import given
 from hypothesis import strategies as st
 
 from callwright import Dialect, Parser, collect
 from callwright.dialects import REGISTRY
 from callwright.events import CallDelta, CallEnd, Finish, ReasoningDelta, TextDelta, merged
+from tests.support.harness import NASTY, TOOLS, WORD, calls, cut, drive, pieces, plain, read, soup, told, worded
 
 every_dialect = pytest.mark.parametrize("dialect", list(REGISTRY.values()), ids=list(REGISTRY))
 PLACES = st.lists(st.integers(0, 5000), max_size=12)

@@ -7,7 +7,6 @@ import json
 from typing import Any
 
 import pytest
-from harness import TOOLS
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +14,7 @@ from callwright import ToolCallAggregator, dialect, text_pattern
 from callwright.aggregator import MOST_CALLS, ToolCallDelta, ToolCallRecord
 from callwright.errors import BackendError
 from callwright.ids import counted_ids
+from tests.support.harness import TOOLS
 
 
 def entry(index: int | None = None, call_id: str = "", **function: Any) -> dict[str, Any]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from harness import TOOLS
 
 from callwright import Parser, collect, dialect
 from callwright.errors import MisuseError
 from callwright.events import CallDelta
 from callwright.model import Repair
+from tests.support.harness import TOOLS
 
 CALL = '<tool_call>{"name": "ping", "arguments": {}}'
 

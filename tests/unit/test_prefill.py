@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from harness import read
-
 from callwright import dialect
+from tests.support.harness import read
 
 
 def test_a_marker_that_the_prompt_wrote_is_no_stray_one() -> None:

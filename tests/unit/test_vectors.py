@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from harness import SIZES, TOOLS, Vector, drive, pieces, told, vectors
 
 from callwright import collect, dialect
 from callwright.dialects import REGISTRY
 from callwright.events import merged
+from tests.support.harness import SIZES, TOOLS, Vector, drive, pieces, told, vectors
 
 CASES = [(name, vector) for name in REGISTRY for vector in vectors(name)]
 

@@ -28,7 +28,7 @@ from callwright.model import ToolCall, ToolSpec
 from callwright.store.opening import SessionStore, sessions_of
 from callwright.store.sessions import SessionHead
 from callwright.store.settings import StoreSettings
-from tests.desks import DONE, Place, tool
+from tests.support.desks import DONE, Place, tool
 
 RULES = parse_rules(
     """

@@ -13,7 +13,7 @@ import pytest
 
 from callwright.agent.workspace import Workspace
 from callwright.errors import ToolError
-from tests.escapes import SECRET, Escape, escapes, ground
+from tests.support.escapes import SECRET, Escape, escapes, ground
 
 ESCAPES = escapes()
 OPERATIONS: dict[str, Callable[[Workspace, str], object]] = {

@@ -3,7 +3,6 @@
 import json
 
 import pytest
-from loops import Script, brief, call, says
 
 from callwright.agent.effects import CallModel, Checkpoint, Decide, RunTool
 from callwright.agent.events import Condensed, Decided, Nudged, Stopped, ToolEnded
@@ -11,6 +10,7 @@ from callwright.agent.settings import Limits
 from callwright.agent.stream import SIGNAL
 from callwright.errors import MisuseError
 from callwright.model import Message, Reasoning, Text, ToolResult
+from tests.support.loops import Script, brief, call, says
 
 DONE = says(f"I did it. {SIGNAL}")
 

@@ -1,7 +1,6 @@
 """What a session's events come to when it is opened again."""
 
 import pytest
-from loops import Script, brief, call, says
 
 from callwright.agent.effects import CallModel
 from callwright.agent.events import Condensed, Decided, SessionOpened, Stamped, ToolBegan, ToolEnded
@@ -11,6 +10,7 @@ from callwright.agent.stream import SIGNAL
 from callwright.agent.summary import summarised
 from callwright.errors import StoreError
 from callwright.model import Text
+from tests.support.loops import Script, brief, call, says
 
 OPENED = Stamped(1, 0.0, SessionOpened(session="s", workspace="/w", model="m", system="You are an agent."))
 

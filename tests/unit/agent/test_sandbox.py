@@ -17,7 +17,7 @@ from callwright.agent.sandbox import NO_SANDBOX, Protected, Sandbox, SandboxSett
 from callwright.agent.terminal import Ran, Terminal, TerminalSettings
 from callwright.agent.workspace import Workspace
 from callwright.errors import ConfigError
-from tests.sandboxes import needed
+from tests.support.sandboxes import needed
 
 PATH = "/usr/local/bin:/usr/bin:/bin"
 

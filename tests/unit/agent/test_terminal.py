@@ -18,7 +18,7 @@ from callwright.agent.sandbox import NO_SANDBOX
 from callwright.agent.terminal import Ran, Terminal, TerminalSettings
 from callwright.agent.workspace import Workspace
 from callwright.errors import ConfigError, ToolError
-from tests.escapes import SECRET, Escape, escapes, ground
+from tests.support.escapes import SECRET, Escape, escapes, ground
 
 Answer = TypeVar("Answer")
 REFUSED = [escape for escape in escapes() if not escape.stays_inside]

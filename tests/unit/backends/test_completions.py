@@ -19,8 +19,8 @@ from callwright.backends.settings import BackendSettings
 from callwright.errors import BackendError, WireError
 from callwright.events import Event, Finish, TextDelta, UsageSeen, check, merged
 from callwright.model import ToolSpec, Usage
-from tests.tiny_wire import TinyWire, ask
-from tests.upstream import Upstream
+from tests.support.tiny_wire import TinyWire, ask
+from tests.support.upstream import Upstream
 
 WIRE = Completions("chatml", TinyWire())
 USAGE = {"choices": [], "usage": {"prompt_tokens": 5, "completion_tokens": 2}}

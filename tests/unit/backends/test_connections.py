@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from callwright.backends.connections import Address, Connections, ConnectTimeoutError, head_lines
 from callwright.backends.incoming import HELD_BYTES, BrokenOffError, Incoming, NoAnswerError, NotHttpError
-from tests.upstream import CLOSE, HANG, RESET, Step, Upstream, answer, closed_port, whole
+from tests.support.upstream import CLOSE, HANG, RESET, Step, Upstream, answer, closed_port, whole
 
 
 def run(work: Callable[[Connections], Awaitable[Any]], most: int = 8, seconds: float = 5.0) -> Any:

@@ -17,8 +17,8 @@ from callwright.backends.settings import BackendSettings
 from callwright.events import Event, Finish, TextDelta, UsageSeen, merged
 from callwright.model import Request, ToolSpec, Usage
 from callwright.prompt.harmony import MARKERS, harmony
-from tests.tiny_wire import TinyWire, ask
-from tests.upstream import Upstream, answer, refused, sse
+from tests.support.tiny_wire import TinyWire, ask
+from tests.support.upstream import Upstream, answer, refused, sse
 
 WIRE = CompletedHarmony(TinyWire())
 

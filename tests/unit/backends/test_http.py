@@ -20,8 +20,8 @@ from callwright.backends.settings import BackendSettings
 from callwright.errors import BackendError
 from callwright.events import Event, Finish, TextDelta
 from callwright.model import Constraint
-from tests.tiny_wire import TinyWire, ask
-from tests.upstream import (
+from tests.support.tiny_wire import TinyWire, ask
+from tests.support.upstream import (
     CLOSE,
     DONE,
     HANG,

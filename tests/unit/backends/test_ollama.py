@@ -13,8 +13,8 @@ from callwright.backends.faults import TOOLS_REFUSED
 from callwright.backends.ollama import OllamaBackend
 from callwright.backends.settings import BackendSettings
 from callwright.errors import BackendError
-from tests.tiny_wire import TinyWire, ask
-from tests.upstream import DONE, Upstream, answer, refused, sse, whole
+from tests.support.tiny_wire import TinyWire, ask
+from tests.support.upstream import DONE, Upstream, answer, refused, sse, whole
 
 GOOD = answer(sse("hi"), DONE)
 NO_THINKING = refused(400, '"llama3.1:8b" does not support thinking')

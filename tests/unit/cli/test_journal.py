@@ -11,7 +11,7 @@ from callwright import cli
 from tests.integration.hosted import Hosted, backend, model
 from tests.integration.turns import said, spoken
 from tests.integration.wires import CHAT
-from tests.upstream import Upstream, refused
+from tests.support.upstream import Upstream, refused
 
 CALL = '<tool_call>{"name": "get_weather", "arguments": {"city": "Paris", "days": "3"}}</tool_call>'
 

@@ -14,7 +14,7 @@ import pytest
 from callwright import cli
 from callwright.agent.events import Stamped
 from callwright.agent.faces.base import SessionRow
-from tests.played import PlayedSessions, recorded
+from tests.support.played import PlayedSessions, recorded
 
 
 @pytest.fixture

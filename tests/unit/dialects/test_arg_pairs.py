@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from harness import TOOLS, read, told
-
 from callwright import Parser, collect, dialect
+from tests.support.harness import TOOLS, read, told
 
 TOKENS = ("<tool_call>", "</tool_call>", "<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>")
 

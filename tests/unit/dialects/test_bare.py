@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from harness import TOOLS, read, told
 
 from callwright import Parser, dialect
 from callwright.events import CallDelta, TextDelta
+from tests.support.harness import TOOLS, read, told
 
 
 @pytest.mark.parametrize("name", ["llama3_json", "fenced"])

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from harness import SIZES, read, told
 
 from callwright import Collected, dialect
+from tests.support.harness import SIZES, read, told
 
 PING = ("ping", {})
 OSLO = ("get_weather", {"city": "Oslo"})

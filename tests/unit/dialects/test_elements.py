@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from harness import TOOLS, read, told
 
 from callwright import dialect
 from callwright.schema import Toolbox, tool_spec
+from tests.support.harness import TOOLS, read, told
 
 BY_NAME = ("element", "morph_xml", "yaml_xml")
 TOOLBOX = Toolbox(TOOLS)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from harness import TOOLS, told
 
 from callwright import Dialect, Parser, collect, dialect
 from callwright.dialects.function_tags import DIALECTS
+from tests.support.harness import TOOLS, told
 
 
 @pytest.mark.parametrize("family", DIALECTS, ids=lambda family: family.name)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from harness import TOOLS, read, told
 
 from callwright import Parser, collect, dialect
 from callwright.model import ToolCall, ToolResult
+from tests.support.harness import TOOLS, read, told
 
 GIVEN = '{"text": "say \\"hi\\"", "count": 2, "flag": true, "maybe": null, "tags": ["a"]}'
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from harness import PING, TOOLS, WEATHER, drive, pieces, read, told
 
 from callwright import Collected, Parser, collect, dialect
 from callwright.events import CallDelta, ReasoningDelta, TextDelta
@@ -11,6 +10,7 @@ from callwright.model import ToolResult, ToolSpec
 from callwright.schema import Toolbox
 from callwright.text.source import Source
 from callwright.turn import Turn
+from tests.support.harness import PING, TOOLS, WEATHER, drive, pieces, read, told
 
 HARMONY = dialect("harmony")
 ARGUMENTS = '{"city": "Oslo"}'

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from harness import TOOLS, drive, read, told
 
 from callwright import Dialect, Parser, collect, dialect
 from callwright.events import Event, TextDelta
 from callwright.model import ToolCall, ToolResult
+from tests.support.harness import TOOLS, drive, read, told
 
 KIMI = dialect("kimi_k2")
 MISTRAL = dialect("mistral")

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 
 import pytest
-from harness import TOOLS, read, told
 
 from callwright import Dialect, Parser, collect, dialect
 from callwright.dialects import for_model
 from callwright.dialects.invoke_tags import DIALECTS as TAGS
 from callwright.dialects.xtml import DIALECTS as XTML
 from callwright.model import ToolResult
+from tests.support.harness import TOOLS, read, told
 
 EVERY = [*TAGS, *XTML]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
-from harness import read, told
 
 from callwright import Dialect, Parser, collect, dialect
 from callwright.dialects.json_array import DIALECTS
 from callwright.model import ToolResult
+from tests.support.harness import read, told
 
 
 def test_cohere_shows_results_as_json() -> None:

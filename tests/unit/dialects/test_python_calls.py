@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from harness import TOOLS, read, told
 
 from callwright import Parser, collect, dialect
 from callwright.model import ToolCall
+from tests.support.harness import TOOLS, read, told
 
 PYTHON = """typed(text="it's\\n", flag=True, maybe=None, options={"a": [1.5, False]})"""
 JSON = """typed(text="it's\\n", flag=true, maybe=null, options={"a": [1.5, false]})"""

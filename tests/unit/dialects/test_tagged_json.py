@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from harness import read, told
 
 from callwright import dialect
+from tests.support.harness import read, told
 
 
 def test_objects_may_be_joined_by_commas() -> None:

@@ -19,7 +19,7 @@ from callwright.events import CallDelta, CallEnd, CallStart, Event, Finish, Text
 from callwright.model import Message, Request, Text, ToolSpec
 from callwright.turn import Collected
 from callwright.wire.base import Ask
-from tests.fake import Fake
+from tests.support.fake import Fake
 
 WEATHER = ToolSpec(
     "get_weather",

@@ -18,7 +18,7 @@ from callwright.events import Event, Finish, TextDelta
 from callwright.model import Message, Request, Text
 from callwright.store.identity import Found, Scope, prefixes
 from callwright.wire.base import Ask
-from tests.fake import Fake
+from tests.support.fake import Fake
 
 
 class Kept(Fake, Keeper):

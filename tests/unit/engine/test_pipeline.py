@@ -29,7 +29,7 @@ from callwright.model import Image, Message, Reasoning, Request, Text, ToolCall,
 from callwright.prompt.settings import PromptSettings
 from callwright.turn import Collected
 from callwright.wire.base import Ask
-from tests.fake import Fake
+from tests.support.fake import Fake
 
 PING = ToolSpec("ping", parameters={"type": "object", "properties": {}})
 PONG = ToolSpec("pong", parameters={"type": "object", "properties": {}})

@@ -19,7 +19,7 @@ from callwright.events import CallDelta, CallEnd, CallStart, Event, Finish, Text
 from callwright.model import Image, Message, Part, Reasoning, Request, Text, ToolCall, ToolResult, ToolSpec
 from callwright.turn import Collected
 from callwright.wire.base import Ask
-from tests.fake import Fake
+from tests.support.fake import Fake
 
 LONG_NAME = "mcp__" + "server" * 12 + "__ping"
 SAID: list[Event] = [TextDelta("ok"), Finish("stop")]

@@ -19,8 +19,8 @@ from callwright.events import Event, Finish, TextDelta
 from callwright.model import Message, Request, Text, ToolCall, ToolSpec
 from callwright.turn import Collected
 from callwright.wire.base import Ask
-from tests.fake import Fake
-from tests.gbnf import Grammar
+from tests.support.fake import Fake
+from tests.support.gbnf import Grammar
 
 PING = ToolSpec("ping", parameters={"type": "object", "properties": {}})
 PONG = ToolSpec("pong", parameters={"type": "object", "properties": {"to": {"type": "string"}}, "required": ["to"]})

@@ -14,7 +14,7 @@ from callwright.errors import BackendError
 from callwright.events import Event, Finish, ReasoningDelta, TextDelta
 from callwright.model import Message, Request, Text
 from callwright.wire.base import Ask
-from tests.fake import Fake
+from tests.support.fake import Fake
 
 if TYPE_CHECKING:
     import pytest

@@ -13,7 +13,7 @@ from starlette.routing import Route
 from callwright.errors import BackendError
 from callwright.gateway.auth import PUBLIC
 from callwright.gateway.openapi import OPERATIONS
-from tests.asgi import Answer, call
+from tests.support.asgi import Answer, call
 from tests.unit.gateway.stubs import GUEST, TEAM, StubBackend, StubEngine, gateway
 
 TURNS = ["/v1/chat/completions", "/chat/completions", "/v1/responses", "/v1/messages", "/api/chat", "/api/generate"]

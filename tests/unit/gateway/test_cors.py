@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from callwright.errors import BackendError
-from tests.asgi import Answer, call
+from tests.support.asgi import Answer, call
 from tests.unit.gateway.stubs import TEAM, gateway
 
 OBSIDIAN = "app://obsidian.md"

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from tests.asgi import Answer, call
+from tests.support.asgi import Answer, call
 from tests.unit.gateway.stubs import gateway
 
 

@@ -21,7 +21,7 @@ from callwright.gateway.logs import JsonLines, setup
 from callwright.gateway.record import TurnRecord
 from callwright.model import Usage
 from callwright.redaction import MASK, Redactor
-from tests.asgi import call
+from tests.support.asgi import call
 from tests.unit.gateway.stubs import TEAM, gateway
 
 RECORD = TurnRecord(

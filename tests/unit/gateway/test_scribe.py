@@ -31,8 +31,8 @@ from callwright.store.entry import Entry, Search
 from callwright.store.opening import Store, open_store, reading
 from callwright.store.settings import StoreSettings
 from callwright.wire import SERVED
-from tests.asgi import call
-from tests.fake import Fake
+from tests.support.asgi import call
+from tests.support.fake import Fake
 
 FULL = StoreSettings(journal="full", days=0)
 

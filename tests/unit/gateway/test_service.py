@@ -10,7 +10,7 @@ from callwright.errors import MisuseError
 from callwright.gateway.exchange import exchange
 from callwright.gateway.keys import Keyring, check_use, is_local
 from callwright.gateway.service import Service
-from tests.asgi import call
+from tests.support.asgi import call
 from tests.unit.gateway.stubs import GUEST, TEAM, StubEngine, gateway, state
 
 

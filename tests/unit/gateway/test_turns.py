@@ -27,9 +27,9 @@ from callwright.gateway.turns import Turns
 from callwright.model import Message, Request, Text, Usage
 from callwright.wire import SERVED
 from callwright.wire.base import Ask, Head, Style
-from tests.asgi import Answer as Reply
-from tests.asgi import call
-from tests.fake import Fake
+from tests.support.asgi import Answer as Reply
+from tests.support.asgi import call
+from tests.support.fake import Fake
 
 CALL = '<tool_call>{"name": "ping", "arguments": {"a": "xyz"}}</tool_call>'
 TOOL = {"type": "function", "function": {"name": "ping", "parameters": {"type": "object", "properties": {"a": {}}}}}

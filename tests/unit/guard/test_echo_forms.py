@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from callwright.guard.echo_forms import kilo, obsidian
 from callwright.model import ToolCall
-from tests import old_clients
-from tests.old_clients import Found
+from tests.support import old_clients
+from tests.support.old_clients import Found
 
 TOOLS = ("write_to_file", "read_file")
 PARAMETERS = ("path", "content", "args", "line_count")

@@ -6,7 +6,6 @@ import json
 from typing import Any
 
 import pytest
-from harness import TOOLS
 
 from callwright import check, collect
 from callwright.events import CallDelta, Event
@@ -14,6 +13,7 @@ from callwright.guard.schema import NativeCalls
 from callwright.ids import counted_ids
 from callwright.schema import Toolbox
 from callwright.turn import Collected, Turn
+from tests.support.harness import TOOLS
 
 
 def guarded() -> tuple[Turn, NativeCalls]:

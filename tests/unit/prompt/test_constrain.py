@@ -20,7 +20,7 @@ from callwright.model import ToolCall, ToolSpec
 from callwright.parser import Parser
 from callwright.prompt.constrain import constrained_in, constraint
 from callwright.turn import Collected
-from tests.gbnf import Grammar
+from tests.support.gbnf import Grammar
 
 WEATHER = ToolSpec(
     "get_weather",

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from callwright.prompt.gbnf import ANY_DEPTH, SELF_DEPTH, SchemaRules
 from callwright.prompt.pattern import pattern_rule
 from callwright.prompt.rules import REPEATS, Rules, literal
-from tests.gbnf import Grammar
+from tests.support.gbnf import Grammar
 
 ALPHABET = "ab\"\\nu0017é<{}]:, -.'x"
 NAMES = st.sampled_from(["a", "ab", "b", "path", "name", 'q"uote', "é", "with space", "a-b"])

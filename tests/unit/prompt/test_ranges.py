@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from callwright.prompt.ranges import integers
-from tests.gbnf import Grammar
+from tests.support.gbnf import Grammar
 
 LIMITS = st.none() | st.integers(-2000, 2000) | st.integers(-(10**30), 10**30)
 

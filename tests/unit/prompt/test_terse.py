@@ -14,7 +14,7 @@ from callwright.model import ToolSpec
 from callwright.prompt.settings import DietSettings
 from callwright.prompt.slim import slimmed
 from callwright.prompt.terse import ITEMS, STRING, bounded
-from tests.gbnf import Grammar
+from tests.support.gbnf import Grammar
 from tests.unit.prompt.test_gbnf import ALPHABET, grammar_of, is_valid, typed
 
 SIMPLE = {"type": ["string", "number", "boolean", "null"], "maxLength": STRING}

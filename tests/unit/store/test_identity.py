@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from callwright.model import Image, Message, Reasoning, Text, ToolCall, ToolResult
 from callwright.store.identity import Scope, prefixes
-from tests.streams import names, values, words
+from tests.support.streams import names, values, words
 
 SCOPE = Scope("team", "big", "platform")
 

@@ -12,7 +12,6 @@ import httpx2
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from streams import Said, places, said, sliced, turns
 
 from callwright import collect
 from callwright.errors import BackendError, WireError
@@ -22,6 +21,7 @@ from callwright.wire.anthropic import CalledAnthropic, ServedAnthropic
 from callwright.wire.anthropic.decode import OUR_SIGNATURE
 from callwright.wire.base import Ask, Head, Problem, Style
 from callwright.wire.framing import SseReader
+from tests.support.streams import Said, places, said, sliced, turns
 
 SERVED, CALLED = ServedAnthropic(), CalledAnthropic()
 ASK = Ask(request=Request("m", ()), stream=True)

@@ -8,10 +8,10 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from streams import places, sliced
 
 from callwright.errors import WireError
 from callwright.wire.framing import DATA, DONE, END, LineReader, SseReader, comment, quoted
+from tests.support.streams import places, sliced
 
 CASES = {
     "plain": (b"data: a\n\n", [(b"", b"a")]),

@@ -11,7 +11,6 @@ import ollama
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from streams import Said, places, said, sliced, turns
 
 from callwright import collect
 from callwright.errors import BackendError, WireError
@@ -19,6 +18,7 @@ from callwright.events import CallDelta, CallEnd, CallStart, Event, Finish, Reas
 from callwright.model import Request, Usage
 from callwright.wire.base import Ask, Head, Problem, Style
 from callwright.wire.ollama import NO_THINKING, NO_TOOLS, OLLAMA, OLLAMA_GENERATE, CalledOllama
+from tests.support.streams import Said, places, said, sliced, turns
 
 CALLED = CalledOllama()
 ASK = Ask(request=Request("m", ()), stream=True)

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from streams import places, sliced
 
 from callwright import collect
 from callwright.errors import BackendError, WireError
@@ -17,6 +16,7 @@ from callwright.events import CallDelta, CallEnd, CallStart, Event, Finish, Reas
 from callwright.model import Usage
 from callwright.wire import CALLED
 from callwright.wire.framing import LIMIT
+from tests.support.streams import places, sliced
 
 CALL = CALLED["openai_chat"]
 

@@ -6,10 +6,8 @@ import json
 from typing import Any
 
 import pytest
-from chat_shape import check_stream, frames
 from hypothesis import given
 from hypothesis import strategies as st
-from streams import places, said, sliced, turns
 
 from callwright import collect
 from callwright.events import (
@@ -26,6 +24,8 @@ from callwright.events import (
 from callwright.model import Message, Request, Text, ToolCall, Usage
 from callwright.wire import CALLED, SERVED
 from callwright.wire.base import Ask, Encoder, Head, Problem, Style
+from tests.support.chat_shape import check_stream, frames
+from tests.support.streams import places, said, sliced, turns
 
 SERVE, CALL = SERVED["openai_chat"], CALLED["openai_chat"]
 REQUEST = Request("m", (Message("user", (Text("hi"),)),))

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from callwright.errors import BackendError, WireError
 from callwright.events import Event, Finish, TextDelta, merged
 from callwright.wire.base import Reader
-from tests.failures import FAILURES, READ, begun
-from tests.streams import places, sliced, turns
+from tests.support.failures import FAILURES, READ, begun
+from tests.support.streams import places, sliced, turns
 
 Outcome = tuple[list[Event], str, str]
 """What came, the type of the error after it, its message."""

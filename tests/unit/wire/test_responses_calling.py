@@ -16,7 +16,7 @@ from callwright.errors import BackendError, WireError
 from callwright.events import CallDelta, CallEnd, CallStart, Event, Finish, ReasoningDelta, TextDelta, UsageSeen
 from callwright.model import Image, Message, Reasoning, Request, Text, ToolCall, ToolResult, ToolSpec, Usage
 from callwright.wire.openai_responses import CalledResponses, ServedResponses
-from tests.streams import places, sliced
+from tests.support.streams import places, sliced
 
 PING = ToolSpec("ping", "Answer.", {"type": "object", "properties": {}})
 USAGE = {

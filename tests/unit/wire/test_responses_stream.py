@@ -15,8 +15,8 @@ from callwright.events import CallDelta, CallEnd, CallStart, Finish, Malformed, 
 from callwright.model import Usage
 from callwright.wire.base import Problem, Style
 from callwright.wire.openai_responses import CalledResponses, ServedResponses
-from tests.responses import ASK, CUSTOM, HEAD, check_response, check_stream, last, told, written
-from tests.streams import calls, places, said, sliced, turns
+from tests.support.responses import ASK, CUSTOM, HEAD, check_response, check_stream, last, told, written
+from tests.support.streams import calls, places, said, sliced, turns
 
 styles = st.builds(
     Style,

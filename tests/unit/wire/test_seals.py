@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from streams import SEALS, places, sliced, words
 
 from callwright import collect
 from callwright.events import CallDelta, CallEnd, CallStart, Event, Finish, ReasoningDelta, ReasoningSealed, TextDelta
 from callwright.model import Message, Reasoning, Request, Text, ToolCall, ToolResult
 from callwright.wire import CALLED, SERVED
 from callwright.wire.base import Ask, Head, Style
+from tests.support.streams import SEALS, places, sliced, words
 
 HEAD = Head("abc", 1_700_000_000, "m")
 ASK = Ask(request=Request("m", ()), stream=True)

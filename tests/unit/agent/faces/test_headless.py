@@ -27,13 +27,13 @@ from callwright.agent.events import (
 from callwright.agent.faces.headless import headless
 from callwright.agent.faces.unattended import EXIT_CODES
 from callwright.errors import MisuseError
-from tests.played import NAMES, Played, recorded, stamped
+from tests.support.played import NAMES, Played, recorded, stamped
 
 ROOT = Path(__file__).parents[4]
 PIPED = """
 import asyncio, sys
 from callwright.agent.faces.headless import headless
-from tests.played import Played, recorded
+from tests.support.played import Played, recorded
 sys.exit(asyncio.run(headless(Played(recorded("fix"), speed=float(sys.argv[1])), "x")))
 """
 

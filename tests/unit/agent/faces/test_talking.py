@@ -19,7 +19,7 @@ from callwright.agent.faces.terminal import talk
 from callwright.agent.faces.terminal.commands import COMMANDS, CompleteEvent, SlashCompleter
 from callwright.agent.faces.terminal.transcript import Transcript
 from callwright.errors import MisuseError
-from tests.played import Played, PlayedSessions, recorded, review_of, stamped, stat
+from tests.support.played import Played, PlayedSessions, recorded, review_of, stamped, stat
 
 HUNKS = ("@@ -1 +1 @@\n-a\n+b", "@@ -9 +9 @@\n-c\n+d")
 CTRL_C, CTRL_D, CTRL_T, ALT_ENTER = "\x03", "\x04", "\x14", "\x1b\r"

@@ -39,8 +39,8 @@ from callwright.agent.events import (
 from callwright.agent.faces.terminal.screen import Screen
 from callwright.agent.faces.terminal.transcript import Transcript, reopened
 from callwright.model import Message, ToolCall, Usage
-from tests.played import NAMES, Played, recorded, stamped, stat
-from tests.screens import Terminal
+from tests.support.played import NAMES, Played, recorded, stamped, stat
+from tests.support.screens import Terminal
 
 CALL = ToolCall("c", "run_terminal_command", "{}")
 TEXT = st.text(st.sampled_from("ab \n`*-1.#>~<é数\u202e\x1b[31m\r\t"), max_size=40)

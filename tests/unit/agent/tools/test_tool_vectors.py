@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tool_cases import build, cases, load, outcome, room_for, tree
+from tests.support.tool_cases import build, cases, load, outcome, room_for, tree
 
 
 @pytest.mark.parametrize("case", cases(), ids=lambda case: f"{case.parent.name}/{case.name}")

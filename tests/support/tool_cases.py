@@ -34,7 +34,7 @@ from callwright.agent.tools.base import Editor, Outside, Reader, Room, Runner
 from callwright.agent.workspace import Workspace
 from callwright.errors import ToolError
 
-CASES = Path(__file__).parent / "vectors" / "tools"
+CASES = Path(__file__).parents[1] / "vectors" / "tools"
 FOUND_ON = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
 
 

@@ -55,7 +55,7 @@ __all__ = [
 ]
 
 SECONDS = 580.0
-SOURCE = str(Path(__file__).parents[1] / "src")
+SOURCE = str(Path(__file__).parents[2] / "src")
 BROKEN = {
     "calc.py": "def add(a, b):\n    return a - b\n",
     "test_calc.py": (

@@ -35,7 +35,7 @@ from callwright.agent.faces.base import FileReview, Reply, SessionRow, Watch
 from callwright.errors import MisuseError, StoreError
 from callwright.model import ToolCall
 
-FOLDER = Path(__file__).parent / "vectors" / "sessions"
+FOLDER = Path(__file__).parents[1] / "vectors" / "sessions"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.jsonl"))
 
 

@@ -19,7 +19,7 @@ from callwright.model import ToolCall, ToolSpec
 from callwright.schema import Toolbox
 from callwright.text.repair import python_literal
 
-VECTORS = Path(__file__).parent / "vectors" / "dialects"
+VECTORS = Path(__file__).parents[1] / "vectors" / "dialects"
 SIZES = (1, 2, 3, 4, 5, 7, 13, 64, 1_000_000)
 
 WEATHER = ToolSpec(

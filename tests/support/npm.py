@@ -1,6 +1,6 @@
 """Packages of npm, for the tests that run real clients: each in a folder of its own below `.cache`, none in the home.
 
-    python -m tests.npm          # what the contract tests need: Node, and the libraries of tests/contract/node
+    python -m tests.support.npm          # what the contract tests need: Node, and the libraries of tests/contract/node
 
 Where npm is missing the tests that need it are skipped; in continuous integration (CI is set) that is a failure.
 """
@@ -13,7 +13,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 CACHE = ROOT / ".cache" / "clients"
 LIBRARIES = ROOT / "tests" / "contract" / "node"
 NODE = "22.23.3"

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from callwright.agent.workspace import Workspace
 
-TABLE = Path(__file__).parent / "vectors" / "paths" / "escapes.jsonl"
+TABLE = Path(__file__).parents[1] / "vectors" / "paths" / "escapes.jsonl"
 SECRET = "the secret that lies outside"
 
 

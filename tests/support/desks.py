@@ -30,7 +30,7 @@ from callwright.cli.bench import configured, open_bench
 
 __all__ = ["DONE", "Editor", "Place", "tool"]
 
-SOURCE = str(Path(__file__).parents[1] / "src")
+SOURCE = str(Path(__file__).parents[2] / "src")
 DONE = "It is done. [TASK_COMPLETE]"
 Answer = Sequence[str | dict[str, Any]]
 

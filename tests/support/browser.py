@@ -18,7 +18,7 @@ from typing import Any
 
 from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
 
-from tests.npm import LIBRARIES, node
+from tests.support.npm import LIBRARIES, node
 
 FLAGS = [
     "--headless",

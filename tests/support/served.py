@@ -20,7 +20,7 @@ from collections import Counter
 from pathlib import Path
 from typing import IO, Any
 
-from tests.upstream import closed_port
+from tests.support.upstream import closed_port
 
 START_SECONDS = 20.0
 

@@ -1,6 +1,6 @@
-"""The real Codex for tests, and a provider for it: what a Responses server says, as bytes for `tests/upstream.py`.
+"""The real Codex for tests, and a provider for it: what a Responses server says, as bytes for `upstream.py`.
 
-    python -m tests.codex        # fetches the pinned program below `.cache`, as `callwright codex install` does
+    python -m tests.support.codex        # fetches the pinned program below `.cache`, as `callwright codex install` does
 
 Where it cannot be fetched its tests are skipped; in continuous integration (CI is set) that is a failure.
 """
@@ -18,9 +18,9 @@ import pytest
 from callwright.backends.codex.binary import installed_in
 from callwright.cli.codex import install
 from callwright.errors import BackendError
-from tests.upstream import Step, answer
+from tests.support.upstream import Step, answer
 
-CACHE = Path(__file__).resolve().parents[1] / ".cache" / "codex"
+CACHE = Path(__file__).resolve().parents[2] / ".cache" / "codex"
 PROGRAM = installed_in(CACHE)
 NEEDED = pytest.mark.skipif(not PROGRAM.is_file() and not os.environ.get("CI"), reason="codex is not installed")
 
