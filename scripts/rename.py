@@ -440,6 +440,7 @@ class Editor(cst.CSTTransformer):
         self.scope = [module]
         self.kinds = ["module"]
         self.skipped: set[int] = set()
+        self.in_slots = False
         file = names.files[module]
         self.globals = {
             name: names.symbols[symbol.node.fullname]
@@ -548,13 +549,20 @@ class Editor(cst.CSTTransformer):
 
     def leave_SimpleString(self, original_node: cst.SimpleString, updated_node: cst.SimpleString) -> cst.SimpleString:
         value = original_node.value
+        if self.in_slots and (new := self._own(original_node.raw_value)):
+            return updated_node.with_changes(value=f'"{new}"')
         found = self.edits.strings.get(self._start(original_node))
         if found and found[0] in value:
             value = value.replace(found[0], found[1])
         value = _DOTTED.sub(lambda match: self.names.rename_path(match[0]), value)
         return updated_node.with_changes(value=value)
 
+    def visit_Assign(self, node: cst.Assign) -> None:
+        target = node.targets[0].target
+        self.in_slots = isinstance(target, cst.Name) and target.value == "__slots__"
+
     def leave_Assign(self, original_node: cst.Assign, updated_node: cst.Assign) -> cst.Assign:
+        self.in_slots = False
         target = original_node.targets[0].target
         if isinstance(target, cst.Name) and target.value == "__all__" and isinstance(updated_node.value, cst.List):
             entries = [
