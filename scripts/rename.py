@@ -3,11 +3,11 @@
     python3.12 scripts/rename.py scripts/renames/*.tsv --check     # what would change, and what cannot be resolved
     python3.12 scripts/rename.py scripts/renames/engine.tsv        # change it
 
-A table has one rename a line, separated by tabs:
+A table has one rename a line, separated by tabs; full names on the left are the old ones:
 
-    M  callwright.engine.telling              callwright.engine.backend_request    a module moves
-    S  callwright.engine.telling.Way.reads    answer_dialect                       a class, function, field, constant
-    P  callwright.engine.again.asked_again    said  answer_text                    a parameter
+    M  package.engine.telling              package.engine.backend_request    a module moves
+    S  package.engine.telling.Way.reads    answer_dialect                    a class, function, field, constant
+    P  package.engine.again.asked_again    said  answer_text                 a parameter
 
 mypy resolves every reference (so a method is renamed only where its own class is used), libcst edits the files.
 Methods are linked through the class hierarchy. What mypy cannot resolve is printed with its place. Python 3.12 or later
@@ -119,7 +119,12 @@ class Names:
             for name in info.names:
                 defined[name].add(self.symbols.get(f"{info.fullname}.{name}", name))
         # An attribute of an unknown type is renamed only where every class of ours renames it to the same.
-        self.unique = {name: next(iter(new)) for name, new in defined.items() if len(new) == 1 and name not in new}
+        common = {name for kind in (str, bytes, dict, list, set, Path) for name in dir(kind)} | {"refresh", "set", "where"}
+        self.unique = {
+            name: next(iter(new))
+            for name, new in defined.items()
+            if len(new) == 1 and name not in new and name not in common
+        }
 
     def _find_classes(self) -> Iterator[nodes.TypeInfo]:
         for file in self.files.values():
@@ -470,6 +475,8 @@ class Editor(cst.CSTTransformer):
         return line, len(self.lines[line - 1].decode()[:column].encode())
 
     def _start(self, node: cst.CSTNode) -> tuple[int, int]:
+        if isinstance(node, cst.Tuple | cst.GeneratorExp) and node.lpar:
+            node = node.lpar[0]  # to mypy, the parentheses belong to a tuple
         start = self.get_metadata(PositionProvider, node).start
         return self._bytes(start.line, start.column)
 
@@ -684,10 +691,9 @@ def main() -> int:
     problems = names.problems
     changes: dict[Path, str] = {}
     for module, file in program.files.items():
-        if is_ours(module) and Path(file.path).is_file():
+        if is_ours(module) and Path(file.path).is_file() and Path(file.path) != Path(__file__):
             if (text := change_file(names, file, problems)) is not None:
                 changes[Path(file.path)] = text
-        print(f"\r{module:60}", end="", file=sys.stderr)
     for problem in problems:
         print(problem)
     print(f"{len(changes)} files change, {len(table.modules)} modules move, {len(problems)} places to look at")
