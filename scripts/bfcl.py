@@ -34,7 +34,7 @@ from callwright.dialects import REGISTRY
 from callwright.dialects.elements import Elements, NamedTags
 from callwright.ids import counted_ids
 from callwright.model import ToolCall, ToolSpec
-from callwright.schema import Schema, from_text, tool_spec
+from callwright.schema import Schema, parse_tool_spec, text_to_json
 from tests.support.harness import NASTY, cut
 
 DATA = ROOT / ".cache" / "bfcl"
@@ -78,7 +78,7 @@ def cases(left_out: Counter[str]) -> Iterator[Case]:
     for category in CATEGORIES:
         answers = {line["id"]: line["ground_truth"] for line in lines(f"possible_answer/BFCL_v4_{category}.json")}
         for question in lines(f"BFCL_v4_{category}.json"):
-            tools = [tool_spec(tool) for tool in question["function"]]
+            tools = [parse_tool_spec(tool) for tool in question["function"]]
             schemas = {tool.name: Schema(tool.parameters) for tool in tools}
             calls = []
             for answer in answers.get(question["id"], []):
@@ -103,14 +103,16 @@ def fits(value: Any, schema: Schema) -> bool:
     if schema.types and kind not in schema.types and (kind != "integer" or "number" not in schema.types):
         return False
     if isinstance(value, dict):
-        return all(fits(item, schema.member(key)) for key, item in value.items())
+        return all(fits(item, schema.get_member(key)) for key, item in value.items())
     return not isinstance(value, list) or all(fits(item, schema.items) for item in value)
 
 
 def conversations(left_out: Counter[str]) -> Iterator[Case]:
     """The turns of the multi-turn sets, whose calls are written as Python."""
     files = sorted((DATA / "multi_turn_func_doc").glob("*.json"))
-    tools = {tool["name"]: tool_spec(tool) for file in files for tool in lines(f"multi_turn_func_doc/{file.name}")}
+    tools = {
+        tool["name"]: parse_tool_spec(tool) for file in files for tool in lines(f"multi_turn_func_doc/{file.name}")
+    }
     for category in ("base", "long_context", "miss_func", "miss_param"):
         for answer in lines(f"possible_answer/BFCL_v4_multi_turn_{category}.json"):
             for at, turn in enumerate(answer["ground_truth"]):
@@ -138,7 +140,7 @@ def first_choices(given: dict[str, Any], schema: Schema) -> dict[str, Any]:
         value = next((option for option in options if option != ""), "")
         if value == "" and key not in schema.required:
             continue
-        chosen[key] = unwrapped(value, schema.member(key))
+        chosen[key] = unwrapped(value, schema.get_member(key))
     return chosen
 
 
@@ -156,7 +158,11 @@ def mutated(case: Case, draw: random.Random) -> Case:
     schemas = {tool.name: Schema(tool.parameters) for tool in case.tools}
     calls = []
     for name, given in case.calls:
-        free = {key for key in given if schemas[name].member(key).is_string and not schemas[name].member(key).choices}
+        free = {
+            key
+            for key in given
+            if schemas[name].get_member(key).is_string and not schemas[name].get_member(key).choices
+        }
         nasty = {key: value + draw.choice(NASTY) if key in free else value for key, value in given.items()}
         calls.append((name, nasty))
     return Case(case.id, case.tools, calls)
@@ -209,20 +215,20 @@ def cannot_carry(it: Dialect, case: Case) -> str:
     told = None if isinstance(it, Elements) else 1 if isinstance(it, NamedTags) else 0
     if any(key not in schemas[name].properties for name, given in case.calls for key in list(given)[:told]):
         return "a parameter that its tool does not declare, which is taken for text"
-    values = ((value, schemas[name].member(key)) for name, given in case.calls for key, value in given.items())
+    values = ((value, schemas[name].get_member(key)) for name, given in case.calls for key, value in given.items())
     return next(filter(None, (unwritable(it, value, schema) for value, schema in values)), "")
 
 
 def unwritable(it: Dialect, value: Any, schema: Schema) -> str:
     """Where values are bare text, the type is the schema's; where it says none, the text's own."""
-    if not tells_types(it) and isinstance(value, str) and json.loads(from_text(value, schema)[0]) != value:
+    if not tells_types(it) and isinstance(value, str) and json.loads(text_to_json(value, schema)[0]) != value:
         return "text without a declared type that reads as another type"
     if it.nested == "elements" and (value is None or value == [] or value == {}):
         return "null or an empty list or object, which elements cannot show"
     if it.nested == "elements" and isinstance(value, dict):
         if any(re.search(r"[\s<>/]", key) for key in value):
             return "a member whose name cannot be a tag's"
-        return next(filter(None, (unwritable(it, item, schema.member(key)) for key, item in value.items())), "")
+        return next(filter(None, (unwritable(it, item, schema.get_member(key)) for key, item in value.items())), "")
     if it.nested == "elements" and isinstance(value, list):
         return next(filter(None, (unwritable(it, item, schema.items) for item in value)), "")
     return ""
@@ -240,7 +246,7 @@ def false_alarms() -> tuple[int, list[str]]:
     count, alarms = 0, []
     for category in ("irrelevance", "live_irrelevance"):
         for question in lines(f"BFCL_v4_{category}.json"):
-            tools = [tool_spec(tool) for tool in question["function"]]
+            tools = [parse_tool_spec(tool) for tool in question["function"]]
             asked = "\n".join(message["content"] for turn in question["question"] for message in turn)
             for text in (asked, *prose(tools)):
                 count += 1

@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 
 from callwright import Dialect
 from callwright.dialects import REGISTRY
-from callwright.events import merged
+from callwright.events import merge_deltas
 from tests.support.harness import calls, cut, drive, pieces, soup
 
 SHAPES = tuple(dict.fromkeys(dialect.shape for dialect in REGISTRY.values()))
@@ -64,9 +64,9 @@ def law(dialect: Dialect, data: st.DataObject) -> None:
         "unknown_tool": data.draw(st.sampled_from(["text", "pass"])),
         "prefill": data.draw(st.sampled_from(["", dialect.call_prefill])),
     }
-    whole = merged(drive(dialect, [text], **options))
-    assert merged(drive(dialect, cut(text, data.draw(PLACES)), **options)) == whole
-    assert merged(drive(dialect, pieces(text, 1), **options)) == whole
+    whole = merge_deltas(drive(dialect, [text], **options))
+    assert merge_deltas(drive(dialect, cut(text, data.draw(PLACES)), **options)) == whole
+    assert merge_deltas(drive(dialect, pieces(text, 1), **options)) == whole
 
 
 def fuzzed(shape: str, seconds: float) -> int:

@@ -18,8 +18,45 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 IRREGULAR = frozenset(
-    "told said heard held kept begun given left made meant shown taken sent found gone written read_ known seen cut "
-    "lost put set_ built bound drawn chosen spoken broken hidden torn worn spent brought thought caught split_".split()
+    [
+        "told",
+        "said",
+        "heard",
+        "held",
+        "kept",
+        "begun",
+        "given",
+        "left",
+        "made",
+        "meant",
+        "shown",
+        "taken",
+        "sent",
+        "found",
+        "gone",
+        "written",
+        "read_",
+        "known",
+        "seen",
+        "cut",
+        "lost",
+        "put",
+        "set_",
+        "built",
+        "bound",
+        "drawn",
+        "chosen",
+        "spoken",
+        "broken",
+        "hidden",
+        "torn",
+        "worn",
+        "spent",
+        "brought",
+        "thought",
+        "caught",
+        "split_",
+    ]
 )
 FAMILY_STEMS = frozenset({"__init__", "__main__", "base", "settings", "decode", "encode", "read", "serve", "call"})
 

@@ -119,7 +119,11 @@ class Names:
             for name in info.names:
                 defined[name].add(self.symbols.get(f"{info.fullname}.{name}", name))
         # An attribute of an unknown type is renamed only where every class of ours renames it to the same.
-        common = {name for kind in (str, bytes, dict, list, set, Path) for name in dir(kind)} | {"refresh", "set", "where"}
+        common = {name for kind in (str, bytes, dict, list, set, Path) for name in dir(kind)} | {
+            "refresh",
+            "set",
+            "where",
+        }
         self.unique = {
             name: next(iter(new))
             for name, new in defined.items()

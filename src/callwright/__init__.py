@@ -2,7 +2,7 @@
 
 from callwright import events, model
 from callwright.dialects import Dialect, dialect
-from callwright.events import check
+from callwright.events import check_events
 from callwright.parser import Parser
 from callwright.structured import ToolCallAggregator, text_pattern
 from callwright.turn import Collected, collect
@@ -12,7 +12,7 @@ __all__ = [
     "Dialect",
     "Parser",
     "ToolCallAggregator",
-    "check",
+    "check_events",
     "collect",
     "dialect",
     "events",

@@ -20,15 +20,15 @@ import msgspec
 
 from callwright.errors import BackendError
 from callwright.text.source import DEFAULT_LIMIT
-from callwright.turn import IdSource
+from callwright.turn import IdFactory
 
 __all__ = ["Aggregator", "TextPattern", "ToolCallDelta", "ToolCallRecord"]
 
 TextPattern = Callable[[str], Sequence[tuple[str, str]]]
 """Finds calls in text: pairs of name and arguments."""
 
-MOST_CALLS = 1024
-_LEGACY = "function_call"
+MAX_CALLS = 1024
+_LEGACY_KEY = "function_call"
 
 
 class ToolCallDelta(msgspec.Struct, frozen=True):
@@ -52,7 +52,7 @@ class ToolCallRecord(msgspec.Struct, frozen=True):
     type: str = "function"
 
 
-class _Call:
+class _CallBuilder:
     """One call being put together: `parts` is the stream read as increments, the last of them as a resent whole."""
 
     def __init__(self, index: int, call_id: str, name: str) -> None:
@@ -61,9 +61,9 @@ class _Call:
         self.name = name
         self.keys: set[str] = set()
         self.parts: list[str] = []
-        self.said_parts = 0
-        self.said = 0
-        self.whole = False
+        self.emitted_parts = 0
+        self.emitted_length = 0
+        self.is_final = False
         self.started = False
         """Whether it was told of. A call without a name is not, until the name comes."""
 
@@ -72,39 +72,39 @@ class _Call:
         """Whether the upstream gave it an id."""
         return any(key.startswith("id:") for key in self.keys)
 
-    def takes(self, name: str, call_id: str) -> bool:
+    def matches_delta(self, name: str, call_id: str) -> bool:
         """Whether a delta at this call's place continues it, rather than begin the next of an upstream that does not
         count: that one comes with a name, and under another id or another name."""
         if not name or not self.name:
             return True
         return name == self.name and not (call_id and self.has_own_id)
 
-    def text(self, cumulative: bool | None) -> str:
+    def get_arguments(self, cumulative: bool | None) -> str:
         """The arguments as they stand. While it is undecided what they are, the reading that is JSON."""
         joined = "".join(self.parts)
         if cumulative is None and len(self.parts) > 1:
-            cumulative = not _is_object(joined)
+            cumulative = not _is_json_object(joined)
         return self.parts[-1] if cumulative and self.parts else joined
 
-    def fresh(self, cumulative: bool | None) -> str:
+    def take_new_arguments(self, cumulative: bool | None) -> str:
         """What was not said yet, as far as it is decided; it counts as said from now on."""
         if cumulative is None and len(self.parts) > 1:
             return ""
-        resent = self.parts and (cumulative or self.whole)
-        text = self.parts[-1][self.said :] if resent else "".join(self.parts[self.said_parts :])
-        self.said_parts = len(self.parts)
-        self.said += len(text)
+        resent = self.parts and (cumulative or self.is_final)
+        text = self.parts[-1][self.emitted_length :] if resent else "".join(self.parts[self.emitted_parts :])
+        self.emitted_parts = len(self.parts)
+        self.emitted_length += len(text)
         return text
 
 
 class Aggregator:
     """Collects the calls of a turn, per choice, in order of their creation."""
 
-    def __init__(self, ids: IdSource, *, patterns: Iterable[TextPattern] = (), limit: int = DEFAULT_LIMIT) -> None:
+    def __init__(self, ids: IdFactory, *, patterns: Iterable[TextPattern] = (), limit: int = DEFAULT_LIMIT) -> None:
         self._ids = ids
         self._patterns = list(patterns)
         self._limit = limit
-        self._calls: dict[int, list[_Call]] = {}
+        self._calls: dict[int, list[_CallBuilder]] = {}
         self._cumulative: bool | None = None
         self._size = 0
 
@@ -115,14 +115,14 @@ class Aggregator:
     def ingest_delta(self, delta: Mapping[str, Any], choice: int = 0) -> list[ToolCallDelta]:
         """Take one chunk, delta or event. Returns what is new."""
         out: list[ToolCallDelta] = []
-        for at, body in _choices(delta, choice):
+        for at, body in _iter_choices(delta, choice):
             kind = body.get("type")
             if isinstance(kind, str) and kind.startswith("response."):
-                out += self._responses_event(at, body)
+                out += self._ingest_responses_event(at, body)
                 continue
-            entries = list(_entries(body))
+            entries = list(_iter_call_entries(body))
             for position, (key, entry) in enumerate(entries):
-                out += self._entry(at, key, entry, alone=len(entries) == 1 or position == 0)
+                out += self._ingest_entry(at, key, entry, alone=len(entries) == 1 or position == 0)
         return out
 
     def ingest_message(
@@ -134,23 +134,27 @@ class Aggregator:
         """
         out: list[ToolCallDelta] = []
         known = len(self._calls.get(choice, ()))
-        for order, (key, entry) in enumerate(_entries(message)):
-            function = _function(entry)
-            name, arguments = _text(function.get("name")), _arguments(function.get("arguments"))
+        for order, (key, entry) in enumerate(_iter_call_entries(message)):
+            function = _get_function(entry)
+            name, arguments = _text_or_empty(function.get("name")), _encode_arguments(function.get("arguments"))
             calls = self._calls.get(choice, [])
-            call = self._by_key(choice, _keys(key, entry))
-            if call is None and order < known and self._is_same(calls[order], _id(entry), name, arguments):
+            call = self._find_by_id(choice, _build_keys(key, entry))
+            if (
+                call is None
+                and order < known
+                and self._is_same_call(calls[order], _get_call_id(entry), name, arguments)
+            ):
                 call = calls[order]
             if call is None:
-                call = self._new(choice, name, _id(entry))
-                call.keys |= _keys(key, entry)
-            out += self._whole(choice, call, arguments)
-        out += self._items(choice, message)
+                call = self._create_call(choice, name, _get_call_id(entry))
+                call.keys |= _build_keys(key, entry)
+            out += self._set_arguments(choice, call, arguments)
+        out += self._ingest_items(choice, message)
         content = message.get("content")
         if emit_if_missing and isinstance(content, str) and not self.has_calls(choice):
             for pattern in self._patterns:
                 for name, arguments in pattern(content):
-                    out += self._whole(choice, self._new(choice, name, ""), arguments)
+                    out += self._set_arguments(choice, self._create_call(choice, name, ""), arguments)
                 if out:
                     break
         return out
@@ -160,13 +164,13 @@ class Aggregator:
         out: list[ToolCallDelta] = []
         for choice, calls in self._calls.items():
             for call in calls:
-                out += self._whole(choice, call, call.text(self._cumulative))
+                out += self._set_arguments(choice, call, call.get_arguments(self._cumulative))
         return out
 
     def snapshot(self, choice: int = 0) -> tuple[ToolCallRecord, ...]:
         """The calls of a choice as they stand, in order of creation."""
         return tuple(
-            ToolCallRecord(call.id, call.name, call.text(self._cumulative))
+            ToolCallRecord(call.id, call.name, call.get_arguments(self._cumulative))
             for call in self._calls.get(choice, ())
             if call.name
         )
@@ -188,81 +192,83 @@ class Aggregator:
 
     # ── finding the call that an entry belongs to ──────────────────────────────────────────────────
 
-    def _entry(self, choice: int, key: str, entry: Mapping[str, Any], *, alone: bool) -> list[ToolCallDelta]:
-        function = _function(entry)
-        name, call_id = _text(function.get("name")), _id(entry)
+    def _ingest_entry(self, choice: int, key: str, entry: Mapping[str, Any], *, alone: bool) -> list[ToolCallDelta]:
+        function = _get_function(entry)
+        name, call_id = _text_or_empty(function.get("name")), _get_call_id(entry)
         arguments = function.get("arguments")
-        call = self._find(choice, key, call_id, name, arguments, alone=alone)
+        call = self._find_call(choice, key, call_id, name, arguments, alone=alone)
         if call is None:
-            call = self._new(choice, name, call_id)
+            call = self._create_call(choice, name, call_id)
         call.name = call.name or name
-        call.keys |= _keys(key, entry)
+        call.keys |= _build_keys(key, entry)
         if isinstance(arguments, Mapping | list):
-            return self._whole(choice, call, _arguments(arguments))
-        return self._append(choice, call, _text(arguments))
+            return self._set_arguments(choice, call, _encode_arguments(arguments))
+        return self._append_fragment(choice, call, _text_or_empty(arguments))
 
-    def _find(self, choice: int, key: str, call_id: str, name: str, arguments: Any, *, alone: bool) -> _Call | None:
+    def _find_call(
+        self, choice: int, key: str, call_id: str, name: str, arguments: Any, *, alone: bool
+    ) -> _CallBuilder | None:
         """The call that a delta continues; None when it begins one."""
         calls = self._calls.get(choice, [])
         if call_id:
-            known = self._by_key(choice, {f"id:{call_id}"})
+            known = self._find_by_id(choice, {f"id:{call_id}"})
             if known is not None or (name and not key):
                 return known
         if isinstance(arguments, Mapping | list):
             return None
         if key:
             call = next((call for call in reversed(calls) if key in call.keys), None)
-            return call if call is not None and call.takes(name, call_id) else None
+            return call if call is not None and call.matches_delta(name, call_id) else None
         last = calls[-1] if calls and alone else None
         if last is None or not name:
             return last
-        return last if name == last.name and not _is_object(last.text(self._cumulative)) else None
+        return last if name == last.name and not _is_json_object(last.get_arguments(self._cumulative)) else None
 
-    def _is_same(self, call: _Call, call_id: str, name: str, arguments: str) -> bool:
+    def _is_same_call(self, call: _CallBuilder, call_id: str, name: str, arguments: str) -> bool:
         """Whether a final message's call is the one that came at its place: some upstreams give it another id."""
         if not (call_id and call.has_own_id):
             return True
-        return name == call.name and arguments.startswith(call.text(self._cumulative))
+        return name == call.name and arguments.startswith(call.get_arguments(self._cumulative))
 
-    def _by_key(self, choice: int, keys: set[str]) -> _Call | None:
+    def _find_by_id(self, choice: int, keys: set[str]) -> _CallBuilder | None:
         ids = {key for key in keys if key.startswith("id:")}
         return next((call for call in self._calls.get(choice, ()) if call.keys & ids), None)
 
-    def _new(self, choice: int, name: str, call_id: str) -> _Call:
+    def _create_call(self, choice: int, name: str, call_id: str) -> _CallBuilder:
         calls = self._calls.setdefault(choice, [])
-        if len(calls) >= MOST_CALLS:
-            message = f"the backend sent more than {MOST_CALLS} tool calls in one turn"
+        if len(calls) >= MAX_CALLS:
+            message = f"the backend sent more than {MAX_CALLS} tool calls in one turn"
             raise BackendError(message, kind="unusable")
-        call = _Call(len(calls), call_id or self._ids(), name)
+        call = _CallBuilder(len(calls), call_id or self._ids(), name)
         calls.append(call)
         return call
 
     # ── arguments ──────────────────────────────────────────────────────────────────────────────────
 
-    def _append(self, choice: int, call: _Call, fragment: str) -> list[ToolCallDelta]:
+    def _append_fragment(self, choice: int, call: _CallBuilder, fragment: str) -> list[ToolCallDelta]:
         """Add a fragment, deciding on the way what kind of stream this is."""
-        if fragment and not call.whole:
-            self._grow(len(fragment))
+        if fragment and not call.is_final:
+            self._track_size(len(fragment))
             if call.parts and self._cumulative is None:
-                self._cumulative = _judge(call, fragment)
+                self._cumulative = _detect_cumulative(call, fragment)
             call.parts.append(fragment)
         if not call.name:
             return []
-        fresh = call.fresh(self._cumulative)
+        fresh = call.take_new_arguments(self._cumulative)
         if not fresh and call.started:
             return []
         started, call.started = not call.started, True
         return [ToolCallDelta(choice, call.index, call.id, call.name, fresh, started)]
 
-    def _whole(self, choice: int, call: _Call, arguments: str) -> list[ToolCallDelta]:
+    def _set_arguments(self, choice: int, call: _CallBuilder, arguments: str) -> list[ToolCallDelta]:
         """Take the arguments in one piece; they complete what was said, or else what was said stands."""
-        said = call.text(self._cumulative)[: call.said]
-        if not call.whole and arguments.startswith(said):
-            self._grow(len(arguments))
-            call.parts, call.whole = [arguments], True
-        return self._append(choice, call, "")
+        said = call.get_arguments(self._cumulative)[: call.emitted_length]
+        if not call.is_final and arguments.startswith(said):
+            self._track_size(len(arguments))
+            call.parts, call.is_final = [arguments], True
+        return self._append_fragment(choice, call, "")
 
-    def _grow(self, size: int) -> None:
+    def _track_size(self, size: int) -> None:
         self._size += size
         if self._size > self._limit:
             message = f"the backend sent more than {self._limit} characters of tool arguments in one turn"
@@ -270,48 +276,52 @@ class Aggregator:
 
     # ── Responses events ───────────────────────────────────────────────────────────────────────────
 
-    def _responses_event(self, choice: int, event: Mapping[str, Any]) -> list[ToolCallDelta]:
+    def _ingest_responses_event(self, choice: int, event: Mapping[str, Any]) -> list[ToolCallDelta]:
         kind = event["type"]
         item, response = event.get("item"), event.get("response")
         if isinstance(item, Mapping):
-            return self._item(choice, item, done=kind.endswith("done"))
+            return self._ingest_item(choice, item, done=kind.endswith("done"))
         if isinstance(response, Mapping):
-            return self._items(choice, response)
-        call = self._by_key(choice, {f"id:{event.get('item_id')}"})
+            return self._ingest_items(choice, response)
+        call = self._find_by_id(choice, {f"id:{event.get('item_id')}"})
         if call is None:
             return []
         if kind in ("response.function_call_arguments.delta", "response.custom_tool_call_input.delta"):
-            return self._append(choice, call, _text(event.get("delta")))
+            return self._append_fragment(choice, call, _text_or_empty(event.get("delta")))
         if kind in ("response.function_call_arguments.done", "response.custom_tool_call_input.done"):
-            return self._whole(choice, call, _text(event.get("arguments") or event.get("input")))
+            return self._set_arguments(choice, call, _text_or_empty(event.get("arguments") or event.get("input")))
         return []
 
-    def _items(self, choice: int, response: Mapping[str, Any]) -> list[ToolCallDelta]:
+    def _ingest_items(self, choice: int, response: Mapping[str, Any]) -> list[ToolCallDelta]:
         """The calls of a whole response."""
         items = response.get("output")
         found = [item for item in items if isinstance(item, Mapping)] if isinstance(items, list) else []
-        return [delta for item in found for delta in self._item(choice, item, done=True)]
+        return [delta for item in found for delta in self._ingest_item(choice, item, done=True)]
 
-    def _item(self, choice: int, item: Mapping[str, Any], *, done: bool) -> list[ToolCallDelta]:
+    def _ingest_item(self, choice: int, item: Mapping[str, Any], *, done: bool) -> list[ToolCallDelta]:
         if item.get("type") not in ("function_call", "custom_tool_call"):
             return []
         keys = {f"id:{item[key]}" for key in ("id", "call_id") if item.get(key)}
-        call = self._by_key(choice, keys)
+        call = self._find_by_id(choice, keys)
         if call is None:
-            call = self._new(choice, _text(item.get("name")), _text(item.get("call_id")) or _text(item.get("id")))
+            call = self._create_call(
+                choice,
+                _text_or_empty(item.get("name")),
+                _text_or_empty(item.get("call_id")) or _text_or_empty(item.get("id")),
+            )
         call.keys |= keys
-        arguments = _text(item.get("arguments") or item.get("input"))
-        return self._whole(choice, call, arguments) if done else self._append(choice, call, arguments)
+        arguments = _text_or_empty(item.get("arguments") or item.get("input"))
+        return self._set_arguments(choice, call, arguments) if done else self._append_fragment(choice, call, arguments)
 
 
-def _judge(call: _Call, fragment: str) -> bool | None:
+def _detect_cumulative(call: _CallBuilder, fragment: str) -> bool | None:
     """Whether a stream resends the whole: False, True, or None while both are possible."""
     if not fragment.startswith(call.parts[-1]):
         return False
-    return None if _may_be_json("".join(call.parts) + fragment) else True
+    return None if _is_json_prefix("".join(call.parts) + fragment) else True
 
 
-def _choices(delta: Mapping[str, Any], choice: int) -> Iterator[tuple[int, Mapping[str, Any]]]:
+def _iter_choices(delta: Mapping[str, Any], choice: int) -> Iterator[tuple[int, Mapping[str, Any]]]:
     """The deltas inside a chunk, each with its choice; a bare delta is its own."""
     choices = delta.get("choices")
     if not isinstance(choices, list):
@@ -325,50 +335,50 @@ def _choices(delta: Mapping[str, Any], choice: int) -> Iterator[tuple[int, Mappi
             yield index if isinstance(index, int) else at, inner
 
 
-def _entries(body: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _iter_call_entries(body: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """The call entries of a delta or message, each with the key of its place if it has one."""
     entries = body.get("tool_calls")
     for entry in entries if isinstance(entries, list) else []:
         if isinstance(entry, Mapping):
-            index = entry.get("index", _function(entry).get("index"))
+            index = entry.get("index", _get_function(entry).get("index"))
             yield (f"index:{index}" if isinstance(index, int) else ""), entry
-    legacy = body.get(_LEGACY)
+    legacy = body.get(_LEGACY_KEY)
     if isinstance(legacy, Mapping):
-        yield _LEGACY, {"function": legacy}
+        yield _LEGACY_KEY, {"function": legacy}
 
 
-def _keys(key: str, entry: Mapping[str, Any]) -> set[str]:
-    call_id = _id(entry)
+def _build_keys(key: str, entry: Mapping[str, Any]) -> set[str]:
+    call_id = _get_call_id(entry)
     return {one for one in (key, f"id:{call_id}" if call_id else "") if one}
 
 
-def _function(entry: Mapping[str, Any]) -> Mapping[str, Any]:
+def _get_function(entry: Mapping[str, Any]) -> Mapping[str, Any]:
     function = entry.get("function", entry)
     return function if isinstance(function, Mapping) else {}
 
 
-def _id(entry: Mapping[str, Any]) -> str:
-    return _text(entry.get("id") or entry.get("call_id") or entry.get("toolCallId"))
+def _get_call_id(entry: Mapping[str, Any]) -> str:
+    return _text_or_empty(entry.get("id") or entry.get("call_id") or entry.get("toolCallId"))
 
 
-def _text(value: Any) -> str:
+def _text_or_empty(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _arguments(value: Any) -> str:
+def _encode_arguments(value: Any) -> str:
     if isinstance(value, str):
         return value
     return "" if value is None else json.dumps(value, ensure_ascii=False)
 
 
-def _is_object(text: str) -> bool:
+def _is_json_object(text: str) -> bool:
     try:
         return isinstance(json.loads(text), dict)
     except (ValueError, RecursionError):
         return False
 
 
-def _may_be_json(text: str) -> bool:
+def _is_json_prefix(text: str) -> bool:
     """Whether a text is JSON so far: it parses, or breaks off only at its end."""
     try:
         json.loads(text)

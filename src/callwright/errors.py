@@ -30,7 +30,9 @@ __all__ = [
     "WireError",
 ]
 
-BackendFault = Literal["auth", "rate_limit", "overloaded", "unavailable", "timeout", "refused", "protocol", "unusable"]
+BackendErrorKind = Literal[
+    "auth", "rate_limit", "overloaded", "unavailable", "timeout", "refused", "protocol", "unusable"
+]
 """The last two: the server sent what is not in its protocol, or broke off; the model wrote what is of no use."""
 
 
@@ -72,7 +74,7 @@ class BackendError(CallwrightError):
         self,
         message: str,
         *,
-        kind: BackendFault = "protocol",
+        kind: BackendErrorKind = "protocol",
         retryable: bool = False,
         status: int = 0,
         retry_after: float | None = None,

@@ -34,8 +34,8 @@ __all__ = [
     "ReasoningSealed",
     "TextDelta",
     "UsageSeen",
-    "check",
-    "merged",
+    "check_events",
+    "merge_deltas",
 ]
 
 FinishReason = Literal["stop", "tool_calls", "length", "content_filter", "error"]
@@ -109,7 +109,7 @@ class Finish(msgspec.Struct, frozen=True, tag="finish"):
 Event = TextDelta | ReasoningDelta | ReasoningSealed | CallStart | CallDelta | CallEnd | Malformed | UsageSeen | Finish
 
 
-def merged(events: Iterable[Event]) -> list[Event]:
+def merge_deltas(events: Iterable[Event]) -> list[Event]:
     """The same events with neighbouring deltas of one kind joined: what cutting must not change."""
     out: list[Event] = []
     pieces: list[str] = []  # of the run that the last event began
@@ -123,95 +123,99 @@ def merged(events: Iterable[Event]) -> list[Event]:
         if joins is not None and joins == running:
             pieces.append(event.text)  # type: ignore[union-attr]
             continue
-        _join(out, pieces)
+        _join_pieces(out, pieces)
         running = joins
         pieces = [] if joins is None else [event.text]  # type: ignore[union-attr]
         out.append(event)
-    _join(out, pieces)
+    _join_pieces(out, pieces)
     return out
 
 
-def _join(out: list[Event], pieces: list[str]) -> None:
+def _join_pieces(out: list[Event], pieces: list[str]) -> None:
     """Put the pieces of a run into its first event, which is the last one there."""
     if len(pieces) > 1:
         out[-1] = msgspec.structs.replace(out[-1], text="".join(pieces))
 
 
-def check(events: Iterable[Event], *, finished: bool = True) -> None:
+def check_events(events: Iterable[Event], *, finished: bool = True) -> None:
     """Raise `MisuseError` at the first event that the grammar does not allow there.
 
     With `finished=False` the stream may still be going on: no `Finish` is asked for.
     """
-    checker = _Checker()
+    checker = _GrammarChecker()
     for position, event in enumerate(events):
-        problem = checker.problem(event)
+        problem = checker.find_problem(event)
         if problem:
             raise MisuseError(f"event {position} ({type(event).__name__}): {problem}")
     if finished and not checker.finished:
         raise MisuseError("the stream has no Finish")
 
 
-class _Checker:
+class _GrammarChecker:
     """The grammar as a machine: where we are, and what was seen of the open call."""
 
     def __init__(self) -> None:
         self.finished = False
-        self.calls = 0
-        self.cut = False
-        self.open: list[str] | None = None
+        self.call_count = 0
+        self.has_truncated_call = False
+        self.open_fragments: list[str] | None = None
         self.ids: set[str] = set()
 
-    def problem(self, event: Event) -> str:
+    def find_problem(self, event: Event) -> str:
         if self.finished:
             return "nothing may follow Finish"
         match event:
             case CallDelta() | CallEnd():
-                return self._inside(event)
+                return self._check_inside_call(event)
             case UsageSeen():
                 return ""
-            case _ if self.open is not None:
+            case _ if self.open_fragments is not None:
                 return "a call is still open"
             case TextDelta() | ReasoningDelta():
                 return "" if event.text else "the delta is empty"
             case ReasoningSealed():
                 return "" if event.opaque else "it seals with nothing"
             case CallStart():
-                return self._start(event)
+                return self._check_start(event)
             case Malformed():
                 return "" if event.reason else "it gives no reason"
             case _:
                 self.finished = True
-                return self._finish(event)
+                return self._check_finish(event)
 
-    def _start(self, event: CallStart) -> str:
-        if event.index != self.calls:
-            return f"index {event.index} where {self.calls} is next"
+    def _check_start(self, event: CallStart) -> str:
+        if event.index != self.call_count:
+            return f"index {event.index} where {self.call_count} is next"
         if not event.name or not event.id or event.id in self.ids:
             return "a call needs a name and an id of its own"
-        self.calls += 1
+        self.call_count += 1
         self.ids.add(event.id)
-        self.open = []
+        self.open_fragments = []
         return ""
 
-    def _inside(self, event: CallDelta | CallEnd) -> str:
-        if self.open is None or event.index != self.calls - 1:
+    def _check_inside_call(self, event: CallDelta | CallEnd) -> str:
+        if self.open_fragments is None or event.index != self.call_count - 1:
             return "that call is not open"
         if isinstance(event, CallDelta):
-            self.open.append(event.text)
+            self.open_fragments.append(event.text)
             return "" if event.text else "the delta is empty"
-        arguments, self.open = "".join(self.open), None
-        self.cut = self.cut or not event.complete
-        return "" if not event.complete or _is_object(arguments) else f"arguments are not a JSON object: {arguments!r}"
+        arguments, self.open_fragments = "".join(self.open_fragments), None
+        self.has_truncated_call = self.has_truncated_call or not event.complete
+        return (
+            ""
+            if not event.complete or _is_json_object(arguments)
+            else f"arguments are not a JSON object: {arguments!r}"
+        )
 
-    def _finish(self, event: Finish) -> str:
-        if self.cut and event.reason == "tool_calls":
+    def _check_finish(self, event: Finish) -> str:
+        if self.has_truncated_call and event.reason == "tool_calls":
             return "a turn with a cut call does not end on tool_calls"
-        if event.reason == "tool_calls" and not self.calls:
+        if event.reason == "tool_calls" and not self.call_count:
             return "tool_calls without a call"
         return ""
 
 
-def _is_object(text: str) -> bool:
+def _is_json_object(text: str) -> bool:
     try:
         return isinstance(json.loads(text), dict)
     except (ValueError, RecursionError):

@@ -15,9 +15,9 @@ from callwright.errors import MisuseError
 from callwright.events import Event, FinishReason
 from callwright.ids import random_id
 from callwright.model import ToolSpec
-from callwright.schema import Toolbox, tool_spec
+from callwright.schema import Toolbox, parse_tool_spec
 from callwright.text.source import DEFAULT_LIMIT, Source
-from callwright.turn import IdSource, Truncated, Turn, UnknownTool
+from callwright.turn import IdFactory, TruncationMode, Turn, UnknownToolMode
 
 __all__ = ["Parser"]
 
@@ -42,9 +42,9 @@ class Parser:
         tools: Iterable[ToolSpec | Mapping[str, Any]] = (),
         *,
         prefill: str = "",
-        ids: IdSource = random_id,
-        truncated: Truncated = "partial",
-        unknown_tool: UnknownTool = "text",
+        ids: IdFactory = random_id,
+        truncated: TruncationMode = "partial",
+        unknown_tool: UnknownToolMode = "text",
         limit: int = DEFAULT_LIMIT,
     ) -> None:
         if not isinstance(dialect, Dialect):
@@ -52,7 +52,7 @@ class Parser:
         self.dialect = dialect
         self._closed = False
         self._after = ""
-        turn = partial(Turn, Toolbox(map(tool_spec, tools)), ids, truncated=truncated, unknown_tool=unknown_tool)
+        turn = partial(Turn, Toolbox(map(parse_tool_spec, tools)), ids, truncated=truncated, unknown_tool=unknown_tool)
         if not self._begin(Source(limit=limit), turn(), prefill):
             # The prompt's last words are all text and open nothing: the answer begins after them.
             self._begin(Source(limit=limit), turn())
@@ -61,9 +61,9 @@ class Parser:
         """Begin to read, after a prefill. False: nothing but text was read in it."""
         self.turn = turn
         turn.dialect = self.dialect.name
-        turn.mute()
+        turn.begin_prefill()
         self._listen(source, prefill)
-        said = turn.unmute()
+        said = turn.end_prefill()
         return not prefill or bool(prefill.removeprefix(said).strip())
 
     def _listen(self, source: Source, prefill: str) -> None:
@@ -81,16 +81,16 @@ class Parser:
             raise MisuseError("the parser is closed: it reads one turn, make another for the next")
         if not isinstance(text, str):
             raise MisuseError(f"a chunk is a string, not {type(text).__name__}; decode bytes before")
-        if special is not None and not self._source.tokens_known:
+        if special is not None and not self._source.special_tokens:
             self._source.expect_tokens(self.dialect.tokens)
         self._source.feed(text, special or ())
         next(self._grammar, None)
-        return self.turn.drain()
+        return self.turn.drain_events()
 
     def settle(self, after: str = "") -> None:
         """The text breaks off here, because the backend says something else in between: what is undecided is read as
         if the text ended. Reading goes on with text that stands by itself, or after these words."""
-        if self._source.text[self._source.position :] or self.turn.is_open or after != self._after:
+        if self._source.text[self._source.position :] or self.turn.has_open_call or after != self._after:
             self._source.close()
             next(self._grammar, None)
             self._listen(Source(limit=self._source.limit), after)
@@ -104,4 +104,4 @@ class Parser:
         self._source.close()
         next(self._grammar, None)
         self.turn.finish(reason)
-        return self.turn.drain()
+        return self.turn.drain_events()

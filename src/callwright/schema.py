@@ -16,12 +16,21 @@ from typing import Any
 
 from callwright.errors import RequestError
 from callwright.model import Repair, ToolSpec
-from callwright.text.json_stream import escape
-from callwright.text.repair import parse_json, python_literal, repair_json
+from callwright.text.json_stream import escape_json
+from callwright.text.repair import convert_python_literal, parse_json, repair_json
 
-__all__ = ["ANYTHING", "Schema", "Tool", "Toolbox", "coerce", "from_text", "near", "tool_spec"]
+__all__ = [
+    "ANY_SCHEMA",
+    "Schema",
+    "Tool",
+    "Toolbox",
+    "coerce_value",
+    "is_similar_name",
+    "parse_tool_spec",
+    "text_to_json",
+]
 
-_TYPE_NAMES = {
+_TYPE_ALIASES = {
     # Names outside JSON schema that tool authors use all the same; BFCL's tools are full of them.
     "str": "string",
     "text": "string",
@@ -40,7 +49,7 @@ _TYPE_NAMES = {
     "arraylist": "array",
     "nonetype": "null",
 }
-_KNOWN = frozenset({"string", "integer", "number", "boolean", "object", "array", "null"})
+_JSON_TYPES = frozenset({"string", "integer", "number", "boolean", "object", "array", "null"})
 _REF_LIMIT = 32
 
 
@@ -50,42 +59,42 @@ class Schema:
     def __init__(self, body: Any, root: Any = None, depth: int = 0) -> None:
         self._root = body if root is None else root
         self._depth = depth
-        self.body: Mapping[str, Any] = self._resolve(body)
+        self.body: Mapping[str, Any] = self._resolve_reference(body)
 
-    def _resolve(self, body: Any) -> Mapping[str, Any]:
+    def _resolve_reference(self, body: Any) -> Mapping[str, Any]:
         for _ in range(_REF_LIMIT):
             if not isinstance(body, Mapping):
                 return {}
             ref = body.get("$ref")
             if not isinstance(ref, str):
                 return body
-            body = self._target(ref)
+            body = self._find_target(ref)
         return {}
 
-    def _target(self, ref: str) -> Any:
+    def _find_target(self, ref: str) -> Any:
         target: Any = self._root
         for step in ref.removeprefix("#").split("/")[1:]:
             name = step.replace("~1", "/").replace("~0", "~")
             target = target.get(name) if isinstance(target, Mapping) else None
         return target
 
-    def _below(self, body: Any) -> Schema:
-        return Schema(body, self._root, self._depth + 1) if self._depth < _REF_LIMIT else ANYTHING
+    def _build_child(self, body: Any) -> Schema:
+        return Schema(body, self._root, self._depth + 1) if self._depth < _REF_LIMIT else ANY_SCHEMA
 
     @cached_property
     def branches(self) -> tuple[Schema, ...]:
         """The alternatives of anyOf, oneOf and allOf."""
         found = [self.body.get(word) for word in ("anyOf", "oneOf", "allOf")]
-        return tuple(self._below(body) for group in found if isinstance(group, list) for body in group)
+        return tuple(self._build_child(body) for group in found if isinstance(group, list) for body in group)
 
     @cached_property
     def types(self) -> frozenset[str]:
         """The types allowed; empty when the schema does not say."""
         kinds = self.body.get("type")
         names = [kinds] if isinstance(kinds, str) else kinds if isinstance(kinds, list) else []
-        allowed = {_TYPE_NAMES.get(str(name).lower(), str(name).lower()) for name in names} & _KNOWN
+        allowed = {_TYPE_ALIASES.get(str(name).lower(), str(name).lower()) for name in names} & _JSON_TYPES
         if not allowed:
-            allowed = {_type_of(choice) for choice in self.choices}
+            allowed = {_get_json_type(choice) for choice in self.choices}
         if not allowed and self.branches:
             parts = [branch.types for branch in self.branches]
             allowed = set().union(*parts) if all(parts) else set()
@@ -107,7 +116,11 @@ class Schema:
     def properties(self) -> dict[str, Schema]:
         """The declared members of an object, those of its branches included."""
         declared = self.body.get("properties")
-        own = {str(name): self._below(body) for name, body in declared.items()} if isinstance(declared, Mapping) else {}
+        own = (
+            {str(name): self._build_child(body) for name, body in declared.items()}
+            if isinstance(declared, Mapping)
+            else {}
+        )
         for branch in self.branches:
             own = {**branch.properties, **own}
         return own
@@ -117,24 +130,24 @@ class Schema:
         names = self.body.get("required")
         return frozenset(map(str, names)) if isinstance(names, list) else frozenset()
 
-    def member(self, name: str) -> Schema:
+    def get_member(self, name: str) -> Schema:
         """The schema of one member of an object."""
         found = self.properties.get(name)
         if found is not None:
             return found
         extra = self.body.get("additionalProperties")
-        return self._below(extra) if isinstance(extra, Mapping) else ANYTHING
+        return self._build_child(extra) if isinstance(extra, Mapping) else ANY_SCHEMA
 
     @cached_property
     def items(self) -> Schema:
         """The schema of an array's items."""
         if "items" in self.body:
-            return self._below(self.body["items"])
-        return next((branch.items for branch in self.branches if "array" in branch.types), ANYTHING)
+            return self._build_child(self.body["items"])
+        return next((branch.items for branch in self.branches if "array" in branch.types), ANY_SCHEMA)
 
-    def allows(self, text: str) -> bool:
+    def matches_type(self, text: str) -> bool:
         """Whether a value, as JSON text, is of one of the types allowed."""
-        return _allows(self.types, parse_json(text))
+        return _matches_types(self.types, parse_json(text))
 
     @cached_property
     def is_string(self) -> bool:
@@ -142,7 +155,7 @@ class Schema:
         return self.types == {"string"}
 
 
-ANYTHING = Schema({})
+ANY_SCHEMA = Schema({})
 
 
 class Tool:
@@ -154,7 +167,7 @@ class Tool:
         self.schema = Schema(spec.parameters)
 
     @property
-    def sample(self) -> dict[str, str]:
+    def sample_arguments(self) -> dict[str, str]:
         """Arguments that show every parameter, each as an empty string."""
         return dict.fromkeys(self.schema.properties, "")
 
@@ -183,7 +196,7 @@ class Toolbox:
         return self._tools.get(name)
 
 
-def tool_spec(tool: ToolSpec | Mapping[str, Any]) -> ToolSpec:
+def parse_tool_spec(tool: ToolSpec | Mapping[str, Any]) -> ToolSpec:
     """A tool from any of the shapes that clients send.
 
     OpenAI's `{"type": "function", "function": {…}}`, the bare function object, the Responses API's flat
@@ -200,41 +213,41 @@ def tool_spec(tool: ToolSpec | Mapping[str, Any]) -> ToolSpec:
     return ToolSpec(body["name"], str(body.get("description") or ""), dict(parameters))
 
 
-def from_text(raw: str, schema: Schema) -> tuple[str, tuple[Repair, ...]]:
+def text_to_json(raw: str, schema: Schema) -> tuple[str, tuple[Repair, ...]]:
     """The JSON for a value that a tag dialect wrote as bare text."""
     types = schema.types
     if schema.is_string:
-        return _quoted(raw), ()
+        return _quote_json(raw), ()
     text = raw.strip()
     for choice in schema.choices:
         if not isinstance(choice, str) and text in (json.dumps(choice), str(choice)):
             return json.dumps(choice), ()
-    literal = python_literal(text) if text else None
-    if literal is not None and schema.allows(literal):
-        return _settled(literal, schema)
-    if types and types <= {"object", "array"} and (mended := repair_json(text)) and schema.allows(mended.text):
-        value, repairs = _settled(mended.text, schema)
+    literal = convert_python_literal(text) if text else None
+    if literal is not None and schema.matches_type(literal):
+        return _coerce_json_text(literal, schema)
+    if types and types <= {"object", "array"} and (mended := repair_json(text)) and schema.matches_type(mended.text):
+        value, repairs = _coerce_json_text(mended.text, schema)
         return value, mended.repairs + repairs
     if literal is not None and "string" not in types:
-        return _settled(literal, schema)
+        return _coerce_json_text(literal, schema)
     lowered = text.lower()
     if "boolean" in types and lowered in ("true", "false"):
         return lowered, ()
-    return _quoted(raw), ()
+    return _quote_json(raw), ()
 
 
-def _settled(text: str, schema: Schema) -> tuple[str, tuple[Repair, ...]]:
+def _coerce_json_text(text: str, schema: Schema) -> tuple[str, tuple[Repair, ...]]:
     """JSON text with its inside coerced; verbatim when nothing needed mending."""
     value = parse_json(text)
-    mended, repairs = coerce(value, schema)
+    mended, repairs = coerce_value(value, schema)
     return (json.dumps(mended, ensure_ascii=False) if repairs else text), repairs
 
 
-def _quoted(text: str) -> str:
-    return f'"{escape(text)}"'
+def _quote_json(text: str) -> str:
+    return f'"{escape_json(text)}"'
 
 
-def _type_of(value: Any) -> str:
+def _get_json_type(value: Any) -> str:
     match value:
         case bool():
             return "boolean"
@@ -252,44 +265,47 @@ def _type_of(value: Any) -> str:
             return "object"
 
 
-def _allows(types: frozenset[str], value: Any) -> bool:
-    kind = _type_of(value)
+def _matches_types(types: frozenset[str], value: Any) -> bool:
+    kind = _get_json_type(value)
     return not types or kind in types or (kind == "integer" and "number" in types)
 
 
-def coerce(value: Any, schema: Schema, path: str = "") -> tuple[Any, tuple[Repair, ...]]:
+def coerce_value(value: Any, schema: Schema, path: str = "") -> tuple[Any, tuple[Repair, ...]]:
     """A value of the type that the schema wants, where that is plainly what was meant; with the repairs made."""
     types = schema.types
-    if not _allows(types, value):
-        mended = _retyped(value, types)
+    if not _matches_types(types, value):
+        mended = _convert_type(value, types)
         if mended is None:
             return value, ()
-        repair = Repair("coerced_type", f"{path or 'value'}: {_type_of(value)} became {_type_of(mended[0])}")
-        inner, repairs = coerce(mended[0], schema, path)
+        repair = Repair(
+            "coerced_type", f"{path or 'value'}: {_get_json_type(value)} became {_get_json_type(mended[0])}"
+        )
+        inner, repairs = coerce_value(mended[0], schema, path)
         return inner, (repair, *repairs)
     if isinstance(value, dict) and schema.properties:
         return _coerce_members(value, schema, path)
     if isinstance(value, list):
-        done = [coerce(item, schema.items, f"{path}[{at}]") for at, item in enumerate(value)]
+        done = [coerce_value(item, schema.items, f"{path}[{at}]") for at, item in enumerate(value)]
         return [item for item, _ in done], tuple(repair for _, repairs in done for repair in repairs)
     return value, ()
 
 
 def _coerce_members(value: dict[str, Any], schema: Schema, path: str) -> tuple[Any, tuple[Repair, ...]]:
     members = {
-        name: coerce(item, schema.member(name), f"{path}.{name}" if path else name) for name, item in value.items()
+        name: coerce_value(item, schema.get_member(name), f"{path}.{name}" if path else name)
+        for name, item in value.items()
     }
     repairs = tuple(repair for _, repairs in members.values() for repair in repairs)
     return {name: item for name, (item, _) in members.items()}, repairs
 
 
-def _retyped(value: Any, types: frozenset[str]) -> tuple[Any] | None:
+def _convert_type(value: Any, types: frozenset[str]) -> tuple[Any] | None:
     """The value in one of the types, in a tuple of one; None when no such reading is safe."""
     if isinstance(value, str):
-        literal = python_literal(value.strip()) or _lenient(value, types)
+        literal = convert_python_literal(value.strip()) or _repair_nested_json(value, types)
         parsed = parse_json(literal) if literal else None
         if literal and not isinstance(parsed, str):
-            if _allows(types, parsed):
+            if _matches_types(types, parsed):
                 return (parsed,)
             value = parsed
     if isinstance(value, float) and value.is_integer() and "integer" in types:
@@ -301,7 +317,7 @@ def _retyped(value: Any, types: frozenset[str]) -> tuple[Any] | None:
     return None
 
 
-def _lenient(text: str, types: frozenset[str]) -> str:
+def _repair_nested_json(text: str, types: frozenset[str]) -> str:
     """JSON text inside a string, mended where the schema wants structure; true and false in any case."""
     if types & {"object", "array"} and (mended := repair_json(text.strip())):
         return mended.text
@@ -309,7 +325,7 @@ def _lenient(text: str, types: frozenset[str]) -> str:
     return lowered if "boolean" in types and lowered in ("true", "false") else ""
 
 
-def near(one: str, other: str) -> bool:
+def is_similar_name(one: str, other: str) -> bool:
     """Whether two parameter names are so alike that one was probably meant for the other."""
     left, right = (name.replace("_", "").replace("-", "").lower() for name in (one, other))
     short, long = sorted((left, right), key=len)

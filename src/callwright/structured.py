@@ -11,7 +11,7 @@ from callwright.ids import random_id
 from callwright.model import ToolSpec
 from callwright.parser import Parser
 from callwright.text.source import DEFAULT_LIMIT
-from callwright.turn import IdSource, collect
+from callwright.turn import IdFactory, collect
 
 __all__ = ["ToolCallAggregator", "text_pattern"]
 
@@ -27,7 +27,7 @@ class ToolCallAggregator(Aggregator):
     """
 
     def __init__(
-        self, ids: IdSource = random_id, *, patterns: Iterable[TextPattern] = (), limit: int = DEFAULT_LIMIT
+        self, ids: IdFactory = random_id, *, patterns: Iterable[TextPattern] = (), limit: int = DEFAULT_LIMIT
     ) -> None:
         super().__init__(ids, patterns=patterns, limit=limit)
 

@@ -28,26 +28,35 @@ from callwright.events import (
     UsageSeen,
 )
 from callwright.model import Reasoning, Repair, ToolCall, Usage
-from callwright.schema import ANYTHING, Schema, Toolbox
+from callwright.schema import ANY_SCHEMA, Schema, Toolbox
 from callwright.text.repair import repair_json
 
-__all__ = ["Call", "Collected", "IdSource", "Thoughts", "Truncated", "Turn", "UnknownTool", "collect"]
+__all__ = [
+    "CallWriter",
+    "Collected",
+    "IdFactory",
+    "ReasoningCollector",
+    "TruncationMode",
+    "Turn",
+    "UnknownToolMode",
+    "collect",
+]
 
-IdSource = Callable[[], str]
-Truncated = Literal["partial", "drop", "repair"]
+IdFactory = Callable[[], str]
+TruncationMode = Literal["partial", "drop", "repair"]
 """What becomes of a call that the output was cut in: `partial` hands on what came, marked incomplete;
 `drop` turns it into `Malformed`; `repair` closes its JSON, named and still marked. The last two hold
 every call back until it ends."""
-UnknownTool = Literal["text", "pass"]
+UnknownToolMode = Literal["text", "pass"]
 """What becomes of a call of a tool that was not offered."""
 
 _TEXT, _REASONING, _NOTHING = -1, -2, -3
 
 
-class Call:
+class CallWriter:
     """One open call. `write` appends JSON text to its arguments; `end` is called exactly once."""
 
-    __slots__ = ("_held", "_turn", "id", "index", "name", "repairs", "schema", "unsaid")
+    __slots__ = ("_buffer", "_turn", "describe_pending", "id", "index", "name", "repairs", "schema")
 
     def __init__(self, turn: Turn, index: int, name: str, call_id: str) -> None:
         self._turn = turn
@@ -55,22 +64,22 @@ class Call:
         self.name = name
         self.id = call_id
         tool = turn.tools.get(name)
-        self.schema: Schema = tool.schema if tool else ANYTHING
+        self.schema: Schema = tool.schema if tool else ANY_SCHEMA
         self.repairs: dict[str, str] = {}
-        self.unsaid: Callable[[], str] = str
+        self.describe_pending: Callable[[], str] = str
         """What was read of the arguments and waits to be written."""
-        self._held: list[str] | None = None
+        self._buffer: list[str] | None = None
         if turn.truncated != "partial":
-            self._held = []
+            self._buffer = []
 
     def write(self, text: str) -> None:
         """Append a fragment of JSON text to the arguments."""
-        if self._held is None:
-            self._turn.put(self.index, text)
+        if self._buffer is None:
+            self._turn.append_delta(self.index, text)
         else:
-            self._held.append(text)
+            self._buffer.append(text)
 
-    def note(self, kind: str, detail: str = "") -> None:
+    def add_repair(self, kind: str, detail: str = "") -> None:
         """Record a repair; each kind once, with its first detail, or all of them where something was dropped."""
         known = self.repairs.setdefault(kind, detail)
         if kind.startswith("dropped") and detail not in known:
@@ -78,22 +87,22 @@ class Call:
 
     def end(self) -> None:
         """The call is whole."""
-        self._finish(complete=True)
+        self._end_call(complete=True)
 
-    def cut(self, tail: str = "") -> None:
+    def end_truncated(self, tail: str = "") -> None:
         """The output ended inside the call. What was read and not written yet is noted, and so is the `tail` of it."""
-        self._turn.was_cut = True
-        if unsaid := ", ".join(filter(None, (self.unsaid(), tail.strip()))):
-            self.note("unsaid_value", unsaid)
-        if self._held is not None and self._turn.truncated == "repair":
-            mended = repair_json("".join(self._held))
-            self._held = [mended.text if mended else "{}"]
-            self.note("closed_cut_call", "the output ended inside this call; its JSON was closed")
-        self._finish(complete=False)
+        self._turn.is_truncated = True
+        if unsaid := ", ".join(filter(None, (self.describe_pending(), tail.strip()))):
+            self.add_repair("unsaid_value", unsaid)
+        if self._buffer is not None and self._turn.truncated == "repair":
+            mended = repair_json("".join(self._buffer))
+            self._buffer = [mended.text if mended else "{}"]
+            self.add_repair("closed_cut_call", "the output ended inside this call; its JSON was closed")
+        self._end_call(complete=False)
 
-    def _finish(self, *, complete: bool) -> None:
+    def _end_call(self, *, complete: bool) -> None:
         repairs = tuple(Repair(kind, detail) for kind, detail in self.repairs.items())
-        self._turn.end_call(self, "".join(self._held or ()), CallEnd(self.index, complete, repairs))
+        self._turn.end_call(self, "".join(self._buffer or ()), CallEnd(self.index, complete, repairs))
 
 
 class Turn:
@@ -102,211 +111,211 @@ class Turn:
     def __init__(
         self,
         tools: Toolbox,
-        ids: IdSource,
+        ids: IdFactory,
         *,
-        truncated: Truncated = "partial",
-        unknown_tool: UnknownTool = "text",
+        truncated: TruncationMode = "partial",
+        unknown_tool: UnknownToolMode = "text",
     ) -> None:
         self.tools = tools
         self.truncated = truncated
         self.unknown_tool = unknown_tool
-        self.was_cut = False
-        self.takes_any = True
+        self.is_truncated = False
+        self.accepts_unknown_tools = True
         """Cleared where only offered tools may count, whatever else was asked for."""
-        self._muted = False
-        self._unheard: list[str] = []
+        self._in_prefill = False
+        self._prefill_text: list[str] = []
         self.dialect = ""
         self.why = ""
         self._ids = ids
         self._used_ids: set[str] = set()
         self._events: list[Event] = []
-        self._kind = _NOTHING
-        self._parts: list[str] = []
-        self._gap: list[str] | None = []
-        self._silent = True
+        self._delta_kind = _NOTHING
+        self._delta_parts: list[str] = []
+        self._pending_space: list[str] | None = []
+        self._is_empty = True
         self.has_text = False
         """Whether words were said to the reader, white space aside."""
-        self._calls = 0
-        self._open: Call | None = None
+        self._call_count = 0
+        self._open_call: CallWriter | None = None
         self._repairs: list[Repair] = []
         self._finished = False
 
     # ── what readers say ─────────────────────────────────────────────────────────────────────────
 
-    def text(self, text: str) -> None:
+    def add_text(self, text: str) -> None:
         """Words for the reader."""
-        if self._gap is not None:
+        if self._pending_space is not None:
             if text.isspace():
-                self._gap.append(text)
+                self._pending_space.append(text)
                 return
-            text = "".join(self._gap) + text
-            self._gap = None
-            self._silent = False
+            text = "".join(self._pending_space) + text
+            self._pending_space = None
+            self._is_empty = False
             self.has_text = True
-        if self._kind == _TEXT:
-            self._parts.append(text)
+        if self._delta_kind == _TEXT:
+            self._delta_parts.append(text)
         else:
-            self.put(_TEXT, text)
+            self.append_delta(_TEXT, text)
 
-    def reasoning(self, text: str) -> None:
+    def add_reasoning(self, text: str) -> None:
         """Thinking."""
-        if self._kind != _REASONING:
-            self._gap = []
-            self._silent = False
-        self.put(_REASONING, text)
+        if self._delta_kind != _REASONING:
+            self._pending_space = []
+            self._is_empty = False
+        self.append_delta(_REASONING, text)
 
-    def seal(self, opaque: dict[str, Any]) -> None:
+    def seal_reasoning(self, opaque: dict[str, Any]) -> None:
         """The thinking so far is over; its server wants to see this with it again."""
-        self._gap = []
-        self._silent = False
-        self._say(ReasoningSealed(opaque))
+        self._pending_space = []
+        self._is_empty = False
+        self._append_event(ReasoningSealed(opaque))
 
-    def accepts(self, name: str) -> bool:
+    def can_call(self, name: str) -> bool:
         """Whether a call of that name counts as one: offered, or nobody said what is offered."""
         return name in self.tools or (
-            bool(name) and self.takes_any and (not len(self.tools) or self.unknown_tool == "pass")
+            bool(name) and self.accepts_unknown_tools and (not len(self.tools) or self.unknown_tool == "pass")
         )
 
-    def reserve(self, ids: Iterable[str]) -> None:
+    def reserve_ids(self, ids: Iterable[str]) -> None:
         """These ids are taken, by earlier turns: a call that brings one of them gets another."""
         self._used_ids.update(ids)
 
-    def call(self, name: str, call_id: str = "") -> Call:
+    def start_call(self, name: str, call_id: str = "") -> CallWriter:
         """Open a call. An id that the model wrote is kept unless it is taken."""
-        if self._open is not None:
-            raise MisuseError(f"call {self._open.name!r} is still open")
+        if self._open_call is not None:
+            raise MisuseError(f"call {self._open_call.name!r} is still open")
         while not call_id or call_id in self._used_ids:
             call_id = self._ids()
         self._used_ids.add(call_id)
-        self._gap = []
-        self._silent = False
-        call = self._open = Call(self, self._calls, name, call_id)
-        self._calls += 1
+        self._pending_space = []
+        self._is_empty = False
+        call = self._open_call = CallWriter(self, self._call_count, name, call_id)
+        self._call_count += 1
         if self.truncated == "partial":
-            self._say(CallStart(call.index, call_id, name))
+            self._append_event(CallStart(call.index, call_id, name))
         return call
 
-    def malformed(self, raw: str, reason: str, *, shown: bool = False) -> None:
+    def add_malformed(self, raw: str, reason: str, *, shown: bool = False) -> None:
         """Something began like a call and was none."""
-        self._say(Malformed(raw, reason, shown))
+        self._append_event(Malformed(raw, reason, shown))
 
-    def cut(self, raw: str, where: str = "a call") -> None:
+    def add_truncated(self, raw: str, where: str = "a call") -> None:
         """The output ended inside what was to become a call, before it was one."""
-        self.was_cut = True
-        self.malformed(raw, f"the output ended inside {where}")
+        self.is_truncated = True
+        self.add_malformed(raw, f"the output ended inside {where}")
 
-    def usage(self, usage: Usage) -> None:
+    def add_usage(self, usage: Usage) -> None:
         """The backend counted."""
-        self._say(UsageSeen(usage))
+        self._append_event(UsageSeen(usage))
 
-    def note(self, kind: str, detail: str = "") -> None:
+    def add_repair(self, kind: str, detail: str = "") -> None:
         """Record a repair that belongs to no call. What the prompt wrote needs none."""
         repair = Repair(kind, detail)
-        if not self._muted and repair not in self._repairs:
+        if not self._in_prefill and repair not in self._repairs:
             self._repairs.append(repair)
 
     def finish(self, reason: FinishReason | None = None) -> None:
         """End the turn. A cut call makes it `length`; calls make it `tool_calls` whatever the backend said."""
-        if self._open is not None:
-            self._open.cut()
-        if self._gap and self._silent:
+        if self._open_call is not None:
+            self._open_call.end_truncated()
+        if self._pending_space and self._is_empty:
             # A turn of nothing but white space: say it, rather than pretend that nothing came.
-            self.put(_TEXT, "".join(self._gap))
-        if self.was_cut:
+            self.append_delta(_TEXT, "".join(self._pending_space))
+        if self.is_truncated:
             reason = "length"
-        elif self._calls and reason not in ("content_filter", "error"):
+        elif self._call_count and reason not in ("content_filter", "error"):
             reason = "tool_calls"
         elif reason == "tool_calls":
             reason = "stop"
-        self._say(Finish(reason or "stop", tuple(self._repairs), self.dialect, self.why))
+        self._append_event(Finish(reason or "stop", tuple(self._repairs), self.dialect, self.why))
         self._finished = True
 
     @property
-    def silent(self) -> bool:
+    def is_empty(self) -> bool:
         """Whether nothing was said yet: no word, no reasoning, no call. A prefill says nothing."""
-        return self._silent or self._muted
+        return self._is_empty or self._in_prefill
 
     @property
-    def is_open(self) -> bool:
+    def has_open_call(self) -> bool:
         """Whether a call is being written."""
-        return self._open is not None
+        return self._open_call is not None
 
     @property
     def call_count(self) -> int:
         """How many calls were opened so far."""
-        return self._calls
+        return self._call_count
 
     @property
-    def after_call(self) -> bool:
+    def is_after_call(self) -> bool:
         """Whether a call was the last that was said, white space aside."""
-        return self._calls > 0 and self._gap is not None
+        return self._call_count > 0 and self._pending_space is not None
 
     # ── the driver's side ────────────────────────────────────────────────────────────────────────
 
-    def drain(self) -> list[Event]:
+    def drain_events(self) -> list[Event]:
         """The events since the last time."""
-        if self._parts:
-            self._flush()
+        if self._delta_parts:
+            self._flush_delta()
         events, self._events = self._events, []
         return events
 
-    def mute(self) -> None:
+    def begin_prefill(self) -> None:
         """Say and note nothing until `unmute`: what is read next is a prefill that the client knows."""
-        self._muted = True
+        self._in_prefill = True
 
-    def unmute(self) -> str:
+    def end_prefill(self) -> str:
         """The prefill is read; what comes now is new. Returns the text that was said meanwhile."""
-        if self._parts:
-            self._flush()
-        self._muted = False
-        self._gap = []
-        self._silent = not self._calls
+        if self._delta_parts:
+            self._flush_delta()
+        self._in_prefill = False
+        self._pending_space = []
+        self._is_empty = not self._call_count
         self.has_text = False
-        return "".join(self._unheard)
+        return "".join(self._prefill_text)
 
     # ── for Call ─────────────────────────────────────────────────────────────────────────────────
 
-    def put(self, kind: int, text: str) -> None:
+    def append_delta(self, kind: int, text: str) -> None:
         """Append to the delta being built: of text, of reasoning, or of the call with that index."""
-        if kind != self._kind:
-            if self._parts:
-                self._flush()
-            self._kind = kind
-        self._parts.append(text)
+        if kind != self._delta_kind:
+            if self._delta_parts:
+                self._flush_delta()
+            self._delta_kind = kind
+        self._delta_parts.append(text)
 
-    def end_call(self, call: Call, held: str, end: CallEnd) -> None:
+    def end_call(self, call: CallWriter, arguments: str, end: CallEnd) -> None:
         """Say a call's end, and all of it if it was held back."""
-        self._open = None
+        self._open_call = None
         if self.truncated == "drop" and not end.complete:
-            self._calls -= 1
-            self.malformed(f"{call.name} {held}", "cut")
+            self._call_count -= 1
+            self.add_malformed(f"{call.name} {arguments}", "cut")
             return
         if self.truncated != "partial":
-            self._say(CallStart(call.index, call.id, call.name))
-            self.put(call.index, held)
-        self._say(end)
+            self._append_event(CallStart(call.index, call.id, call.name))
+            self.append_delta(call.index, arguments)
+        self._append_event(end)
 
     # ── inside ───────────────────────────────────────────────────────────────────────────────────
 
-    def _flush(self) -> None:
-        text = "".join(self._parts)
-        self._parts.clear()
-        kind = self._kind
-        if not text or (self._muted and kind < 0):
+    def _flush_delta(self) -> None:
+        text = "".join(self._delta_parts)
+        self._delta_parts.clear()
+        kind = self._delta_kind
+        if not text or (self._in_prefill and kind < 0):
             if kind == _TEXT:
-                self._unheard.append(text)
+                self._prefill_text.append(text)
             return
         if kind >= 0:
             self._events.append(CallDelta(kind, text))
         else:
             self._events.append(TextDelta(text) if kind == _TEXT else ReasoningDelta(text))
 
-    def _say(self, event: Event) -> None:
+    def _append_event(self, event: Event) -> None:
         if self._finished:
             raise MisuseError("the turn is finished")
-        if self._parts:
-            self._flush()
-        self._kind = _NOTHING
+        if self._delta_parts:
+            self._flush_delta()
+        self._delta_kind = _NOTHING
         self._events.append(event)
 
 
@@ -328,7 +337,7 @@ class Collected(msgspec.Struct, frozen=True):
 
 def collect(events: Iterable[Event]) -> Collected:
     """All of a turn's events as one value. Without a `Finish` the reason is None."""
-    thoughts = Thoughts()
+    thoughts = ReasoningCollector()
     text: list[str] = []
     reasoning: list[str] = []
     starts: list[CallStart] = []
@@ -339,7 +348,7 @@ def collect(events: Iterable[Event]) -> Collected:
     usage: Usage | None = None
     finish: Finish | None = None
     for event in events:
-        thoughts.see(event)
+        thoughts.add_event(event)
         match event:
             case TextDelta():
                 text.append(event.text)
@@ -377,33 +386,33 @@ def collect(events: Iterable[Event]) -> Collected:
         usage,
         finish.dialect if finish else "",
         finish.why if finish else "",
-        thoughts.taken(),
+        thoughts.take_parts(),
     )
 
 
-class Thoughts:
+class ReasoningCollector:
     """Reasoning while it is told, in stretches: one ends with its seal, or where something else is said."""
 
     def __init__(self) -> None:
-        self._whole: list[Reasoning] = []
+        self._finished_parts: list[Reasoning] = []
         self._pieces: list[str] = []
 
-    def see(self, event: Event) -> None:
+    def add_event(self, event: Event) -> None:
         """Take note of an event of the turn."""
         if isinstance(event, ReasoningDelta):
             self._pieces.append(event.text)
         elif isinstance(event, ReasoningSealed):
-            self._end(event.opaque)
+            self._end_part(event.opaque)
         elif self._pieces and isinstance(event, TextDelta | CallStart):
-            self._end()
+            self._end_part()
 
-    def taken(self) -> tuple[Reasoning, ...]:
+    def take_parts(self) -> tuple[Reasoning, ...]:
         """What was thought since the last time."""
         if self._pieces:
-            self._end()
-        whole, self._whole = tuple(self._whole), []
+            self._end_part()
+        whole, self._finished_parts = tuple(self._finished_parts), []
         return whole
 
-    def _end(self, opaque: dict[str, Any] | None = None) -> None:
-        self._whole.append(Reasoning("".join(self._pieces), opaque))
+    def _end_part(self, opaque: dict[str, Any] | None = None) -> None:
+        self._finished_parts.append(Reasoning("".join(self._pieces), opaque))
         self._pieces = []

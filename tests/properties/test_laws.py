@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from callwright import Dialect, Parser, collect
 from callwright.dialects import REGISTRY
-from callwright.events import CallDelta, CallEnd, Finish, ReasoningDelta, TextDelta, merged
+from callwright.events import CallDelta, CallEnd, Finish, ReasoningDelta, TextDelta, merge_deltas
 from tests.support.harness import NASTY, TOOLS, WORD, calls, cut, drive, pieces, plain, read, soup, told, worded
 
 every_dialect = pytest.mark.parametrize("dialect", list(REGISTRY.values()), ids=list(REGISTRY))
@@ -23,9 +23,9 @@ PLACES = st.lists(st.integers(0, 5000), max_size=12)
 def test_cutting_leaves_no_trace(dialect: Dialect, data: st.DataObject) -> None:
     """Law 1: any cutting of the text gives the same merged events."""
     text = data.draw(st.one_of(soup(dialect), calls(dialect).map(lambda some: dialect.render_call(*some))))
-    whole = merged(drive(dialect, [text]))
-    assert merged(drive(dialect, cut(text, data.draw(PLACES)))) == whole
-    assert merged(drive(dialect, pieces(text, 1))) == whole
+    whole = merge_deltas(drive(dialect, [text]))
+    assert merge_deltas(drive(dialect, cut(text, data.draw(PLACES)))) == whole
+    assert merge_deltas(drive(dialect, pieces(text, 1))) == whole
 
 
 @every_dialect

@@ -12,12 +12,12 @@ from typing import Any
 import msgspec
 from hypothesis import strategies as st
 
-from callwright import Collected, Dialect, Parser, check, collect
+from callwright import Collected, Dialect, Parser, check_events, collect
 from callwright.events import Event
 from callwright.ids import counted_ids
 from callwright.model import ToolCall, ToolSpec
 from callwright.schema import Toolbox
-from callwright.text.repair import python_literal
+from callwright.text.repair import convert_python_literal
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "dialects"
 SIZES = (1, 2, 3, 4, 5, 7, 13, 64, 1_000_000)
@@ -80,7 +80,7 @@ def drive(dialect: Dialect, chunks: Iterable[str], tools: Sequence[Any] = TOOLS,
     for chunk in chunks:
         events += parser.feed(chunk)
     events += parser.close()
-    check(events)
+    check_events(events)
     return events
 
 
@@ -202,7 +202,7 @@ def arguments(dialect: Dialect, tool: ToolSpec) -> st.SearchStrategy[dict[str, A
         "maybe": st.one_of(st.none(), st.integers(-5, 5)),
     }
     if dialect.nested == "elements":
-        untyped = string.filter(lambda text: python_literal(text.strip()) is None)
+        untyped = string.filter(lambda text: convert_python_literal(text.strip()) is None)
         by_name["options"] = st.dictionaries(st.sampled_from(["a", "b_c"]), st.one_of(untyped, st.integers(-9, 9)))
         by_name["maybe"] = st.integers(-5, 5)
     names = list(tool.parameters["properties"])

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from hypothesis import strategies as st
 
-from callwright import check, collect
+from callwright import check_events, collect
 from callwright.events import (
     CallDelta,
     CallEnd,
@@ -21,7 +21,7 @@ from callwright.events import (
     ReasoningSealed,
     TextDelta,
     UsageSeen,
-    merged,
+    merge_deltas,
 )
 from callwright.model import Repair, ToolCall, Usage
 
@@ -79,7 +79,7 @@ def said(events: Iterable[Event]) -> Said:
     events = list(events)
     turn = collect(events)
     outline = [event for event in events if isinstance(event, TextDelta | ReasoningDelta | CallStart | CallDelta)]
-    return Said(merged(outline), turn.tool_calls, turn.finish_reason, turn.usage)
+    return Said(merge_deltas(outline), turn.tool_calls, turn.finish_reason, turn.usage)
 
 
 def sliced(items: Sequence[Any], places: Iterable[int]) -> list[Any]:
@@ -131,5 +131,5 @@ def turns(draw: st.DrawFn, *, truncated: bool = True, usage: bool = True, reason
     else:
         reason = draw(st.sampled_from(("stop", "stop", "length", "content_filter")))
     events.append(Finish(reason))
-    check(events)
+    check_events(events)
     return events

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from callwright import ToolCallAggregator, dialect, text_pattern
-from callwright.aggregator import MOST_CALLS, ToolCallDelta, ToolCallRecord
+from callwright.aggregator import MAX_CALLS, ToolCallDelta, ToolCallRecord
 from callwright.errors import BackendError
 from callwright.ids import counted_ids
 from tests.support.harness import TOOLS
@@ -313,8 +313,8 @@ def test_bounds_are_errors() -> None:
     with pytest.raises(BackendError, match="more than 10 characters"):
         calls.ingest_delta(delta(entry(0, name="f", arguments="x" * 11)))
     calls = ToolCallAggregator()
-    with pytest.raises(BackendError, match=f"more than {MOST_CALLS} tool calls"):
-        calls.ingest_delta(delta(*(entry(at, name="f") for at in range(MOST_CALLS + 1))))
+    with pytest.raises(BackendError, match=f"more than {MAX_CALLS} tool calls"):
+        calls.ingest_delta(delta(*(entry(at, name="f") for at in range(MAX_CALLS + 1))))
 
 
 def test_deep_nesting_is_no_crash() -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from callwright import check, collect
-from callwright.arguments import Arguments, read_object
+from callwright import check_events, collect
+from callwright.arguments import ArgumentsWriter, read_object
 from callwright.events import CallDelta
 from callwright.ids import counted_ids
 from callwright.model import ToolSpec
@@ -25,16 +25,16 @@ PROPERTIES = {
 }
 
 
-def opened(required: tuple[str, ...] = ("filePath",), properties: Any = PROPERTIES) -> tuple[Turn, Arguments]:
+def opened(required: tuple[str, ...] = ("filePath",), properties: Any = PROPERTIES) -> tuple[Turn, ArgumentsWriter]:
     spec = ToolSpec("f", "", {"type": "object", "properties": properties, "required": list(required)})
     turn = Turn(Toolbox([spec]), counted_ids())
-    return turn, Arguments(turn.call("f"))
+    return turn, ArgumentsWriter(turn.start_call("f"))
 
 
 def ended(turn: Turn) -> tuple[Any, list[str]]:
     turn.finish()
-    events = turn.drain()
-    check(events)
+    events = turn.drain_events()
+    check_events(events)
     said = collect(events)
     return json.loads(said.tool_calls[0].arguments), [repair.kind for repair in said.repairs]
 
@@ -42,7 +42,7 @@ def ended(turn: Turn) -> tuple[Any, list[str]]:
 def given(*members: tuple[str, str], required: tuple[str, ...] = ("filePath",), properties: Any = PROPERTIES) -> Any:
     turn, arguments = opened(required, properties)
     for key, raw in members:
-        parameter = arguments.parameter(key)
+        parameter = arguments.start_parameter(key)
         for char in raw:
             parameter.write(char)
         parameter.end()
@@ -71,33 +71,33 @@ def test_a_nullable_string_is_null_only_when_it_says_so(raw: str, value: Any) ->
 
 def test_a_string_streams_and_a_nullable_one_as_soon_as_it_cannot_be_null() -> None:
     turn, arguments = opened()
-    parameter = arguments.parameter("filePath")
-    turn.drain()
+    parameter = arguments.start_parameter("filePath")
+    turn.drain_events()
     parameter.write("a")
-    assert turn.drain() == [CallDelta(0, "a")]
+    assert turn.drain_events() == [CallDelta(0, "a")]
     parameter.end()
-    parameter = arguments.parameter("note")
-    turn.drain()
+    parameter = arguments.start_parameter("note")
+    turn.drain_events()
     parameter.write("nu")
-    assert turn.drain() == []
+    assert turn.drain_events() == []
     parameter.write("t")
-    assert turn.drain() == [CallDelta(0, ', "note": "nut')]
+    assert turn.drain_events() == [CallDelta(0, ', "note": "nut')]
 
 
 def test_text_repairs_name_the_parameter() -> None:
     turn, arguments = opened()
-    arguments.put_text("tags", "['x'", Schema({"type": "array"}))
+    arguments.write_text("tags", "['x'", Schema({"type": "array"}))
     arguments.close()
     turn.finish()
     assert ("closed_bracket", "tags: ']' was missing at the end") in [
-        (repair.kind, repair.detail) for repair in collect(turn.drain()).repairs
+        (repair.kind, repair.detail) for repair in collect(turn.drain_events()).repairs
     ]
 
 
 def test_the_dialects_own_type_counts_where_the_schema_is_silent() -> None:
     turn, arguments = opened()
     for key in ("zip_code", "count"):
-        parameter = arguments.parameter(key, Schema({"type": "string"}))
+        parameter = arguments.start_parameter(key, Schema({"type": "string"}))
         parameter.write("007" if key == "zip_code" else "7")
         parameter.end()
     arguments.close()
@@ -126,16 +126,16 @@ def test_a_near_name_stays_when_nothing_required_is_missing() -> None:
 
 def test_names_far_from_all_are_passed_on_at_once() -> None:
     turn, arguments = opened()
-    arguments.put_text("zzz", "1", Schema({}))
-    assert turn.drain()[-1] == CallDelta(0, '{"zzz": 1')
+    arguments.write_text("zzz", "1", Schema({}))
+    assert turn.drain_events()[-1] == CallDelta(0, '{"zzz": 1')
 
 
 def test_misses() -> None:
     _, arguments = opened()
-    assert arguments.misses("count")
-    assert not arguments.misses("nope")
-    arguments.put_json("count", "1")
-    assert not arguments.misses("count")
+    assert arguments.is_missing("count")
+    assert not arguments.is_missing("nope")
+    arguments.write_json("count", "1")
+    assert not arguments.is_missing("count")
 
 
 # ── members as JSON ───────────────────────────────────────────────────────────────────────────────
@@ -209,4 +209,4 @@ def test_without_a_schema_everything_passes() -> None:
     [("filePath", True), ("note", True), ("size", True), ("other", True), ("count", False), ("path", False)],
 )
 def test_a_string_streams_unless_its_type_or_its_name_is_in_doubt(key: str, may: bool) -> None:
-    assert opened()[1].streams(key) is may
+    assert opened()[1].can_stream(key) is may

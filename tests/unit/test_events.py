@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from callwright import check, collect
+from callwright import check_events, collect
 from callwright.errors import MisuseError
 from callwright.events import (
     CallDelta,
@@ -17,7 +17,7 @@ from callwright.events import (
     ReasoningSealed,
     TextDelta,
     UsageSeen,
-    merged,
+    merge_deltas,
 )
 from callwright.model import Reasoning, Repair, ToolCall, Usage
 
@@ -37,7 +37,7 @@ END = Finish("stop")
     ],
 )
 def test_legal_streams_pass(events: list[Event]) -> None:
-    check(events)
+    check_events(events)
 
 
 @pytest.mark.parametrize(
@@ -68,16 +68,16 @@ def test_legal_streams_pass(events: list[Event]) -> None:
 )
 def test_illegal_streams_are_refused_with_the_place(events: list[Event], problem: str) -> None:
     with pytest.raises(MisuseError, match=problem):
-        check(events)
+        check_events(events)
 
 
 def test_a_stream_that_goes_on_needs_no_finish() -> None:
-    check([TextDelta("x")], finished=False)
+    check_events([TextDelta("x")], finished=False)
 
 
 def test_merged_joins_neighbours_of_one_kind() -> None:
     events = [TextDelta("a"), TextDelta("b"), ReasoningDelta("c"), ReasoningDelta("d"), *CALL, TextDelta("e"), END]
-    assert merged(events) == [
+    assert merge_deltas(events) == [
         TextDelta("ab"),
         ReasoningDelta("cd"),
         CallStart(0, "a", "f"),
@@ -86,7 +86,7 @@ def test_merged_joins_neighbours_of_one_kind() -> None:
         TextDelta("e"),
         END,
     ]
-    assert merged([CallDelta(0, "a"), CallDelta(1, "b")]) == [CallDelta(0, "a"), CallDelta(1, "b")]
+    assert merge_deltas([CallDelta(0, "a"), CallDelta(1, "b")]) == [CallDelta(0, "a"), CallDelta(1, "b")]
 
 
 def test_collect_gives_the_whole_turn() -> None:

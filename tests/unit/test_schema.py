@@ -11,7 +11,16 @@ from hypothesis import strategies as st
 
 from callwright.errors import RequestError
 from callwright.model import ToolSpec
-from callwright.schema import ANYTHING, Schema, Tool, Toolbox, coerce, from_text, near, tool_spec
+from callwright.schema import (
+    ANY_SCHEMA,
+    Schema,
+    Tool,
+    Toolbox,
+    coerce_value,
+    is_similar_name,
+    parse_tool_spec,
+    text_to_json,
+)
 
 DEFINED = {
     "type": "object",
@@ -64,14 +73,14 @@ def test_types(body: Any, types: set[str]) -> None:
 
 def test_references_are_followed_and_loops_end() -> None:
     schema = Schema(DEFINED)
-    assert schema.member("place").member("lat").types == {"number"}
-    assert schema.member("loop").types == set()
+    assert schema.get_member("place").get_member("lat").types == {"number"}
+    assert schema.get_member("loop").types == set()
     assert Schema({"$ref": "#/$defs/a~1b~0c", **DEFINED}).types == {"integer"}
     assert Schema({"$ref": "#/nowhere/at/all"}).types == set()
     tree = Schema({"$ref": "#/$defs/Tree", "$defs": DEFINED["$defs"]})
     for _ in range(100):
-        tree = tree.member("kids").items
-    assert tree is ANYTHING
+        tree = tree.get_member("kids").items
+    assert tree is ANY_SCHEMA
 
 
 def test_what_lies_below() -> None:
@@ -85,15 +94,15 @@ def test_what_lies_below() -> None:
             "required": ["a"],
         }
     )
-    assert schema.member("a").types == {"integer"}
-    assert schema.member("b").types == {"null"}
-    assert schema.member("c") is ANYTHING
+    assert schema.get_member("a").types == {"integer"}
+    assert schema.get_member("b").types == {"null"}
+    assert schema.get_member("c") is ANY_SCHEMA
     assert schema.items.types == {"boolean"}
     assert schema.required == {"a"}
     assert Schema({"required": "a"}).required == frozenset()
-    assert Schema({"additionalProperties": {"type": "string"}}).member("x").is_string
+    assert Schema({"additionalProperties": {"type": "string"}}).get_member("x").is_string
     assert Schema({"items": {"type": "string"}}).items.is_string
-    assert Schema({"type": "array"}).items is ANYTHING
+    assert Schema({"type": "array"}).items is ANY_SCHEMA
 
 
 # ── text to JSON ──────────────────────────────────────────────────────────────────────────────────
@@ -145,26 +154,26 @@ def test_what_lies_below() -> None:
     ],
 )
 def test_raw_text_takes_the_declared_type(raw: str, body: Any, value: Any) -> None:
-    assert json.loads(from_text(raw, Schema(body))[0]) == value
+    assert json.loads(text_to_json(raw, Schema(body))[0]) == value
 
 
 def test_numbers_keep_their_digits() -> None:
-    assert from_text("1.50", Schema({"type": "number"})) == ("1.50", ())
+    assert text_to_json("1.50", Schema({"type": "number"})) == ("1.50", ())
 
 
 def test_text_repairs_are_named() -> None:
-    assert [repair.kind for repair in from_text("[1, 2", Schema({"type": "array"}))[1]] == ["closed_bracket"]
-    assert [repair.kind for repair in from_text("2.0", Schema({"type": "integer"}))[1]] == ["coerced_type"]
+    assert [repair.kind for repair in text_to_json("[1, 2", Schema({"type": "array"}))[1]] == ["closed_bracket"]
+    assert [repair.kind for repair in text_to_json("2.0", Schema({"type": "integer"}))[1]] == ["coerced_type"]
 
 
 @given(st.text())
 def test_a_declared_string_is_never_changed(raw: str) -> None:
-    assert json.loads(from_text(raw, Schema({"type": "string"}))[0]) == raw
+    assert json.loads(text_to_json(raw, Schema({"type": "string"}))[0]) == raw
 
 
 @given(st.text(), st.sampled_from([{}, {"type": "integer"}, {"type": "array"}, {"type": ["string", "null"]}]))
 def test_any_text_becomes_valid_json(raw: str, body: Any) -> None:
-    json.loads(from_text(raw, Schema(body))[0])
+    json.loads(text_to_json(raw, Schema(body))[0])
 
 
 # ── JSON that is almost right ─────────────────────────────────────────────────────────────────────
@@ -188,7 +197,7 @@ def test_any_text_becomes_valid_json(raw: str, body: Any) -> None:
     ],
 )
 def test_almost_right_values_are_coerced(value: Any, body: Any, wanted: Any, detail: str) -> None:
-    mended, repairs = coerce(value, Schema(body))
+    mended, repairs = coerce_value(value, Schema(body))
     assert (mended, type(mended)) == (wanted, type(wanted))
     assert [(repair.kind, repair.detail) for repair in repairs] == [("coerced_type", detail)]
 
@@ -210,7 +219,7 @@ def test_almost_right_values_are_coerced(value: Any, body: Any, wanted: Any, det
     ],
 )
 def test_what_fits_or_cannot_be_told_stays(value: Any, body: Any) -> None:
-    assert coerce(value, Schema(body)) == (value, ())
+    assert coerce_value(value, Schema(body)) == (value, ())
 
 
 def test_the_inside_is_coerced_with_its_path() -> None:
@@ -228,7 +237,7 @@ def test_the_inside_is_coerced_with_its_path() -> None:
             },
         }
     )
-    value, repairs = coerce({"edits": '[{"line": "3", "text": 4}]', "more": "5"}, schema)
+    value, repairs = coerce_value({"edits": '[{"line": "3", "text": 4}]', "more": "5"}, schema)
     assert value == {"edits": [{"line": 3, "text": "4"}], "more": "5"}
     assert [repair.detail for repair in repairs] == [
         "edits: string became array",
@@ -255,8 +264,8 @@ def test_the_inside_is_coerced_with_its_path() -> None:
     ],
 )
 def test_near_names(one: str, other: str, alike: bool) -> None:
-    assert near(one, other) is alike
-    assert near(other, one) is alike
+    assert is_similar_name(one, other) is alike
+    assert is_similar_name(other, one) is alike
 
 
 @pytest.mark.parametrize(
@@ -270,7 +279,7 @@ def test_near_names(one: str, other: str, alike: bool) -> None:
     ],
 )
 def test_tools_come_in_many_shapes(tool: Any) -> None:
-    assert tool_spec(tool) == ToolSpec("f", "d", {"type": "object"})
+    assert parse_tool_spec(tool) == ToolSpec("f", "d", {"type": "object"})
 
 
 @pytest.mark.parametrize(
@@ -278,7 +287,7 @@ def test_tools_come_in_many_shapes(tool: Any) -> None:
 )
 def test_a_wrong_tool_is_the_requests_fault(tool: Any) -> None:
     with pytest.raises(RequestError, match="tool"):
-        tool_spec(tool)
+        parse_tool_spec(tool)
 
 
 def test_a_toolbox_knows_its_tools() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from callwright import collect, dialect
 from callwright.dialects import REGISTRY
-from callwright.events import merged
+from callwright.events import merge_deltas
 from tests.support.harness import SIZES, TOOLS, Vector, drive, pieces, told, vectors
 
 CASES = [(name, vector) for name in REGISTRY for vector in vectors(name)]
@@ -19,7 +19,7 @@ def test_vector(name: str, vector: Vector) -> None:
         drive(dialect(name), pieces(vector.text, size), tools, prefill=vector.prefill, truncated=vector.truncated)
         for size in SIZES
     ]
-    assert all(merged(stream) == merged(streams[0]) for stream in streams[1:])
+    assert all(merge_deltas(stream) == merge_deltas(streams[0]) for stream in streams[1:])
     turn, expect = collect(streams[0]), vector.expect
     assert turn.text == expect.content
     assert turn.reasoning == expect.reasoning

@@ -14,7 +14,7 @@ from typing import Literal
 from callwright.backends.connections import ConnectTimeoutError
 from callwright.backends.incoming import BrokenOffError, NoAnswerError, NotHttpError
 from callwright.backends.settings import BackendSettings
-from callwright.errors import BackendError, BackendFault, WireError
+from callwright.errors import BackendError, BackendErrorKind, WireError
 
 __all__ = ["LOGIN_NEEDED", "THINKING_REFUSED", "TOOLS_REFUSED", "Faults", "Timer"]
 
@@ -38,7 +38,7 @@ _LATE: dict[Timer, str] = {
 }
 
 # First match counts, so the more special stand first: kind, whether another try may help, what happened.
-_BROKEN: tuple[tuple[type[OSError], BackendFault, bool, str], ...] = (
+_BROKEN: tuple[tuple[type[OSError], BackendErrorKind, bool, str], ...] = (
     (ssl.SSLCertVerificationError, "unavailable", False, "has a certificate that is not trusted"),
     (ssl.SSLError, "unavailable", False, "does not speak TLS: is its url to begin with http:?"),
     (socket.gaierror, "unavailable", True, "has a host name that is not known: is its url right?"),

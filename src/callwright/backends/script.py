@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from callwright.dialects import dialect
-from callwright.errors import BackendError, BackendFault, MisuseError
+from callwright.errors import BackendError, BackendErrorKind, MisuseError
 from callwright.events import (
     CallDelta,
     CallEnd,
@@ -31,7 +31,7 @@ from callwright.events import (
 )
 from callwright.model import Message, Request, Text, ToolCall, ToolResult, ToolSpec, Usage
 from callwright.schema import Schema
-from callwright.turn import IdSource
+from callwright.turn import IdFactory
 
 __all__ = ["Script", "Step", "Wanted", "When", "Words", "perform"]
 
@@ -138,7 +138,7 @@ class Script(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """For arguments that are made up: what goes into a parameter, by a shell pattern of its name."""
 
 
-def perform(script: Script, request: Request, ids: IdSource) -> Iterator[Event | float]:
+def perform(script: Script, request: Request, ids: IdFactory) -> Iterator[Event | float]:
     """A turn's events, and seconds to wait between them. `BackendError` where the script wants one or has no turn."""
     scene = _Scene(script, request)
     words = next((words for words in script.turns if scene.fits(words)), None)
@@ -244,7 +244,7 @@ class _Scene:
         given = (value for pattern, value in self._values.items() if fnmatchcase(name.lower(), pattern))
         empty = (value for kind, value in _EMPTY.items() if kind in schema.types and "string" not in schema.types)
         # A value of another type than the parameter's would only be refused.
-        fitting = (self.filled(value) for value in given if schema.allows(json.dumps(value)))
+        fitting = (self.filled(value) for value in given if schema.matches_type(json.dumps(value)))
         return next(chain(fitting, empty), self._last["last_user"])
 
 
@@ -275,7 +275,13 @@ def _cut(text: str, size: int) -> Iterator[str]:
 
 
 def _error(fault: Fault) -> BackendError:
-    kinds: dict[int, BackendFault] = {401: "auth", 403: "auth", 408: "timeout", 429: "rate_limit", 503: "overloaded"}
+    kinds: dict[int, BackendErrorKind] = {
+        401: "auth",
+        403: "auth",
+        408: "timeout",
+        429: "rate_limit",
+        503: "overloaded",
+    }
     kind = kinds.get(fault.status, "unavailable" if fault.status >= 500 else "refused")
     retryable = fault.status in (408, 429) or fault.status >= 500
     return BackendError(fault.message, kind=kind, retryable=retryable, status=fault.status, salvage=fault.salvage)

@@ -31,7 +31,7 @@ from callwright.backends.settings import BackendSettings
 from callwright.errors import BackendError, PolicyError
 from callwright.ids import random_id
 from callwright.model import Request
-from callwright.turn import IdSource
+from callwright.turn import IdFactory
 
 __all__ = ["ScriptedBackend", "load_script", "parse_script"]
 
@@ -43,7 +43,7 @@ class ScriptedBackend:
     available = True
     flavour = None
 
-    def __init__(self, settings: BackendSettings, *, ids: IdSource = random_id) -> None:
+    def __init__(self, settings: BackendSettings, *, ids: IdFactory = random_id) -> None:
         self.settings = settings
         self._script = load_script(settings.script)
         self._ids = ids

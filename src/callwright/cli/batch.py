@@ -11,12 +11,14 @@ from typing import Any, TextIO, get_args
 
 from callwright import Collected, Parser, collect, dialect
 from callwright.errors import CallwrightError, RequestError
-from callwright.turn import Truncated
+from callwright.turn import TruncationMode
 
 __all__ = ["answer", "run"]
 
 
-def run(lines: Iterable[bytes], out: TextIO, *, default: str = "auto", size: int = 0, truncated: Truncated) -> None:
+def run(
+    lines: Iterable[bytes], out: TextIO, *, default: str = "auto", size: int = 0, truncated: TruncationMode
+) -> None:
     """Answer every line. `default` is the dialect of lines that name none; `size` cuts their texts."""
     for line in lines:
         if line.strip():
@@ -24,7 +26,7 @@ def run(lines: Iterable[bytes], out: TextIO, *, default: str = "auto", size: int
             out.flush()
 
 
-def _answered(line: bytes, default: str, size: int, truncated: Truncated) -> dict[str, Any]:
+def _answered(line: bytes, default: str, size: int, truncated: TruncationMode) -> dict[str, Any]:
     case: Any = None
     try:
         case = _decoded(line)
@@ -44,7 +46,7 @@ def _decoded(line: bytes) -> Any:
         raise ValueError(f"the line is not JSON: {problem}") from None
 
 
-def _parsed(case: dict[str, Any], default: str, size: int, truncated: Truncated) -> Collected:
+def _parsed(case: dict[str, Any], default: str, size: int, truncated: TruncationMode) -> Collected:
     text, chunks = case.get("text"), case.get("chunks")
     if chunks is None and isinstance(text, str):
         step = size or max(len(text), 1)
@@ -57,8 +59,8 @@ def _parsed(case: dict[str, Any], default: str, size: int, truncated: Truncated)
     prefill, policy = case.get("prefill") or "", case.get("truncated") or truncated
     if not isinstance(prefill, str):
         raise RequestError('"prefill" must be a string: what the prompt wrote of the answer')
-    if policy not in get_args(Truncated):
-        raise RequestError(f'"truncated" must be one of {", ".join(get_args(Truncated))}')
+    if policy not in get_args(TruncationMode):
+        raise RequestError(f'"truncated" must be one of {", ".join(get_args(TruncationMode))}')
     parser = Parser(dialect(str(case.get("dialect") or default)), tools, prefill=prefill, truncated=policy)
     events = [event for chunk in chunks for event in parser.feed(chunk)]
     return collect([*events, *parser.close()])

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from callwright.dialects.bare import BareJson
 from callwright.model import ToolSpec
 from callwright.text.json_stream import copy_string
-from callwright.text.source import Emit, Reading, Source, ignore
+from callwright.text.source import ParseStep, Source, TextSink, ignore
 from callwright.turn import Turn
 
 __all__ = ["ANSWER", "ANSWER_KEY", "AnswerJson"]
@@ -35,12 +35,12 @@ _UNDECIDED = re.compile(
 class AnswerJson(BareJson):
     """One object: a call, or words."""
 
-    def grammar(self, source: Source, turn: Turn) -> Reading[None]:
+    def grammar(self, source: Source, turn: Turn) -> ParseStep[None]:
         while not source.closed and _UNDECIDED(source.text, source.position):
             yield
         if found := _BEGINNING(source.text, source.position):
             source.position = found.end()
-            words = _Unescaped(turn.text)
+            words = _Unescaped(turn.add_text)
             yield from copy_string(source, words.write, ignore)
             words.end()
             # The object's end; whatever else follows is not among the forms of an answer.
@@ -59,7 +59,7 @@ class AnswerJson(BareJson):
 class _Unescaped:
     """Pieces of a JSON string, decoded. Half of a surrogate pair waits for the other."""
 
-    def __init__(self, emit: Emit) -> None:
+    def __init__(self, emit: TextSink) -> None:
         self._emit = emit
         self._half = ""
 

@@ -18,13 +18,13 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import ClassVar
 
-from callwright.arguments import Arguments
+from callwright.arguments import ArgumentsWriter
 from callwright.dialects.base import Dialect, break_off, open_call
 from callwright.dialects.message_header import ANALYSIS, MESSAGE, START, Header
 from callwright.dialects.messages import Framed
 from callwright.dialects.named_parameters import NamedParameters, read_name
 from callwright.model import ToolCall
-from callwright.text.source import Reading, Source, marks
+from callwright.text.source import ParseStep, Source, compile_markers
 from callwright.turn import Turn
 
 __all__ = ["DIALECTS", "Atem"]
@@ -69,59 +69,65 @@ class Atem(Framed):
         head = name.partition(".")[0]
         if head in turn.tools and name not in turn.tools:
             return head
-        return name if turn.accepts(name) else ""
+        return name if turn.can_call(name) else ""
 
-    def read_body(self, source: Source, turn: Turn, header: Header) -> Reading[str]:
-        wrapper = yield from source.accept_next(marks("<atem:function_calls>", "<function_calls>"))
+    def read_body(self, source: Source, turn: Turn, header: Header) -> ParseStep[str]:
+        wrapper = yield from source.accept_next(compile_markers("<atem:function_calls>", "<function_calls>"))
         read = False
-        while not turn.was_cut:
-            opener = yield from source.accept_next(marks(*_TAGS))
+        while not turn.is_truncated:
+            opener = yield from source.accept_next(compile_markers(*_TAGS))
             if not opener:
                 break
-            written = yield from read_name(source, turn.note)
+            written = yield from read_name(source, turn.add_repair)
             if written is None:
                 return "the tag of a call does not close"
             problem = yield from self._read_invoke(source, turn, header, written, _TAGS[opener])
             if problem:
                 yield from _TAGS[opener].skip(source)
-                yield from source.accept(marks(_TAGS[opener].around[0]))
-                turn.malformed(source.kept(), problem)
+                yield from source.accept(compile_markers(_TAGS[opener].around[0]))
+                turn.add_malformed(source.end_capture(), problem)
             read = True
-            source.keep()
+            source.start_capture()
         if not read:
             return "no call follows"
         if not wrapper:
-            turn.note("missing_open", f"{self.bare[0]} was missing before a call")
-        elif not (yield from source.accept_next(marks(f"</{wrapper[1:]}"))) and not turn.was_cut:
-            turn.note("missing_close", f"</{wrapper[1:]} was missing after a call")
+            turn.add_repair("missing_open", f"{self.bare[0]} was missing before a call")
+        elif not (yield from source.accept_next(compile_markers(f"</{wrapper[1:]}"))) and not turn.is_truncated:
+            turn.add_repair("missing_close", f"</{wrapper[1:]} was missing after a call")
         return ""
 
     def _read_invoke(
         self, source: Source, turn: Turn, header: Header, written: str, tags: NamedParameters
-    ) -> Reading[str]:
+    ) -> ParseStep[str]:
         name = self.tool_of(turn, written)
         if not name:
             return f"unknown tool {written!r}"
         arguments = open_call(source, turn, name)
         known = header.recipient in (header.tool, written, *self.bare)
         if header.odd or not known:
-            arguments.call.note("odd_header", ", ".join((*header.odd, *(() if known else (header.recipient,)))))
+            arguments.call.add_repair("odd_header", ", ".join((*header.odd, *(() if known else (header.recipient,)))))
         if name != written:
-            arguments.call.note("renamed_tool", f"{written!r} became {name!r}")
+            arguments.call.add_repair("renamed_tool", f"{written!r} became {name!r}")
         if not tags.prefix:
-            arguments.call.note("missing_prefix", f"{tags.open} stood for an atem tag")
+            arguments.call.add_repair("missing_prefix", f"{tags.open} stood for an atem tag")
         whole = yield from self._read_swallowed(source, arguments, tags, written.removeprefix(f"{name}."))
-        if whole and (yield from tags.read(source, arguments)) and (yield from source.accept(marks(tags.around[0]))):
+        if (
+            whole
+            and (yield from tags.read(source, arguments))
+            and (yield from source.accept(compile_markers(tags.around[0])))
+        ):
             arguments.close()
         else:
             yield from break_off(source, turn, arguments)
         return ""
 
-    def _read_swallowed(self, source: Source, arguments: Arguments, tags: NamedParameters, key: str) -> Reading[bool]:
+    def _read_swallowed(
+        self, source: Source, arguments: ArgumentsWriter, tags: NamedParameters, key: str
+    ) -> ParseStep[bool]:
         """Read a first parameter whose opening tag became part of the call's name: `read.path` and then the path."""
-        if not arguments.misses(key) or (yield from source.looking_at(marks(tags.open, tags.around[0]))):
+        if not arguments.is_missing(key) or (yield from source.peek_marker(compile_markers(tags.open, tags.around[0]))):
             return True
-        arguments.call.note("missing_open", f"the tag that opens {key!r} was missing")
+        arguments.call.add_repair("missing_open", f"the tag that opens {key!r} was missing")
         return (yield from tags.read_value(source, arguments, key))
 
     def render_call(self, *calls: ToolCall) -> str:

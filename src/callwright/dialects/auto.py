@@ -23,8 +23,8 @@ from callwright.dialects.fences import is_all_calls, read_fence
 from callwright.dialects.lines import copy_rest, names_tool_first
 from callwright.model import ToolCall
 from callwright.schema import Toolbox
-from callwright.text.ahead import Ahead
-from callwright.text.source import Held, Marks, Reading, Source, marks
+from callwright.text.lookahead import Lookahead
+from callwright.text.source import MarkerSet, ParseStep, Source, TextBuffer, compile_markers
 from callwright.turn import Turn
 
 __all__ = ["ENDINGS", "TOKEN", "Auto"]
@@ -110,16 +110,16 @@ class Auto(Dialect):
         return sole | dict.fromkeys(("<|start|>", "<|channel|>"), self._named("harmony"))
 
     @cached_property
-    def _bare_or_marked(self) -> Marks:
-        return marks(*_BARE, *self.openers, *self._closers, *self._silent)
+    def _bare_or_marked(self) -> MarkerSet:
+        return compile_markers(*_BARE, *self.openers, *self._closers, *self._silent)
 
     def _named(self, name: str) -> Dialect:
         return next(member for member in self.members if member.name == name)
 
     # ── reading ────────────────────────────────────────────────────────────────────────────────
 
-    def grammar(self, source: Source, turn: Turn) -> Reading[None]:
-        turn.takes_any = False
+    def grammar(self, source: Source, turn: Turn) -> ParseStep[None]:
+        turn.accepts_unknown_tools = False
         turn.why = "no call of an offered tool was found" if len(turn.tools) else "no tools were offered"
         owner = yield from self._owner(source)
         if owner is not None:
@@ -128,14 +128,14 @@ class Auto(Dialect):
             return
         tail = _Tail(turn)
         yield from self._start(source, turn, tail)
-        yield from self._read(source, turn, tail, (*self._listen(turn.tools).all, *_BARE_LINES))
+        yield from self._read(source, turn, tail, (*self._listen(turn.tools).markers, *_BARE_LINES))
 
-    def _read(self, source: Source, turn: Turn, tail: _Tail, listen: tuple[str, ...]) -> Reading[None]:
+    def _read(self, source: Source, turn: Turn, tail: _Tail, listen: tuple[str, ...]) -> ParseStep[None]:
         """Read to the end, listening for these markers."""
-        while (marker := (yield from source.copy_until(marks(*listen), tail.text))) is not None:
+        while (marker := (yield from source.copy_until(compile_markers(*listen), tail.text))) is not None:
             if marker in self._closers:
                 yield from self._think(source, turn, self._closers[marker])
-                wrapper = yield from source.accept(marks(*_WRAPPERS))
+                wrapper = yield from source.accept(compile_markers(*_WRAPPERS))
                 listen = (*listen, *_WRAPPERS.get(wrapper, ()))
                 yield from self._start(source, turn, tail)
             elif marker in self._silent:
@@ -153,16 +153,16 @@ class Auto(Dialect):
             elif marker not in _CLOSING_WRAPPERS:
                 yield from self.attempt(source, turn, marker, tail.text)
 
-    def _drop(self, source: Source, turn: Turn, marker: str) -> Reading[None]:
+    def _drop(self, source: Source, turn: Turn, marker: str) -> ParseStep[None]:
         """A token that ends turns counts only where this one ends."""
-        if marker in self.framing and (yield from Ahead(source).space()):
-            turn.text(marker)
+        if marker in self.framing and (yield from Lookahead(source).skip_space()):
+            turn.add_text(marker)
         else:
             yield from super()._drop(source, turn, marker)
 
-    def _owner(self, source: Source) -> Reading[Dialect | None]:
+    def _owner(self, source: Source) -> ParseStep[Dialect | None]:
         """The one family that begins an output like this, if there is one."""
-        if (yield from source.looking_at(marks("<|start|>", "to="))):
+        if (yield from source.peek_marker(compile_markers("<|start|>", "to="))):
             # Muse frames messages as Harmony does, but has no channels.
             while not (_MUSE(source.text) or _ADDRESSED(source.text)):
                 if source.closed or len(source.text) > _LONGEST_HEADER:
@@ -172,9 +172,9 @@ class Auto(Dialect):
                 return self._named("atem")
             if _ADDRESSED(source.text):
                 return self._named("harmony")
-        return self._sole.get((yield from source.looking_at(marks(*self._sole))))
+        return self._sole.get((yield from source.peek_marker(compile_markers(*self._sole))))
 
-    def read_calls(self, source: Source, turn: Turn, opener: str) -> Reading[str]:
+    def read_calls(self, source: Source, turn: Turn, opener: str) -> ParseStep[str]:
         member = yield from self._member(source, opener)
         problem = yield from member.read_calls(source, turn, opener)
         if not problem:
@@ -182,10 +182,10 @@ class Auto(Dialect):
             yield from self._follow(source, turn, member)
         return problem
 
-    def _follow(self, source: Source, turn: Turn, member: Dialect) -> Reading[None]:
+    def _follow(self, source: Source, turn: Turn, member: Dialect) -> ParseStep[None]:
         """What the family of a call has after it and does not show: framing, such as end-of-turn tokens. ReAct
         labels the whole rest."""
-        while member.framing and (yield from source.accept_next(marks(*member.framing))):
+        while member.framing and (yield from source.accept_next(compile_markers(*member.framing))):
             pass
         yield from member.drop_cut_marker(source, turn)
         if member.openers == _LABELS:
@@ -201,29 +201,29 @@ class Auto(Dialect):
         marked = any(not member.text_tags for member in self._families.get(opener, ()))
         return marked and any(name in raw for name in turn.tools.names)
 
-    def _member(self, source: Source, opener: str) -> Reading[Dialect]:
+    def _member(self, source: Source, opener: str) -> ParseStep[Dialect]:
         """The family that an opener belongs to here, by what follows it."""
         if opener in _PREFERRED:
             return self._named(_PREFERRED[opener])
         candidates = self._families.get(opener, self._by_name)
         for member in candidates:
-            if member.starts and (yield from source.looking_at(marks(*member.starts))):
+            if member.starts and (yield from source.peek_marker(compile_markers(*member.starts))):
                 return member
         return next((member for member in candidates if not member.starts), candidates[0])
 
     # ── calls without markers ──────────────────────────────────────────────────────────────────
 
-    def _start(self, source: Source, turn: Turn, tail: _Tail) -> Reading[None]:
+    def _start(self, source: Source, turn: Turn, tail: _Tail) -> ParseStep[None]:
         """Read what counts where an answer begins."""
         yield from self._begin(source, turn)
-        if (yield from source.accept(marks(FENCE))):
+        if (yield from source.accept(compile_markers(FENCE))):
             yield from self._fence(source, turn, FENCE, tail)
 
-    def _begin(self, source: Source, turn: Turn) -> Reading[None]:
+    def _begin(self, source: Source, turn: Turn) -> ParseStep[None]:
         """A call that is the answer itself: JSON objects, a list of them, or a Python list of calls."""
-        if (yield from source.looking_at(self._bare_or_marked)) not in _BARE:
+        if (yield from source.peek_marker(self._bare_or_marked)) not in _BARE:
             return
-        source.keep()
+        source.start_capture()
         member = yield from self._unmarked(source, turn.tools)
         bracket = yield from source.skip_space()
         problem = "no call follows"
@@ -232,13 +232,13 @@ class Auto(Dialect):
             source.position += len(opener)
             problem = yield from member.read_calls(source, turn, opener)
         if problem:
-            (member or self).refuse(source, turn, "", problem, turn.text)
+            (member or self).refuse(source, turn, "", problem, turn.add_text)
         else:
             member = member or self
             _decide(turn, member, "a line begins with a call of an offered tool")
             yield from self._follow(source, turn, member)
 
-    def _unmarked(self, source: Source, tools: Toolbox) -> Reading[Dialect | None]:
+    def _unmarked(self, source: Source, tools: Toolbox) -> ParseStep[Dialect | None]:
         """The family that would write what stands here as a call; nothing is consumed."""
         if (yield from names_tool_first(source)):
             return self._named("llama3_json")
@@ -249,11 +249,11 @@ class Auto(Dialect):
         call = _PYTHON_CALL(source.text, source.position)
         return self._named("pythonic") if call and call[1] in tools else None
 
-    def _line(self, source: Source, turn: Turn, tail: _Tail) -> Reading[None]:
+    def _line(self, source: Source, turn: Turn, tail: _Tail) -> ParseStep[None]:
         """A bracket at the start of a line, after text: calls if all the rest is, else the rest is read again."""
         source.position -= 1
         member: Dialect | None = None
-        marked = (yield from source.looking_at(self._bare_or_marked)) not in _BARE
+        marked = (yield from source.peek_marker(self._bare_or_marked)) not in _BARE
         if not marked and not _EXAMPLE.search(tail.last):
             member = yield from self._unmarked(source, turn.tools)
         if member is None:
@@ -264,25 +264,25 @@ class Auto(Dialect):
             tail.text("\n")
             yield from self._begin(source, turn)
             return
-        held = Held(source)
+        held = TextBuffer(source)
         yield from copy_rest(source, held.add)
-        if (yield from is_all_calls(member, held.text(), turn.tools)):
-            yield from member.grammar(Source.of(held.text()), turn)
+        if (yield from is_all_calls(member, held.get_text(), turn.tools)):
+            yield from member.grammar(Source.from_text(held.get_text()), turn)
             _decide(turn, member, "the answer ends with a call of an offered tool")
         else:
             tail.text("\n")
-            yield from self._read(Source.of(held.text()), turn, tail, self._listen(turn.tools).all)
+            yield from self._read(Source.from_text(held.get_text()), turn, tail, self._listen(turn.tools).markers)
 
-    def _fence(self, source: Source, turn: Turn, fence: str, tail: _Tail) -> Reading[None]:
+    def _fence(self, source: Source, turn: Turn, fence: str, tail: _Tail) -> ParseStep[None]:
         """A fenced block: text, unless it is a call."""
         info = yield from source.take_while(_INFO, _LONGEST_HEADER)
         kind = info.strip().lower()
         example = _EXAMPLE.search(tail.last)
         if kind == _CODE_FENCE and not example:
-            source.keep(fence + info)
+            source.start_capture(fence + info)
             member = self._named(_CODE_FENCE)
             if (yield from member.read_calls(source, turn, member.openers[0])):
-                yield from self._fenced(source, turn, source.kept())
+                yield from self._fenced(source, turn, source.end_capture())
             else:
                 _decide(turn, member, "a fence with code began a call of an offered tool")
                 yield from member.drop_cut_marker(source, turn)
@@ -317,7 +317,7 @@ class _Tail:
 
     def text(self, text: str) -> None:
         self.last = (self.last + text)[-_REMEMBERED:]
-        self._turn.text(text)
+        self._turn.add_text(text)
 
 
 def _decide(turn: Turn, member: Dialect, why: str) -> None:

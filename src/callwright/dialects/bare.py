@@ -17,15 +17,15 @@ from callwright.dialects.lines import TAUGHT, LineCalls, names_tool_first
 from callwright.dialects.react import REACT
 from callwright.dialects.tagged_json import TaggedJson, call_json
 from callwright.model import ToolCall
-from callwright.text.source import Emit, Reading, Source, marks
+from callwright.text.source import ParseStep, Source, TextSink, compile_markers
 from callwright.turn import Turn
 
 __all__ = ["DIALECTS", "FENCED", "BareJson", "FencedJson"]
 
-_STARTS = marks("{", "[", FENCE)
-_FENCE = marks(FENCE)
-_JOINTS = marks("{", ";", ",", "}", "]")
-_SEPARATORS = marks(";", ",")
+_STARTS = compile_markers("{", "[", FENCE)
+_FENCE = compile_markers(FENCE)
+_JOINTS = compile_markers("{", ";", ",", "}", "]")
+_SEPARATORS = compile_markers(";", ",")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,8 +38,8 @@ class BareJson(LineCalls, TaggedJson):
         # After an object that was no call, the next one is.
         return (*self.opens, ";")
 
-    def read_line(self, source: Source, turn: Turn, lead: str, emit: Emit) -> Reading[Emit]:
-        found = yield from source.looking_at(_STARTS)
+    def read_line(self, source: Source, turn: Turn, lead: str, emit: TextSink) -> ParseStep[TextSink]:
+        found = yield from source.peek_marker(_STARTS)
         if found in ("{", "[") and (yield from self._is_call(source, lead)):
             called = yield from self.attempt(source, turn, lead, emit)
         else:
@@ -47,27 +47,27 @@ class BareJson(LineCalls, TaggedJson):
             if lead:
                 emit(lead)
         if lead in self.opens and not called:
-            turn.malformed(lead, "no JSON call follows", shown=True)
+            turn.add_malformed(lead, "no JSON call follows", shown=True)
         if found == FENCE:
             yield from source.copy_until(_FENCE, emit)
             yield from self._fenced(source, turn, FENCE)
         return emit
 
-    def _is_call(self, source: Source, lead: str) -> Reading[bool]:
+    def _is_call(self, source: Source, lead: str) -> ParseStep[bool]:
         # An indented object after a newline is part of something printed over several lines.
         indented = lead == "\n" and (yield from source.peek()).isspace()
         return not indented and (yield from names_tool_first(source))
 
-    def read_calls(self, source: Source, turn: Turn, opener: str) -> Reading[str]:
+    def read_calls(self, source: Source, turn: Turn, opener: str) -> ParseStep[str]:
         problem = yield from read_calls(source, turn, self.keys)
         if problem:
             return problem
-        while found := (yield from source.looking_at(_JOINTS)):
-            source.keep()
+        while found := (yield from source.peek_marker(_JOINTS)):
+            source.start_capture()
             yield from source.skip_space()
             if found in "}]":
                 source.position += 1
-                turn.note("extra_bracket", f"{found!r} stood after a call")
+                turn.add_repair("extra_bracket", f"{found!r} stood after a call")
                 continue
             yield from source.accept(_SEPARATORS)
             refused = yield from read_calls(source, turn, self.keys)
@@ -75,7 +75,7 @@ class BareJson(LineCalls, TaggedJson):
                 set_aside(source, turn, refused)
             elif refused:
                 # It only looked like one more: a sentence goes on, or some other object follows.
-                turn.text(source.kept())
+                turn.add_text(source.end_capture())
                 return ""
         return ""
 
@@ -87,16 +87,16 @@ class BareJson(LineCalls, TaggedJson):
 class FencedJson(LineCalls, TaggedJson):
     """Calls in Markdown fences, `opens` and `closes`. Any other fence is text to its end."""
 
-    def read_line(self, source: Source, turn: Turn, lead: str, emit: Emit) -> Reading[Emit]:
-        if (yield from source.looking_at(_FENCE)):
-            space, fence = yield from source.take_until(marks(*self.opens))
+    def read_line(self, source: Source, turn: Turn, lead: str, emit: TextSink) -> ParseStep[TextSink]:
+        if (yield from source.peek_marker(_FENCE)):
+            space, fence = yield from source.take_to(compile_markers(*self.opens))
             if not (yield from self.attempt(source, turn, f"{lead}{space}{fence}", emit)):
                 yield from self._fenced(source, turn, "")
         elif lead:
             emit(lead)
         return emit
 
-    def read_calls(self, source: Source, turn: Turn, opener: str) -> Reading[str]:
+    def read_calls(self, source: Source, turn: Turn, opener: str) -> ParseStep[str]:
         if not (yield from names_tool_first(source)):
             return "no call follows"
         problem = yield from read_calls(source, turn, self.keys)

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal
 
-from callwright.arguments import Arguments
+from callwright.arguments import ArgumentsWriter
 from callwright.model import ToolCall, ToolResult, ToolSpec
 from callwright.schema import Toolbox
-from callwright.text.source import Emit, Marks, Reading, Source, marks
+from callwright.text.source import MarkerSet, ParseStep, Source, TextSink, compile_markers
 from callwright.turn import Turn
 
 __all__ = ["FENCE", "THINK", "Dialect", "Think", "break_off", "open_call", "raw_text", "schema_of"]
@@ -126,19 +126,19 @@ class Dialect(ABC):
         return ""
 
     @abstractmethod
-    def read_calls(self, source: Source, turn: Turn, opener: str) -> Reading[str]:
+    def read_calls(self, source: Source, turn: Turn, opener: str) -> ParseStep[str]:
         """Read the calls after an opener. Returns the empty string, or why this is no call.
 
         In the second case nothing may have been said; the caller shows what was consumed as text.
         """
 
-    def grammar(self, source: Source, turn: Turn) -> Reading[None]:
+    def grammar(self, source: Source, turn: Turn) -> ParseStep[None]:
         """Read a whole turn."""
         yield from self._answer(source, turn)
         listen = self._listen(turn.tools)
-        while (marker := (yield from source.copy_until(listen, turn.text))) is not None:
-            if marker in self.words and not turn.silent:
-                turn.text(marker)
+        while (marker := (yield from source.copy_until(listen, turn.add_text))) is not None:
+            if marker in self.words and not turn.is_empty:
+                turn.add_text(marker)
             elif marker in self._closers:
                 yield from self._think(source, turn, self._closers[marker])
                 yield from self._answer(source, turn)
@@ -149,13 +149,13 @@ class Dialect(ABC):
             elif marker == _LINE_FENCE:
                 yield from self._fenced(source, turn, marker)
             elif marker[0] == "`":
-                yield from self._quoted(source, marker, turn.text)
+                yield from self._quoted(source, marker, turn.add_text)
             else:
-                yield from self.attempt(source, turn, marker, turn.text)
+                yield from self.attempt(source, turn, marker, turn.add_text)
 
-    def _answer(self, source: Source, turn: Turn) -> Reading[None]:
+    def _answer(self, source: Source, turn: Turn) -> ParseStep[None]:
         """Read what counts only where an answer begins: at the start, and after reasoning."""
-        if (self.text_tags or self.quotable) and (yield from source.accept(marks(FENCE))):
+        if (self.text_tags or self.quotable) and (yield from source.accept(compile_markers(FENCE))):
             yield from self._fenced(source, turn, FENCE)
 
     @cached_property
@@ -166,53 +166,53 @@ class Dialect(ABC):
     def _silent(self) -> frozenset[str]:
         return frozenset((*self.framing, *(think.close for think in self.thinks)))
 
-    def _listen(self, tools: Toolbox) -> Marks:
+    def _listen(self, tools: Toolbox) -> MarkerSet:
         listen = (*self._closers, *self._silent, *self.openers_for(tools))
         quoted = (_LINE_FENCE, *(f"`{marker}" for marker in listen)) if self.text_tags or self.quotable else ()
-        return marks(*listen, *quoted)
+        return compile_markers(*listen, *quoted)
 
-    def _drop(self, source: Source, turn: Turn, marker: str) -> Reading[None]:
+    def _drop(self, source: Source, turn: Turn, marker: str) -> ParseStep[None]:
         """A marker that is not text; a closing reasoning tag that nothing opened is worth a note."""
         if marker not in self.framing:
-            turn.note("stray_marker", f"{marker} closed nothing")
+            turn.add_repair("stray_marker", f"{marker} closed nothing")
             yield from source.skip_newlines(2)
 
-    def _quoted(self, source: Source, marker: str, emit: Emit) -> Reading[None]:
+    def _quoted(self, source: Source, marker: str, emit: TextSink) -> ParseStep[None]:
         """What stands between back-quotes is text, up to the end of the paragraph if the second one is missing."""
         emit(marker)
-        emit((yield from source.copy_until(marks("`", "\n\n"), emit)) or "")
+        emit((yield from source.copy_until(compile_markers("`", "\n\n"), emit)) or "")
 
-    def _fenced(self, source: Source, turn: Turn, fence: str) -> Reading[None]:
+    def _fenced(self, source: Source, turn: Turn, fence: str) -> ParseStep[None]:
         """A fenced block is text, whatever stands in it."""
-        turn.text(fence)
-        if (yield from source.copy_until(marks(_LINE_FENCE), turn.text)):
-            turn.text(_LINE_FENCE)
+        turn.add_text(fence)
+        if (yield from source.copy_until(compile_markers(_LINE_FENCE), turn.add_text)):
+            turn.add_text(_LINE_FENCE)
 
-    def _think(self, source: Source, turn: Turn, close: str) -> Reading[None]:
+    def _think(self, source: Source, turn: Turn, close: str) -> ParseStep[None]:
         """Reasoning up to its closer. A call inside ends it too; a mention of a call's markup does not."""
         yield from source.skip_newlines(1)
-        while again := (yield from source.accept(marks(*(think.open for think in self.thinks)))):
-            turn.note("stray_marker", f"{again} was open already")
+        while again := (yield from source.accept(compile_markers(*(think.open for think in self.thinks)))):
+            turn.add_repair("stray_marker", f"{again} was open already")
             yield from source.skip_newlines(1)
         ended = yield from self._reason(source, turn, (f"\n{close}", close))
         if ended:
             yield from source.skip_newlines(2)
         elif ended is not None:
-            turn.note("call_in_reasoning", f"a call began before {close}")
+            turn.add_repair("call_in_reasoning", f"a call began before {close}")
 
-    def _reason(self, source: Source, turn: Turn, closers: tuple[str, ...]) -> Reading[str | None]:
+    def _reason(self, source: Source, turn: Turn, closers: tuple[str, ...]) -> ParseStep[str | None]:
         """Copy reasoning to the first closer and return it; the empty string after a call, None at the end."""
-        listen = marks(*closers, *self.openers_for(turn.tools))
-        while (marker := (yield from source.copy_until(listen, turn.reasoning))) is not None:
+        listen = compile_markers(*closers, *self.openers_for(turn.tools))
+        while (marker := (yield from source.copy_until(listen, turn.add_reasoning))) is not None:
             if marker in closers:
                 return marker
-            if (yield from self.attempt(source, turn, marker, turn.reasoning)):
+            if (yield from self.attempt(source, turn, marker, turn.add_reasoning)):
                 return ""
         return None
 
-    def attempt(self, source: Source, turn: Turn, opener: str, emit: Emit) -> Reading[bool]:
+    def attempt(self, source: Source, turn: Turn, opener: str, emit: TextSink) -> ParseStep[bool]:
         """Read calls after an opener, or show what was consumed as what it stood in."""
-        source.keep()
+        source.start_capture()
         problem = yield from self.read_calls(source, turn, opener)
         if problem:
             self.refuse(source, turn, opener, problem, emit)
@@ -220,18 +220,18 @@ class Dialect(ABC):
         yield from self.drop_cut_marker(source, turn)
         return True
 
-    def refuse(self, source: Source, turn: Turn, opener: str, problem: str, emit: Emit) -> None:
+    def refuse(self, source: Source, turn: Turn, opener: str, problem: str, emit: TextSink) -> None:
         """Show what is no call, the opener and what was kept, as text; set it aside if the output ended inside it."""
-        raw = opener + source.kept()
+        raw = opener + source.end_capture()
         rest = source.text[source.position :]
-        alone = turn.after_call and not (raw + rest)[len(opener) :].strip()
+        alone = turn.is_after_call and not (raw + rest)[len(opener) :].strip()
         if source.closed and (alone or self.is_cut(turn, opener, raw + rest)):
             source.position = len(source.text)
-            turn.cut(raw + rest)
+            turn.add_truncated(raw + rest)
             return
         emit(raw)
         if self.is_malformed(turn, opener, raw):
-            turn.malformed(raw, problem, shown=True)
+            turn.add_malformed(raw, problem, shown=True)
 
     def is_malformed(self, turn: Turn, opener: str, raw: str) -> bool:
         """Whether a text that is no call is worth telling of. People write tags; other markers are a model's."""
@@ -245,14 +245,14 @@ class Dialect(ABC):
         begun = _squeezed(raw)
         if self.text_tags and begun == _squeezed(opener):
             return False
-        samples = (self.render_call(self.sample_call(tool.name, tool.sample)) for tool in turn.tools)
+        samples = (self.render_call(self.sample_call(tool.name, tool.sample_arguments)) for tool in turn.tools)
         return any(_squeezed(sample).startswith(begun) for sample in samples)
 
-    def drop_cut_marker(self, source: Source, turn: Turn) -> Reading[None]:
+    def drop_cut_marker(self, source: Source, turn: Turn) -> ParseStep[None]:
         """Directly after a call, the beginning of a marker that the end of the output cut off is no text."""
-        tags = marks(*self.markers_for(turn.tools), *self._closers, *self._silent)
-        if (yield from source.ends_inside(tags)):
-            turn.note("cut_marker", f"the output ended inside a marker: {source.take_rest().strip()}")
+        tags = compile_markers(*self.markers_for(turn.tools), *self._closers, *self._silent)
+        if (yield from source.is_truncated_inside(tags)):
+            turn.add_repair("cut_marker", f"the output ended inside a marker: {source.take_rest().strip()}")
 
     @property
     def call_prefill(self) -> str:
@@ -308,17 +308,17 @@ def schema_of(tool: ToolSpec) -> dict[str, object]:
     return {"type": "function", "function": function}
 
 
-def open_call(source: Source, turn: Turn, name: str, call_id: str = "") -> Arguments:
+def open_call(source: Source, turn: Turn, name: str, call_id: str = "") -> ArgumentsWriter:
     """It is a call: open it, and stop keeping its text."""
-    source.settle()
-    return Arguments(turn.call(name, call_id))
+    source.drop_capture()
+    return ArgumentsWriter(turn.start_call(name, call_id))
 
 
-def break_off(source: Source, turn: Turn, arguments: Arguments) -> Reading[str]:
+def break_off(source: Source, turn: Turn, arguments: ArgumentsWriter) -> ParseStep[str]:
     """The call ends or breaks here: it is cut. What was consumed in vain since `keep` is noted or set aside."""
-    raw = source.kept()
+    raw = source.end_capture()
     ended = not (yield from source.peek())
-    arguments.call.cut(raw if ended else "")
+    arguments.call.end_truncated(raw if ended else "")
     if raw and not ended:
-        turn.malformed(raw, "the arguments are broken")
+        turn.add_malformed(raw, "the arguments are broken")
     return ""

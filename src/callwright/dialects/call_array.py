@@ -20,8 +20,8 @@ from callwright.dialects.base import FENCE
 from callwright.dialects.call_object import read_list
 from callwright.dialects.tagged_json import TaggedJson
 from callwright.model import ToolCall, ToolResult
-from callwright.text.json_stream import escape
-from callwright.text.source import Emit, Reading, Source, marks
+from callwright.text.json_stream import escape_json
+from callwright.text.source import ParseStep, Source, TextSink, compile_markers
 from callwright.turn import Turn
 
 __all__ = [
@@ -57,7 +57,7 @@ class JsonArray(TaggedJson):
         return self._wrapped(first + between.join(map(self._rendered, calls)) + last)
 
     def _rendered(self, call: ToolCall) -> str:
-        fields = {"ID": escape(call.id), "NAME": escape(call.name), "ARGUMENTS": call.arguments}
+        fields = {"ID": escape_json(call.id), "NAME": escape_json(call.name), "ARGUMENTS": call.arguments}
         return _FIELD.sub(lambda hit: fields[hit.group()], self.item)
 
 
@@ -77,7 +77,7 @@ _ENDS = tuple(space + words for words in RESPONSE for space in ("\n\n", "\n", " 
 class Granite3(JsonArray):
     """Reasoning begins and ends with a sentence: white space around it is framing, either spelling ends it."""
 
-    def _reason(self, source: Source, turn: Turn, closers: tuple[str, ...]) -> Reading[str | None]:
+    def _reason(self, source: Source, turn: Turn, closers: tuple[str, ...]) -> ParseStep[str | None]:
         if closers[-1] not in RESPONSE:
             return (yield from super()._reason(source, turn, closers))
         yield from source.skip_space()
@@ -93,15 +93,15 @@ SPEAKER = "助手："
 class Hunyuan(JsonArray):
     """The prompt asks for answers that begin with the speaker's name, which is no part of them."""
 
-    def _answer(self, source: Source, turn: Turn) -> Reading[None]:
-        yield from source.accept(marks(SPEAKER))
+    def _answer(self, source: Source, turn: Turn) -> ParseStep[None]:
+        yield from source.accept(compile_markers(SPEAKER))
         yield from super()._answer(source, turn)
 
 
 class Apertus(JsonArray):
     """Calls belong inside the reasoning, which goes on after them."""
 
-    def _reason(self, source: Source, turn: Turn, closers: tuple[str, ...]) -> Reading[str | None]:
+    def _reason(self, source: Source, turn: Turn, closers: tuple[str, ...]) -> ParseStep[str | None]:
         while (ended := (yield from super()._reason(source, turn, closers))) == "":
             pass
         return ended
@@ -114,24 +114,24 @@ _SOURCES = re.compile(r"[\d ,:\[\]]*")
 class Cited(JsonArray):
     """Spans of text and reasoning are cited, `<co>span</co: 0:[1,2]>`: the tags are framing, the span is kept."""
 
-    def _drop(self, source: Source, turn: Turn, marker: str) -> Reading[None]:
+    def _drop(self, source: Source, turn: Turn, marker: str) -> ParseStep[None]:
         if marker in CITATION:
-            yield from _skip_sources(source, turn.text, marker)
+            yield from _skip_sources(source, turn.add_text, marker)
         else:
             yield from super()._drop(source, turn, marker)
 
-    def _reason(self, source: Source, turn: Turn, closers: tuple[str, ...]) -> Reading[str | None]:
+    def _reason(self, source: Source, turn: Turn, closers: tuple[str, ...]) -> ParseStep[str | None]:
         listen = (*closers, *CITATION)
         while (ended := (yield from super()._reason(source, turn, listen))) in CITATION:
-            yield from _skip_sources(source, turn.reasoning, str(ended))
+            yield from _skip_sources(source, turn.add_reasoning, str(ended))
         return ended
 
 
-def _skip_sources(source: Source, emit: Emit, tag: str) -> Reading[None]:
+def _skip_sources(source: Source, emit: TextSink, tag: str) -> ParseStep[None]:
     """Skip the sources that a tag lists; what is no list of them was no tag."""
     if tag.endswith(":"):
         sources = yield from source.take_while(_SOURCES, 256)
-        if not (yield from source.accept(marks(">"))):
+        if not (yield from source.accept(compile_markers(">"))):
             emit(tag + sources)
 
 
@@ -153,9 +153,9 @@ class CohereR(Cited):
     def starts(self) -> tuple[str, ...]:
         return (FENCE, "[")
 
-    def read_calls(self, source: Source, turn: Turn, opener: str) -> Reading[str]:
+    def read_calls(self, source: Source, turn: Turn, opener: str) -> ParseStep[str]:
         yield from source.skip_space()
-        yield from source.accept(marks(f"{FENCE}json", FENCE))
+        yield from source.accept(compile_markers(f"{FENCE}json", FENCE))
         return (yield from super().read_calls(source, turn, opener))
 
 
@@ -169,27 +169,27 @@ class Xlam(JsonArray):
     def openers(self) -> tuple[str, ...]:
         return (*self.opens, _LINE_LIST)
 
-    def _answer(self, source: Source, turn: Turn) -> Reading[None]:
+    def _answer(self, source: Source, turn: Turn) -> ParseStep[None]:
         # Where an answer begins there is no line break before it.
-        if (yield from source.looking_at(marks("[", *self.opens))) == "[":
-            yield from self.attempt(source, turn, "", turn.text)
+        if (yield from source.peek_marker(compile_markers("[", *self.opens))) == "[":
+            yield from self.attempt(source, turn, "", turn.add_text)
         else:
             yield from super()._answer(source, turn)
 
-    def _reason(self, source: Source, turn: Turn, closers: tuple[str, ...]) -> Reading[str | None]:
+    def _reason(self, source: Source, turn: Turn, closers: tuple[str, ...]) -> ParseStep[str | None]:
         # A list in reasoning is a thought of a call, not the call.
-        return (yield from source.copy_until(marks(*closers), turn.reasoning))
+        return (yield from source.copy_until(compile_markers(*closers), turn.add_reasoning))
 
-    def _fenced(self, source: Source, turn: Turn, fence: str) -> Reading[None]:
-        if not (yield from self.attempt(source, turn, fence, turn.text)):
+    def _fenced(self, source: Source, turn: Turn, fence: str) -> ParseStep[None]:
+        if not (yield from self.attempt(source, turn, fence, turn.add_text)):
             yield from super()._fenced(source, turn, "")
 
-    def read_calls(self, source: Source, turn: Turn, opener: str) -> Reading[str]:
+    def read_calls(self, source: Source, turn: Turn, opener: str) -> ParseStep[str]:
         fenced = opener.endswith(FENCE)
         if fenced:
-            yield from source.accept(marks("json"))
+            yield from source.accept(compile_markers("json"))
         if opener != _LINE_LIST:
-            if not (yield from source.looking_at(marks("["))):
+            if not (yield from source.peek_marker(compile_markers("["))):
                 return "no list follows"
             yield from source.skip_space()
             source.position += 1

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from callwright.arguments import Arguments, read_object
+from callwright.arguments import ArgumentsWriter, read_object
 from callwright.dialects.base import break_off, open_call
-from callwright.text.json_stream import copy_value, escape, take_key, take_value
+from callwright.text.json_stream import copy_json, escape_json, take_json, take_key
 from callwright.text.repair import parse_json, repair_json
-from callwright.text.source import Reading, Source, ignore
+from callwright.text.source import ParseStep, Source, ignore
 from callwright.turn import Turn
 
 __all__ = [
@@ -67,14 +67,14 @@ class _Draft:
     def drop_members(self, turn: Turn) -> None:
         """The arguments stand in a member of their own, so that others mean nothing: that they came is noted."""
         for key, raw in self.members.items():
-            turn.note("dropped_member", f"{key}: {raw}")
+            turn.add_repair("dropped_member", f"{key}: {raw}")
         self.members.clear()
 
     def note(self, kind: str, detail: str) -> None:
         self.notes.setdefault(kind, detail)
 
 
-def read_calls(source: Source, turn: Turn, keys: Keys = KEYS, *, whole: bool = False) -> Reading[str]:
+def read_calls(source: Source, turn: Turn, keys: Keys = KEYS, *, whole: bool = False) -> ParseStep[str]:
     """Read a call object or an array of them, whichever stands here. Returns a problem or the empty string."""
     char = yield from source.skip_space()
     if char == "[":
@@ -88,12 +88,12 @@ def read_calls(source: Source, turn: Turn, keys: Keys = KEYS, *, whole: bool = F
 def set_aside(source: Source, turn: Turn, problem: str) -> None:
     """What was consumed is no call, and no text either."""
     if problem == CUT:
-        turn.cut(source.kept())
+        turn.add_truncated(source.end_capture())
     else:
-        turn.malformed(source.kept(), problem)
+        turn.add_malformed(source.end_capture(), problem)
 
 
-def read_list(source: Source, turn: Turn, keys: Keys = KEYS) -> Reading[str]:
+def read_list(source: Source, turn: Turn, keys: Keys = KEYS) -> ParseStep[str]:
     """Read the calls of an array whose bracket is consumed. Returns a problem if none of its objects is a call."""
     problem = "the list is empty"
     before = ""
@@ -107,29 +107,29 @@ def read_list(source: Source, turn: Turn, keys: Keys = KEYS) -> Reading[str]:
         refused = yield from read_call(source, turn, keys, whole=True)
         if not refused:
             if before:
-                turn.malformed(before, problem)
+                turn.add_malformed(before, problem)
             problem = before = ""
         elif problem:
             # Whether this is a list of calls at all is for the other objects to say.
             problem = problem if before else refused
-            before += source.kept()
+            before += source.end_capture()
         else:
             set_aside(source, turn, refused)
-        source.keep()
+        source.start_capture()
     if char == "]":
         source.position += 1
-    elif not problem and not turn.was_cut:
-        turn.note("missing_bracket", "']' was missing after a list of calls")
+    elif not problem and not turn.is_truncated:
+        turn.add_repair("missing_bracket", "']' was missing after a list of calls")
     if problem:
-        source.keep(before + source.kept())
+        source.start_capture(before + source.end_capture())
     else:
-        source.settle()
+        source.drop_capture()
     return problem
 
 
 def read_call(
     source: Source, turn: Turn, keys: Keys = KEYS, *, name: str = "", call_id: str = "", whole: bool = False
-) -> Reading[str]:
+) -> ParseStep[str]:
     """Read the call object that begins here. Returns a problem or the empty string.
 
     `name` and `call_id`: the tool and the id, where what stands before the object has said them. `whole`: an object
@@ -146,7 +146,7 @@ def read_call(
             source.position += 1
             continue
         if draft.said:
-            source.keep()
+            source.start_capture()
         key = yield from take_key(source, draft.note)
         if key is None:
             problem: str | None = yield from _unfinished(source, turn, draft)
@@ -154,35 +154,35 @@ def read_call(
             problem = yield from _read_member(source, turn, draft, key, keys)
         if problem is not None:
             if problem and whole:
-                yield from copy_value(source, ignore, ignore, depth=1)
+                yield from copy_json(source, ignore, ignore, depth=1)
             return problem
 
 
-def _unfinished(source: Source, turn: Turn, draft: _Draft) -> Reading[str]:
+def _unfinished(source: Source, turn: Turn, draft: _Draft) -> ParseStep[str]:
     """The object breaks off. After its arguments that is a missing brace; before them it is no call, or one that the
     end of the output has cut."""
     if draft.said:
         draft.drop_members(turn)
-        stray = source.kept()
+        stray = source.end_capture()
         if stray.strip():
-            turn.malformed(stray, "no member of a call")
-        turn.note("missing_brace", "'}' was missing after a call")
+            turn.add_malformed(stray, "no member of a call")
+        turn.add_repair("missing_brace", "'}' was missing after a call")
         return ""
     if (yield from source.peek()):
         return "the JSON breaks off"
     if not draft.name:
         return CUT
-    raw = source.kept()
-    open_call(source, turn, draft.name, draft.id).call.cut(raw)
+    raw = source.end_capture()
+    open_call(source, turn, draft.name, draft.id).call.end_truncated(raw)
     return ""
 
 
-def _read_member(source: Source, turn: Turn, draft: _Draft, key: str, keys: Keys) -> Reading[str | None]:
+def _read_member(source: Source, turn: Turn, draft: _Draft, key: str, keys: Keys) -> ParseStep[str | None]:
     """Read one member's value into the draft. None: go on; otherwise the object is over, well or not."""
     char = yield from source.peek()
-    if keys.name_is_key and (turn.accepts(key) or not (draft.said or draft.name or key in keys.name)):
+    if keys.name_is_key and (turn.can_call(key) or not (draft.said or draft.name or key in keys.name)):
         draft.name = key
-        return (yield from _read_arguments(source, turn, draft)) if turn.accepts(key) else f"unknown tool {key!r}"
+        return (yield from _read_arguments(source, turn, draft)) if turn.can_call(key) else f"unknown tool {key!r}"
     if key in keys.calls and char == "[":
         draft.said = True
         source.position += 1
@@ -195,19 +195,19 @@ def _read_member(source: Source, turn: Turn, draft: _Draft, key: str, keys: Keys
         if key == "parameters" and "description" in draft.members:
             return "it is the definition of a tool"
         return (yield from _read_arguments(source, turn, draft))
-    raw = yield from take_value(source, draft.note)
+    raw = yield from take_json(source, draft.note)
     if raw is None:
         return (yield from _unfinished(source, turn, draft))
     if key in keys.name and char in "\"'" and draft.name in ("", _string(raw)):
         draft.name = _string(raw)
         if draft.name in keys.no_call and draft.name not in turn.tools:
-            yield from copy_value(source, ignore, ignore, depth=1)
-            turn.note("no_call", f"the model wrote {source.kept()}")
+            yield from copy_json(source, ignore, ignore, depth=1)
+            turn.add_repair("no_call", f"the model wrote {source.end_capture()}")
             return ""
-        return None if turn.accepts(draft.name) else f"unknown tool {draft.name!r}"
+        return None if turn.can_call(draft.name) else f"unknown tool {draft.name!r}"
     if key in keys.id:
         if draft.said:
-            turn.note("late_id", f"the model's own id {raw} came after the arguments")
+            turn.add_repair("late_id", f"the model's own id {raw} came after the arguments")
         draft.id = _string(raw)
     elif key in keys.arguments:
         draft.arguments = raw
@@ -216,43 +216,43 @@ def _read_member(source: Source, turn: Turn, draft: _Draft, key: str, keys: Keys
     return None
 
 
-def _read_arguments(source: Source, turn: Turn, draft: _Draft) -> Reading[str | None]:
+def _read_arguments(source: Source, turn: Turn, draft: _Draft) -> ParseStep[str | None]:
     """Read the arguments value that stands here for the tool that is named already."""
     if (yield from source.peek()) != "{":
-        raw = yield from take_value(source, draft.note)
+        raw = yield from take_json(source, draft.note)
         if raw is None:
             return (yield from _unfinished(source, turn, draft))
         draft.arguments = raw
         return None
     arguments = open_call(source, turn, draft.name, draft.id)
     for kind, detail in draft.notes.items():
-        arguments.call.note(kind, detail)
+        arguments.call.add_repair(kind, detail)
     draft.said = True
     draft.drop_members(turn)
     intact = yield from read_arguments(source, turn, arguments, depth=2)
     return None if intact else ""
 
 
-def read_arguments(source: Source, turn: Turn, arguments: Arguments, *, depth: int = 1) -> Reading[bool]:
+def read_arguments(source: Source, turn: Turn, arguments: ArgumentsWriter, *, depth: int = 1) -> ParseStep[bool]:
     """Read the JSON object that begins here as a call's arguments, to its end. False: the text ended inside it
     or it is broken; then the call is cut, and what is left of the `depth` brackets around it is set aside."""
     if (yield from read_object(source, arguments)):
         return True
-    yield from copy_value(source, ignore, ignore, depth=depth)
+    yield from copy_json(source, ignore, ignore, depth=depth)
     yield from break_off(source, turn, arguments)
     return False
 
 
-def _settle(source: Source, turn: Turn, draft: _Draft) -> Reading[str]:
+def _settle(source: Source, turn: Turn, draft: _Draft) -> ParseStep[str]:
     """The object is closed: say the call if its arguments had to wait for it."""
     if draft.said:
         draft.drop_members(turn)
-        source.settle()
+        source.drop_capture()
         return ""
     if not draft.name:
         return "the JSON names no tool"
     if draft.arguments is None:
-        raw = "{" + ", ".join(f'"{escape(name)}": {value}' for name, value in draft.members.items()) + "}"
+        raw = "{" + ", ".join(f'"{escape_json(name)}": {value}' for name, value in draft.members.items()) + "}"
     else:
         raw = draft.arguments
         draft.drop_members(turn)
@@ -261,7 +261,7 @@ def _settle(source: Source, turn: Turn, draft: _Draft) -> Reading[str]:
 
 def read_held(
     source: Source, turn: Turn, name: str, raw: str, call_id: str = "", notes: dict[str, str] | None = None
-) -> Reading[str]:
+) -> ParseStep[str]:
     """Say a call whose arguments are whole already: an object, JSON text in a string, or nothing."""
     mended = repair_json(raw)
     value = parse_json(mended.text) if mended else raw
@@ -273,8 +273,8 @@ def read_held(
     arguments = open_call(source, turn, name, call_id)
     mends = {repair.kind: repair.detail for repair in mended.repairs} if mended else {}
     for kind, detail in {**mends, **(notes or {})}.items():
-        arguments.call.note(kind, detail)
-    yield from read_object(Source.of(mended.text if mended and value else "{}"), arguments)
+        arguments.call.add_repair(kind, detail)
+    yield from read_object(Source.from_text(mended.text if mended and value else "{}"), arguments)
     return ""
 
 

@@ -15,11 +15,11 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
-from callwright.arguments import Arguments
-from callwright.schema import Schema, from_text
-from callwright.text.json_stream import Note, escape
-from callwright.text.source import Emit, Held, Reading, Source, marks
-from callwright.text.tags import RawValue
+from callwright.arguments import ArgumentsWriter
+from callwright.schema import Schema, text_to_json
+from callwright.text.json_stream import RepairSink, escape_json
+from callwright.text.raw_values import RawValueRule
+from callwright.text.source import ParseStep, Source, TextBuffer, TextSink, compile_markers
 
 __all__ = ["ElementArguments", "json_of"]
 
@@ -38,7 +38,7 @@ class ElementArguments:
 
     def __init__(
         self,
-        arguments: Arguments,
+        arguments: ArgumentsWriter,
         keys: Iterable[str],
         closes: tuple[str, ...],
         *,
@@ -50,24 +50,24 @@ class ElementArguments:
         self._opens = tuple(self._keys) or (f"{prefix}<",)
         self._closes = closes
 
-    def read(self, source: Source) -> Reading[bool]:
+    def read(self, source: Source) -> ParseStep[bool]:
         """Read up to the closing tag and end the call. False: it did not come, and the call is still open.
 
         Where an outer closing tag stands in its place that ends the call too; the outer one is left.
         """
-        tags = marks(*self._closes, *self._opens)
+        tags = compile_markers(*self._closes, *self._opens)
         while True:
             yield from source.skip_space()
-            tag = yield from source.looking_at(tags)
+            tag = yield from source.peek_marker(tags)
             if tag in self._closes:
                 if tag == self._closes[0]:
                     source.position += len(tag)
                 else:
-                    self._arguments.call.note("missing_close", f"{self._closes[0]} was missing after a call")
+                    self._arguments.call.add_repair("missing_close", f"{self._closes[0]} was missing after a call")
                 self._end()
                 return True
-            source.keep()
-            if not tag and not (yield from source.accept(marks("<"))):
+            source.start_capture()
+            if not tag and not (yield from source.accept(compile_markers("<"))):
                 return False
             if tag.endswith("<") and source.text.startswith("/", source.position + len(tag)):
                 return False
@@ -75,37 +75,37 @@ class ElementArguments:
             key = self._keys.get(tag) or (yield from _take_key(source))
             if not key:
                 return False
-            source.settle()
+            source.drop_capture()
             if not (yield from self._read_value(source, key)):
                 return False
 
     def _end(self) -> None:
         """Say the values that had to wait, and end the call."""
-        waiting, self._arguments.waiting = self._arguments.waiting, {}
+        waiting, self._arguments.pending_values = self._arguments.pending_values, {}
         for key, raws in waiting.items():
-            schema = self._arguments.call.schema.member(key)
-            note = self._arguments.call.note
+            schema = self._arguments.call.schema.get_member(key)
+            note = self._arguments.call.add_repair
             if len(raws) == 1:
-                self._arguments.put_json(key, json_of(raws[0], schema, note, self._prefix))
+                self._arguments.write_json(key, json_of(raws[0], schema, note, self._prefix))
             else:
                 items = (json_of(raw, schema.items, note, self._prefix) for raw in raws)
-                self._arguments.put_json(key, f"[{', '.join(items)}]")
+                self._arguments.write_json(key, f"[{', '.join(items)}]")
         self._arguments.close()
 
-    def _read_value(self, source: Source, key: str) -> Reading[bool]:
-        if not _holds_elements(self._arguments.call.schema.member(key), untyped=bool(self._prefix)):
-            parameter = self._arguments.parameter(key)
+    def _read_value(self, source: Source, key: str) -> ParseStep[bool]:
+        if not _holds_elements(self._arguments.call.schema.get_member(key), untyped=bool(self._prefix)):
+            parameter = self._arguments.start_parameter(key)
             whole = yield from self._copy(source, key, parameter.write)
             if whole:
                 parameter.end()
             return whole
         # Another element of this name makes it a list, so the value waits for the end of the call.
-        held = Held(source)
+        held = TextBuffer(source)
         whole = yield from self._copy(source, key, held.add)
-        self._arguments.waiting.setdefault(key, []).append(held.text())
+        self._arguments.pending_values.setdefault(key, []).append(held.get_text())
         return whole
 
-    def _copy(self, source: Source, key: str, write: Emit) -> Reading[bool]:
+    def _copy(self, source: Source, key: str, write: TextSink) -> ParseStep[bool]:
         """Copy a value up to its end; False when it has none that can be relied on."""
         close = f"</{key}>"
         quoted: list[str] = []
@@ -116,31 +116,38 @@ class ElementArguments:
                 quoted.append(piece)
 
         end = _value(key, self._closes, self._opens, self._prefix)
-        closed = yield from end.copy(source, emit, self._arguments.misses if self._prefix else None)
+        closed = yield from end.copy_value(source, emit, self._arguments.is_missing if self._prefix else None)
         if closed is None:
             return False
         if not closed.endswith(close):
-            self._arguments.call.note("missing_close", f"{close} was missing after a value")
+            self._arguments.call.add_repair("missing_close", f"{close} was missing after a value")
             # A closing tag passed for text because something that is no parameter came after it.
             return not quoted
         if not closed.endswith(self._prefix + close):
-            self._arguments.call.note("missing_prefix", f"{close} lacked {self._prefix}")
+            self._arguments.call.add_repair("missing_prefix", f"{close} lacked {self._prefix}")
         return True
 
 
 @lru_cache(maxsize=1024)
-def _value(key: str, closes: tuple[str, ...], opens: tuple[str, ...], prefix: str) -> RawValue:
+def _value(key: str, closes: tuple[str, ...], opens: tuple[str, ...], prefix: str) -> RawValueRule:
     if prefix:
         # The prefix is a token of its own: a value quotes single tags at most, and what follows one tells.
-        return RawValue(f"{prefix}</{key}>", closes, opens, loose=f"</{key}>")
+        return RawValueRule(f"{prefix}</{key}>", closes, opens, loose_close_tag=f"</{key}>")
     # The outermost twice: alone on a line it ends a value only where the text ends too.
     begins = (closes[-1].replace("</", "<"),)
-    return RawValue(f"</{key}>", (*closes, closes[-1]), opens, begins=begins, own=(f"<{key}>",), others=True)
+    return RawValueRule(
+        f"</{key}>",
+        (*closes, closes[-1]),
+        opens,
+        call_tags=begins,
+        own_value_tags=(f"<{key}>",),
+        allows_other_elements=True,
+    )
 
 
-def _take_key(source: Source) -> Reading[str]:
+def _take_key(source: Source) -> ParseStep[str]:
     key = yield from source.take_while(_KEY, _LONGEST_KEY)
-    return key if (yield from source.accept(marks(">"))) else ""
+    return key if (yield from source.accept(compile_markers(">"))) else ""
 
 
 def _holds_elements(schema: Schema, *, untyped: bool) -> bool:
@@ -149,7 +156,7 @@ def _holds_elements(schema: Schema, *, untyped: bool) -> bool:
     return bool(types & {"array", "object"}) and "string" not in types if types else untyped
 
 
-def json_of(raw: str, schema: Schema, note: Note, prefix: str = "", depth: int = 0) -> str:
+def json_of(raw: str, schema: Schema, note: RepairSink, prefix: str = "", depth: int = 0) -> str:
     """The JSON for a value that is written as elements, as JSON text, or as bare text."""
     children = _children(raw, prefix) if _holds_elements(schema, untyped=True) and depth < _DEEPEST else []
     is_array = "array" in schema.types and "object" not in schema.types
@@ -170,31 +177,31 @@ def json_of(raw: str, schema: Schema, note: Note, prefix: str = "", depth: int =
     )
 
 
-def _object(children: list[tuple[str, str]], schema: Schema, note: Note, prefix: str, depth: int) -> str:
+def _object(children: list[tuple[str, str]], schema: Schema, note: RepairSink, prefix: str, depth: int) -> str:
     """Elements as the members of an object; several of one name as a list."""
     members: dict[str, list[str]] = {}
     for name, inner in children:
         members.setdefault(name, []).append(inner)
     written = []
     for name, raws in members.items():
-        inside = schema.member(name)
+        inside = schema.get_member(name)
         if len(raws) == 1:
             value = json_of(raws[0], inside, note, prefix, depth + 1)
         else:
             value = f"[{', '.join(json_of(raw, inside.items, note, prefix, depth + 1) for raw in raws)}]"
-        written.append(f'"{escape(name)}": {value}')
+        written.append(f'"{escape_json(name)}": {value}')
     return f"{{{', '.join(written)}}}"
 
 
-def _leaf(raw: str, schema: Schema, note: Note, *, is_array: bool) -> str:
+def _leaf(raw: str, schema: Schema, note: RepairSink, *, is_array: bool) -> str:
     """A value without elements. Where a list is wanted, bare text is its only item."""
     if not raw.strip() and schema.types & {"array", "object"}:
         return "[]" if is_array else "{}"
-    value, repairs = from_text(raw, schema)
+    value, repairs = text_to_json(raw, schema)
     for repair in repairs:
         note(repair.kind, repair.detail)
-    if is_array and not schema.allows(value):
-        return f"[{from_text(raw, schema.items)[0]}]"
+    if is_array and not schema.matches_type(value):
+        return f"[{text_to_json(raw, schema.items)[0]}]"
     return value
 
 

@@ -23,8 +23,8 @@ from callwright.dialects.element_values import ElementArguments
 from callwright.dialects.use_tool import read_named_call
 from callwright.model import ToolCall
 from callwright.schema import Toolbox
-from callwright.text.repair import python_literal
-from callwright.text.source import Reading, Source, marks
+from callwright.text.repair import convert_python_literal
+from callwright.text.source import ParseStep, Source, compile_markers
 from callwright.turn import Turn
 
 __all__ = ["DIALECTS", "Elements", "NamedTags"]
@@ -50,7 +50,7 @@ class NamedTags(Dialect):
     def markers_for(self, tools: Toolbox) -> tuple[str, ...]:
         return (*self.openers_for(tools), *(f"</{name}>" for name in tools.names))
 
-    def read_calls(self, source: Source, turn: Turn, opener: str) -> Reading[str]:
+    def read_calls(self, source: Source, turn: Turn, opener: str) -> ParseStep[str]:
         name = opener.strip("</ >")
         if opener.endswith("/>"):
             open_call(source, turn, name).close()
@@ -58,7 +58,7 @@ class NamedTags(Dialect):
         return (yield from self.read_body(source, turn, name))
 
     @abstractmethod
-    def read_body(self, source: Source, turn: Turn, name: str) -> Reading[str]:
+    def read_body(self, source: Source, turn: Turn, name: str) -> ParseStep[str]:
         """Read a call after its opening tag. Returns the empty string, or why this is no call."""
 
 
@@ -83,12 +83,12 @@ class Elements(NamedTags):
         keys = dict.fromkeys(key for name in tools.names for key in _declared(tools, name))
         return (*super().markers_for(tools), *(tag for key in keys for tag in (f"<{key}>", f"</{key}>")))
 
-    def read_body(self, source: Source, turn: Turn, name: str) -> Reading[str]:
+    def read_body(self, source: Source, turn: Turn, name: str) -> ParseStep[str]:
         if name not in turn.tools:
             return (yield from read_named_call(source, turn, f"</{name}>"))
         close = f"</{name}>"
         keys = _declared(turn.tools, name)
-        if not (yield from source.looking_at(marks(close, *(f"<{key}>" for key in keys)))):
+        if not (yield from source.peek_marker(compile_markers(close, *(f"<{key}>" for key in keys)))):
             return f"no parameter of {name} follows"
         arguments = open_call(source, turn, name)
         if not (yield from ElementArguments(arguments, keys, (close,)).read(source)):
@@ -126,7 +126,7 @@ def _is_plain(value: Any) -> bool:
     """Whether a value, written as elements, reads back as what it was; others are written as JSON."""
     match value:
         case str():
-            return bool(value.strip()) and "<" not in value and python_literal(value.strip()) is None
+            return bool(value.strip()) and "<" not in value and convert_python_literal(value.strip()) is None
         case dict():
             named = all(_ELEMENT_NAME.fullmatch(key) and key != "item" for key in value)
             return bool(value) and named and all(map(_is_plain, value.values()))

@@ -13,34 +13,34 @@ from itertools import count
 
 from callwright.dialects.base import FENCE, Dialect
 from callwright.schema import Toolbox
-from callwright.text.source import Reading, Source, marks
+from callwright.text.source import ParseStep, Source, compile_markers
 from callwright.turn import Turn, collect
 
 __all__ = ["is_all_calls", "read_fence"]
 
 _LINE_FENCE = f"\n{FENCE}"
-_MORE = marks("{", "[", FENCE)
+_MORE = compile_markers("{", "[", FENCE)
 
 
-def read_fence(source: Source, turn: Turn, info: str, member: Dialect) -> Reading[str]:
+def read_fence(source: Source, turn: Turn, info: str, member: Dialect) -> ParseStep[str]:
     """Read the rest of a fenced block as the calls of a family, if they end the answer. Returns the empty string, or
     the whole block, to be shown: nothing was said then."""
-    body, close = yield from source.take_until(marks(_LINE_FENCE))
+    body, close = yield from source.take_to(compile_markers(_LINE_FENCE))
     whole = f"{FENCE}{info}{body}{close or ''}"
-    more = yield from source.looking_at(_MORE)
+    more = yield from source.peek_marker(_MORE)
     last = more or (source.closed and not source.text[source.position :].strip())
     if not last or not (yield from is_all_calls(member, whole, turn.tools)):
         return whole
-    yield from member.grammar(Source.of(whole), turn)
+    yield from member.grammar(Source.from_text(whole), turn)
     return ""
 
 
-def is_all_calls(member: Dialect, text: str, tools: Toolbox) -> Reading[bool]:
+def is_all_calls(member: Dialect, text: str, tools: Toolbox) -> ParseStep[bool]:
     """Whether a family reads a whole text as whole calls of offered tools and nothing else."""
     numbers = count()
     trial = Turn(tools, lambda: str(next(numbers)))
-    trial.takes_any = False
-    yield from member.grammar(Source.of(text), trial)
+    trial.accepts_unknown_tools = False
+    yield from member.grammar(Source.from_text(text), trial)
     trial.finish()
-    turn = collect(trial.drain())
+    turn = collect(trial.drain_events())
     return bool(turn.tool_calls) and turn.finish_reason == "tool_calls" and not (turn.text.strip() or turn.malformed)

@@ -21,13 +21,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
-from callwright.arguments import Arguments
+from callwright.arguments import ArgumentsWriter
 from callwright.dialects.base import Dialect, Think, break_off, open_call, raw_text
 from callwright.dialects.call_object import read_arguments
 from callwright.dialects.section import Section, close, expected, read_json
 from callwright.model import ToolCall
-from callwright.text.source import Marks, Reading, Source, marks
-from callwright.text.tags import RawValue
+from callwright.text.raw_values import RawValueRule
+from callwright.text.source import MarkerSet, ParseStep, Source, compile_markers
 from callwright.turn import Turn
 
 __all__ = ["DIALECTS", "FunctionTags"]
@@ -66,44 +66,44 @@ class FunctionTags(Dialect):
         return Section(self.wrapper[0], _BEGIN, self.wrapper[1])
 
     @cached_property
-    def _inside(self) -> Marks:
-        return marks("<parameter=", "</function>", self.wrapper[1])
+    def _inside(self) -> MarkerSet:
+        return compile_markers("<parameter=", "</function>", self.wrapper[1])
 
     @cached_property
-    def _values(self) -> dict[str, RawValue]:
+    def _values(self) -> dict[str, RawValueRule]:
         """How a value ends, by the newline that it begins with."""
         around = ("</function>", self.wrapper[1])
         insets = {"": self.inset, "\n": "\n", "\r\n": "\r\n"}
         return {
-            begin: RawValue("</parameter>", around, ("<parameter=",), inset, begins=self.openers)
+            begin: RawValueRule("</parameter>", around, ("<parameter=",), inset, call_tags=self.openers)
             for begin, inset in insets.items()
         }
 
-    def read_calls(self, source: Source, turn: Turn, opener: str) -> Reading[str]:
+    def read_calls(self, source: Source, turn: Turn, opener: str) -> ParseStep[str]:
         opened = opener != _BEGIN
         if opened:
             if (yield from source.skip_space()) in ("{", "["):
                 return (yield from read_json(source, turn, self.wrapper[1]))
-            if not (yield from source.accept(marks(_BEGIN))):
+            if not (yield from source.accept(compile_markers(_BEGIN))):
                 return f"no {_BEGIN}…> follows"
         return (yield from self._section.read(source, turn, lambda: self._read_call(source, turn), opened=opened))
 
-    def _read_call(self, source: Source, turn: Turn) -> Reading[str]:
+    def _read_call(self, source: Source, turn: Turn) -> ParseStep[str]:
         name = (yield from source.take_while(_TOOL, _LONGEST_NAME)).strip()
-        closed = yield from source.accept(marks(">"))
+        closed = yield from source.accept(compile_markers(">"))
         if not closed and (yield from source.peek()) != "{":
             return "the tag of the function does not close"
-        if not turn.accepts(name):
+        if not turn.can_call(name):
             return f"unknown tool {name!r}"
-        body = marks(*self._inside.all, "{")
-        if not (yield from source.looking_at(body)) and not source.breaks_off(body):
+        body = compile_markers(*self._inside.markers, "{")
+        if not (yield from source.peek_marker(body)) and not source.is_truncated_at(body):
             return "no parameter follows"
         arguments = open_call(source, turn, name)
         if (yield from source.skip_space()) == "{":
             # Functionary's form of the same tags, and what models mix it up with; Llama on Groq forgets the bracket
             # (freellmapi PR #291).
             if not closed:
-                arguments.call.note("missing_close", "> was missing after the name of a function")
+                arguments.call.add_repair("missing_close", "> was missing after the name of a function")
             yield from read_arguments(source, turn, arguments)
             yield from close(source, turn, "</function>")
             return ""
@@ -111,7 +111,7 @@ class FunctionTags(Dialect):
             yield from source.skip_space()
             tag = yield from source.accept(self._inside)
             if tag == self.wrapper[1]:
-                arguments.call.note("missing_close", "</function> was missing after a call")
+                arguments.call.add_repair("missing_close", "</function> was missing after a call")
                 source.position -= len(tag)
             if tag in ("</function>", self.wrapper[1]):
                 arguments.close()
@@ -119,20 +119,20 @@ class FunctionTags(Dialect):
             if not tag or not (yield from self._read_parameter(source, arguments)):
                 return (yield from break_off(source, turn, arguments))
 
-    def _read_parameter(self, source: Source, arguments: Arguments) -> Reading[bool]:
-        source.keep()
+    def _read_parameter(self, source: Source, arguments: ArgumentsWriter) -> ParseStep[bool]:
+        source.start_capture()
         key = (yield from source.take_while(_NAME, _LONGEST_NAME)).strip()
-        if not (yield from source.accept(marks(">"))):
+        if not (yield from source.accept(compile_markers(">"))):
             return False
-        source.settle()
-        newline = (yield from source.accept(marks("\r\n", "\n"))) if self.inset else ""
-        parameter = arguments.parameter(key)
-        closed = yield from self._values[newline].copy(source, parameter.write, expected(arguments))
+        source.drop_capture()
+        newline = (yield from source.accept(compile_markers("\r\n", "\n"))) if self.inset else ""
+        parameter = arguments.start_parameter(key)
+        closed = yield from self._values[newline].copy_value(source, parameter.write, expected(arguments))
         if closed is None:
             return False
         parameter.end()
         if not closed.endswith("</parameter>"):
-            arguments.call.note("missing_close", "</parameter> was missing after a value")
+            arguments.call.add_repair("missing_close", "</parameter> was missing after a value")
         return True
 
     def render_call(self, *calls: ToolCall) -> str:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from callwright.dialects.base import Dialect, open_call
 from callwright.dialects.header_json import Head, HeaderJson
 from callwright.schema import Schema
-from callwright.text.source import Emit, Reading, Source, marks
+from callwright.text.source import ParseStep, Source, TextSink, compile_markers
 from callwright.turn import Turn
 
 __all__ = ["DIALECTS", "Functionary"]
@@ -47,42 +47,42 @@ class Functionary(HeaderJson):
     def markers(self) -> tuple[str, ...]:
         return (*self.openers, *self.closes)
 
-    def grammar(self, source: Source, turn: Turn) -> Reading[None]:
+    def grammar(self, source: Source, turn: Turn) -> ParseStep[None]:
         if self.recipients:
             yield from self._begin(source, turn)
         yield from super().grammar(source, turn)
 
-    def _begin(self, source: Source, turn: Turn) -> Reading[None]:
+    def _begin(self, source: Source, turn: Turn) -> ParseStep[None]:
         """Read a recipient that stands at the beginning without its marker, if one does."""
         lines = {f"{name}\n": name for name in ("all", *turn.tools.names)}
-        name = lines.get((yield from source.looking_at(marks(*lines))))
+        name = lines.get((yield from source.peek_marker(compile_markers(*lines))))
         if name == "all" or name == PYTHON:
-            yield from source.accept_next(marks(f"{name}\n"))
+            yield from source.accept_next(compile_markers(f"{name}\n"))
         if name == PYTHON:
-            yield from self.attempt(source, turn, self.code, turn.text)
+            yield from self.attempt(source, turn, self.code, turn.add_text)
         elif name and name != "all":
-            yield from self.attempt(source, turn, "", turn.text)
+            yield from self.attempt(source, turn, "", turn.add_text)
 
-    def attempt(self, source: Source, turn: Turn, opener: str, emit: Emit) -> Reading[bool]:
+    def attempt(self, source: Source, turn: Turn, opener: str, emit: TextSink) -> ParseStep[bool]:
         while opener == ">>>" and (yield from source.peek()) == ">":
             # Text that ends in this character runs into the marker.
             emit(">")
             source.position += 1
         return (yield from super().attempt(source, turn, opener, emit))
 
-    def read_calls(self, source: Source, turn: Turn, opener: str) -> Reading[str]:
+    def read_calls(self, source: Source, turn: Turn, opener: str) -> ParseStep[str]:
         if opener != self.code:
             return (yield from super().read_calls(source, turn, opener))
         if PYTHON not in turn.tools:
             return f"no tool {PYTHON!r} is offered"
-        if (yield from source.looking_at(marks('{"code"'))):
+        if (yield from source.peek_marker(compile_markers('{"code"'))):
             yield from source.skip_space()
             yield from self.read_arguments(source, turn, Head(PYTHON))
             return ""
         arguments = open_call(source, turn, PYTHON)
-        parameter = arguments.parameter("code", _STRING)
+        parameter = arguments.start_parameter("code", _STRING)
         headers = (self.header.format(name=name) for name in ("all", *turn.tools.names))
-        mark = yield from source.copy_until(marks(*headers, self.code, *self.framing), parameter.write)
+        mark = yield from source.copy_until(compile_markers(*headers, self.code, *self.framing), parameter.write)
         source.position -= len(mark or "")
         parameter.end()
         arguments.close()

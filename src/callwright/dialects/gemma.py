@@ -18,13 +18,13 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, ClassVar
 
-from callwright.arguments import Arguments
+from callwright.arguments import ArgumentsWriter
 from callwright.dialects.base import Dialect, Think, break_off, open_call
 from callwright.dialects.quoted_values import read_string, read_value
 from callwright.model import ToolCall
-from callwright.text.ahead import Ahead
-from callwright.text.quoted import PYTHON_QUOTES, Closes, Ends, Notation, Quote
-from callwright.text.source import Marks, Reading, Source, ignore, marks
+from callwright.text.lookahead import Lookahead
+from callwright.text.source import MarkerSet, ParseStep, Source, compile_markers, ignore
+from callwright.text.string_notation import PYTHON_QUOTES, ClosingCheck, Notation, Quote, StringEndRule
 from callwright.turn import Turn
 
 __all__ = ["DIALECTS", "Gemma"]
@@ -61,12 +61,12 @@ class Gemma(Dialect):
 
     # ── reading ────────────────────────────────────────────────────────────────────────────────
 
-    def read_calls(self, source: Source, turn: Turn, opener: str) -> Reading[str]:
+    def read_calls(self, source: Source, turn: Turn, opener: str) -> ParseStep[str]:
         yield from source.skip_space()
-        prefix = yield from source.accept(marks("call:", ":"))
+        prefix = yield from source.accept(compile_markers("call:", ":"))
         written = yield from source.take_while(_NAME, _LONGEST_NAME)
         # Some checkpoints put a namespace before the name: `call:ns:create`.
-        name = next((name for name in (written, re.split(r"[:.]", written)[-1]) if turn.accepts(name)), "")
+        name = next((name for name in (written, re.split(r"[:.]", written)[-1]) if turn.can_call(name)), "")
         if not name:
             return f"unknown tool {written!r}"
         bracket = yield from source.skip_space()
@@ -75,35 +75,35 @@ class Gemma(Dialect):
         source.position += 1
         arguments = open_call(source, turn, name)
         if name != written:
-            arguments.call.note("renamed_tool", f"{written!r} became {name!r}")
+            arguments.call.add_repair("renamed_tool", f"{written!r} became {name!r}")
         if prefix != "call:":
-            arguments.call.note("missing_prefix", "'call:' was missing before the name")
+            arguments.call.add_repair("missing_prefix", "'call:' was missing before the name")
         if bracket == "(":
-            arguments.call.note("round_brackets", "the arguments stood in round brackets")
+            arguments.call.add_repair("round_brackets", "the arguments stood in round brackets")
         if not (yield from self._read_members(source, arguments, _BRACKETS[bracket])):
             yield from self._break_off(source, turn, arguments)
             return ""
         yield from self._close(source, turn)
         return ""
 
-    def _break_off(self, source: Source, turn: Turn, arguments: Arguments) -> Reading[None]:
+    def _break_off(self, source: Source, turn: Turn, arguments: ArgumentsWriter) -> ParseStep[None]:
         """The members break off: set what is left of the call aside."""
-        mark = yield from source.copy_until(marks(self.close, self.open, *self.framing), ignore)
+        mark = yield from source.copy_until(compile_markers(self.close, self.open, *self.framing), ignore)
         source.position -= len(mark or "")
         yield from break_off(source, turn, arguments)
         if mark == self.close:
             source.position += len(mark)
 
-    def _close(self, source: Source, turn: Turn) -> Reading[None]:
-        marker = yield from source.accept_next(marks(self.close, "}" + self.close))
+    def _close(self, source: Source, turn: Turn) -> ParseStep[None]:
+        marker = yield from source.accept_next(compile_markers(self.close, "}" + self.close))
         if not marker:
-            turn.note("missing_close", f"{self.close} was missing after a call")
+            turn.add_repair("missing_close", f"{self.close} was missing after a call")
         elif marker != self.close:
-            turn.note("extra_bracket", "'}' stood after a call")
+            turn.add_repair("extra_bracket", "'}' stood after a call")
 
-    def _read_members(self, source: Source, arguments: Arguments, bracket: str) -> Reading[bool]:
+    def _read_members(self, source: Source, arguments: ArgumentsWriter, bracket: str) -> ParseStep[bool]:
         """Read members up to the closing bracket, and end the call. False: they break off."""
-        note = arguments.call.note
+        note = arguments.call.add_repair
         closes = partial(_closes, self._ends(bracket), arguments)
         separated = True
         while (char := (yield from source.skip_space())) != bracket:
@@ -113,78 +113,80 @@ class Gemma(Dialect):
                 continue
             if not separated:
                 note("missing_comma", f"a comma was missing before {char!r}")
-            source.keep()
+            source.start_capture()
             key = yield from self._take_key(source, arguments)
             if not key or not (yield from self._read_member(source, arguments, key, closes)):
                 return False
-            source.settle()
+            source.drop_capture()
             separated = False
         source.position += 1
         arguments.close()
         return True
 
-    def _take_key(self, source: Source, arguments: Arguments) -> Reading[str]:
-        quote = yield from self._notation.open(source)
+    def _take_key(self, source: Source, arguments: ArgumentsWriter) -> ParseStep[str]:
+        quote = yield from self._notation.accept_quote(source)
         if quote:
-            key, _ = yield from source.take_until(marks(quote.mark))
+            key, _ = yield from source.take_to(compile_markers(quote.mark))
         else:
             key = yield from source.take_while(_KEY, _LONGEST_NAME)
         sign = yield from source.skip_space()
         if sign not in (":", "="):
             return ""
         if sign == "=":
-            arguments.call.note("equals_for_colon", f"'=' stood after the key {key!r}")
+            arguments.call.add_repair("equals_for_colon", f"'=' stood after the key {key!r}")
         source.position += 1
         return key
 
-    def _read_member(self, source: Source, arguments: Arguments, key: str, closes: Closes) -> Reading[bool]:
+    def _read_member(
+        self, source: Source, arguments: ArgumentsWriter, key: str, closes: ClosingCheck
+    ) -> ParseStep[bool]:
         char = yield from source.skip_space()
-        quote = yield from self._notation.open(source)
+        quote = yield from self._notation.accept_quote(source)
         if quote is None:
             if char and char in "[{":
                 return (yield from read_value(source, arguments, key, self._notation))
             return (yield from self._read_bare(source, arguments, key, closes))
         if quote is not self.quote:
-            arguments.call.note("plain_quotes", f"a string was in {quote.mark}, not in {self.quote.mark}")
+            arguments.call.add_repair("plain_quotes", f"a string was in {quote.mark}, not in {self.quote.mark}")
         elif self.quotes_all:
-            source.settle()
-            parameter = arguments.parameter(key)
-            whole = yield from quote.copy(source, parameter.write, arguments.call.note, closes)
+            source.drop_capture()
+            parameter = arguments.start_parameter(key)
+            whole = yield from quote.copy_string(source, parameter.write, arguments.call.add_repair, closes)
             if whole:
                 parameter.end()
             return whole
         return (yield from read_string(source, arguments, key, quote, closes))
 
-    def _read_bare(self, source: Source, arguments: Arguments, key: str, closes: Closes) -> Reading[bool]:
+    def _read_bare(self, source: Source, arguments: ArgumentsWriter, key: str, closes: ClosingCheck) -> ParseStep[bool]:
         """A value without an opening quote: a number, a word, or a string that lost its quote."""
-        source.settle()
-        parameter = arguments.parameter(key)
-        stops = marks(self.quote.mark, ",", "}", ")")
+        source.drop_capture()
+        parameter = arguments.start_parameter(key)
+        stops = compile_markers(self.quote.mark, ",", "}", ")")
         while (stop := (yield from source.copy_until(stops, parameter.write))) is not None:
             source.position -= len(stop)
             size = len(stop) if stop == self.quote.mark else 0
             if (yield from closes(source, size)):
                 source.position += size
                 if size:
-                    arguments.call.note("missing_quote", f"{stop} was missing before a value")
+                    arguments.call.add_repair("missing_quote", f"{stop} was missing before a value")
                 parameter.end()
                 return True
             source.position += len(stop)
             parameter.write(stop)
         return False
 
-    def _ends(self, bracket: str) -> Ends:
-        after = marks(self.close, "}" + self.close, self.open, *self.framing)
-        within = marks(self.quote.mark)
-        return Ends(bracket, after, ":=", positional=False, quotes=self._quotes, within=within)
+    def _ends(self, bracket: str) -> StringEndRule:
+        after = compile_markers(self.close, "}" + self.close, self.open, *self.framing)
+        within = compile_markers(self.quote.mark)
+        return StringEndRule(bracket, after, ":=", allows_positional=False, quotes=self._quotes, inner_markers=within)
 
     @cached_property
-    def _quotes(self) -> Marks:
-        return marks(self.quote.mark, '"', "'")
+    def _quotes(self) -> MarkerSet:
+        return compile_markers(self.quote.mark, '"', "'")
 
     @cached_property
     def _notation(self) -> Notation:
-        nested = Ends(")]}", marks(*",)]}", self.close), ":", colon=True, quotes=self._quotes)
+        nested = StringEndRule(")]}", compile_markers(*",)]}", self.close), ":", allows_colon=True, quotes=self._quotes)
         return Notation((self.quote, *PYTHON_QUOTES), nested)
 
     # ── rendering ──────────────────────────────────────────────────────────────────────────────
@@ -208,20 +210,20 @@ class Gemma(Dialect):
                 return json.dumps(value)
 
 
-def _closes(ends: Ends, arguments: Arguments, source: Source, size: int) -> Reading[bool]:
+def _closes(ends: StringEndRule, arguments: ArgumentsWriter, source: Source, size: int) -> ParseStep[bool]:
     """Whether a value ends here: where the notation can go on, with a key that has not come yet."""
-    ahead = Ahead(source, size)
-    comma = (yield from ahead.space()) == ","
+    ahead = Lookahead(source, size)
+    comma = (yield from ahead.skip_space()) == ","
     if comma:
         ahead.offset += 1
-        yield from ahead.space()
-    word = yield from ahead.word()
-    missing = arguments.misses(word)
+        yield from ahead.skip_space()
+    word = yield from ahead.take_word()
+    missing = arguments.is_missing(word)
     if comma and word in arguments.call.schema.properties and not missing:
         return False
-    if (yield from ends.here(source, size)):
+    if (yield from ends.is_string_end(source, size)):
         return True
-    return size > 0 and not comma and missing and (yield from ahead.space()) == ":"
+    return size > 0 and not comma and missing and (yield from ahead.skip_space()) == ":"
 
 
 FUNCTIONGEMMA = Gemma(

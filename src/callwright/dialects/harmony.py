@@ -16,7 +16,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import ClassVar
 
-from callwright.arguments import Arguments, read_object
+from callwright.arguments import ArgumentsWriter, read_object
 from callwright.dialects.base import Dialect, break_off, open_call
 from callwright.dialects.call_object import read_held
 from callwright.dialects.elements import ELEMENT
@@ -26,8 +26,8 @@ from callwright.dialects.named_parameters import NamedParameters
 from callwright.dialects.typescript import namespace
 from callwright.model import ToolCall, ToolSpec
 from callwright.schema import Tool, Toolbox
-from callwright.text.json_stream import copy_value
-from callwright.text.source import Marks, Reading, Source, ignore, marks
+from callwright.text.json_stream import copy_json
+from callwright.text.source import MarkerSet, ParseStep, Source, compile_markers, ignore
 from callwright.turn import Turn
 
 __all__ = ["DIALECTS", "HARMONY", "Beam", "Harmony"]
@@ -72,7 +72,7 @@ class Harmony(Framed):
 
     def tool_of(self, turn: Turn, recipient: str) -> str:
         bare = _SPACE_OF_NAMES.sub("", recipient)
-        return self.meant(recipient, turn.tools) or (bare if turn.accepts(bare) else "")
+        return self.meant(recipient, turn.tools) or (bare if turn.can_call(bare) else "")
 
     def meant(self, name: str, tools: Toolbox) -> str:
         for left in (name, _SPACE_OF_NAMES.sub("", name)):
@@ -84,78 +84,78 @@ class Harmony(Framed):
                     break
         return ""
 
-    def read_body(self, source: Source, turn: Turn, header: Header) -> Reading[str]:
+    def read_body(self, source: Source, turn: Turn, header: Header) -> ParseStep[str]:
         if not header.tool:
             return f"unknown tool {header.recipient!r}"
         char = yield from source.skip_space()
-        follows = yield from source.looking_at(self._bodies)
+        follows = yield from source.peek_marker(self._bodies)
         if char == "{":
             return (yield from self._read_object(source, turn, header))
         if not char or follows:
             arguments = self._open(source, turn, header)
             whole = yield from _PARAMETERS.read(source, arguments)
-            if whole and ((yield from source.looking_at(self._bodies)) or arguments.are_all):
+            if whole and ((yield from source.peek_marker(self._bodies)) or arguments.has_all_parameters):
                 arguments.close()
                 return ""
             return (yield from break_off(source, turn, arguments))
         return (yield from self._read_raw(source, turn, header))
 
-    def skip_body(self, source: Source) -> Reading[None]:
+    def skip_body(self, source: Source) -> ParseStep[None]:
         yield from super().skip_body(source)
         yield from _PARAMETERS.skip(source)
 
     @cached_property
-    def _bodies(self) -> Marks:
+    def _bodies(self) -> MarkerSet:
         """What a body without JSON begins with, or an empty one is followed by."""
-        return marks(*self.frame, *self.framing, _PARAMETERS.open)
+        return compile_markers(*self.frame, *self.framing, _PARAMETERS.open)
 
-    def _read_object(self, source: Source, turn: Turn, header: Header) -> Reading[str]:
+    def _read_object(self, source: Source, turn: Turn, header: Header) -> ParseStep[str]:
         arguments = self._open(source, turn, header)
         if (yield from read_object(source, arguments)):
             return ""
-        if (yield from source.looking_at(self._bodies)):
-            arguments.call.note("missing_brace", "'}' was missing after the arguments")
+        if (yield from source.peek_marker(self._bodies)):
+            arguments.call.add_repair("missing_brace", "'}' was missing after the arguments")
             arguments.close()
             return ""
-        yield from copy_value(source, ignore, arguments.call.note, depth=1)
+        yield from copy_json(source, ignore, arguments.call.add_repair, depth=1)
         return (yield from break_off(source, turn, arguments))
 
-    def _read_raw(self, source: Source, turn: Turn, header: Header) -> Reading[str]:
+    def _read_raw(self, source: Source, turn: Turn, header: Header) -> ParseStep[str]:
         """A body that is no object: JSON in a string, or the bare text of a tool's only argument, such as code."""
         key = _only_string(turn.tools.get(header.tool))
-        ends = marks(*self.frame, *self.framing)
+        ends = compile_markers(*self.frame, *self.framing)
         if key and (yield from source.peek()) != '"':
             arguments = self._open(source, turn, header)
-            parameter = arguments.parameter(key)
+            parameter = arguments.start_parameter(key)
             ended = yield from source.copy_until(ends, parameter.write)
             if ended is None:
-                arguments.call.cut()
+                arguments.call.end_truncated()
                 return ""
             parameter.end()
             self._close_bare(arguments, key)
             source.position -= len(ended)
             return ""
-        raw, ended = yield from source.take_until(ends)
+        raw, ended = yield from source.take_to(ends)
         if ended is None:
-            self._open(source, turn, header).call.cut(raw)
+            self._open(source, turn, header).call.end_truncated(raw)
             return ""
         source.position -= len(ended)
         problem = yield from read_held(source, turn, header.tool, raw, notes=self._notes(header))
         if problem and key:
             arguments = self._open(source, turn, header)
-            arguments.put_text(key, raw, arguments.call.schema.member(key))
+            arguments.write_text(key, raw, arguments.call.schema.get_member(key))
             self._close_bare(arguments, key)
             return ""
         return problem
 
-    def _close_bare(self, arguments: Arguments, key: str) -> None:
-        arguments.call.note("bare_argument", f"the body is taken as {key!r}")
+    def _close_bare(self, arguments: ArgumentsWriter, key: str) -> None:
+        arguments.call.add_repair("bare_argument", f"the body is taken as {key!r}")
         arguments.close()
 
-    def _open(self, source: Source, turn: Turn, header: Header) -> Arguments:
+    def _open(self, source: Source, turn: Turn, header: Header) -> ArgumentsWriter:
         arguments = open_call(source, turn, header.tool)
         for kind, detail in self._notes(header).items():
-            arguments.call.note(kind, detail)
+            arguments.call.add_repair(kind, detail)
         return arguments
 
     def _notes(self, header: Header) -> dict[str, str]:

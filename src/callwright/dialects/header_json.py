@@ -15,12 +15,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from callwright.arguments import Arguments, read_object
+from callwright.arguments import ArgumentsWriter, read_object
 from callwright.dialects.base import Dialect, Think, break_off, open_call
 from callwright.dialects.call_object import read_held
 from callwright.model import ToolCall
-from callwright.text.json_stream import Note, copy_value, take_string
-from callwright.text.source import Marks, Reading, Source, ignore, marks
+from callwright.text.json_stream import RepairSink, copy_json, take_string
+from callwright.text.source import MarkerSet, ParseStep, Source, compile_markers, ignore
 from callwright.turn import Turn
 
 __all__ = ["DIALECTS", "Head", "HeaderJson"]
@@ -80,27 +80,27 @@ class HeaderJson(Dialect):
     def markers(self) -> tuple[str, ...]:
         return (*self.openers, *(separator for separator, _ in self.separators), *self.closes, *self.ends)
 
-    def read_calls(self, source: Source, turn: Turn, opener: str) -> Reading[str]:
+    def read_calls(self, source: Source, turn: Turn, opener: str) -> ParseStep[str]:
         if opener in self.sections:
             yield from source.skip_space()
-            if not (yield from source.accept(marks(self.call))):
+            if not (yield from source.accept(compile_markers(self.call))):
                 return f"no {self.call} follows"
         problem = yield from self._read_call(source, turn)
         if not problem and opener in self.sections[1:]:
-            turn.note("variant_marker", f"{opener} stood for {self.sections[0]}")
+            turn.add_repair("variant_marker", f"{opener} stood for {self.sections[0]}")
         if problem or not self.sections:
             return problem
         while (mark := (yield from source.accept_next(self._next))) == self.call:
-            source.keep()
+            source.start_capture()
             refused = yield from self._read_call(source, turn)
             if refused:
                 # Its neighbours are calls: this one alone is set aside.
-                turn.malformed(mark + source.kept(), refused)
-        if not mark and not turn.was_cut:
-            turn.note("missing_close", f"{self.ends[0]} was missing after a call")
+                turn.add_malformed(mark + source.end_capture(), refused)
+        if not mark and not turn.is_truncated:
+            turn.add_repair("missing_close", f"{self.ends[0]} was missing after a call")
         return ""
 
-    def _read_call(self, source: Source, turn: Turn) -> Reading[str]:
+    def _read_call(self, source: Source, turn: Turn) -> ParseStep[str]:
         """Read what follows a call's opener up to its closers. Returns why it is no call, or the empty string."""
         words, announced = yield from self._read_head(source)
         head = self.identify(words.get("name", ""), words.get("id", ""), turn)
@@ -108,7 +108,7 @@ class HeaderJson(Dialect):
         problem = ""
         if words.get("arguments", "null") != "null":
             problem = "no JSON object follows"
-        elif not turn.accepts(head.name):
+        elif not turn.can_call(head.name):
             problem = yield from self.read_nameless(source, turn, head)
         elif char == "{":
             yield from self.read_arguments(source, turn, head)
@@ -117,14 +117,14 @@ class HeaderJson(Dialect):
         else:
             problem = yield from self._read_nothing(source, turn, head, sure=announced == "arguments")
         if not problem:
-            yield from self._close(source, ignore if turn.was_cut else turn.note)
+            yield from self._close(source, ignore if turn.is_truncated else turn.add_repair)
         elif char == "{" and head.name:
             # Skipped as JSON: what its strings quote is no call either.
-            yield from copy_value(source, ignore, ignore)
+            yield from copy_json(source, ignore, ignore)
             yield from self._close(source, ignore)
         return problem
 
-    def _read_head(self, source: Source) -> Reading[tuple[dict[str, str], str]]:
+    def _read_head(self, source: Source) -> ParseStep[tuple[dict[str, str], str]]:
         """The words of a header by what they are, and what the last separator announced."""
         words: dict[str, str] = {}
         kind, announced = self.first, ""
@@ -167,12 +167,12 @@ class HeaderJson(Dialect):
         markers = map(re.escape, (*self.openers, *self._kinds))
         return re.compile(rf"{'|'.join(markers)}|[<\[][^>\]]*\Z")
 
-    def read_nameless(self, source: Source, turn: Turn, head: Head) -> Reading[str]:
+    def read_nameless(self, source: Source, turn: Turn, head: Head) -> ParseStep[str]:
         """Read a call whose header names no tool that is offered, where something else can tell the tool."""
         yield from ()
         return f"unknown tool {head.name!r}"
 
-    def read_arguments(self, source: Source, turn: Turn, head: Head) -> Reading[None]:
+    def read_arguments(self, source: Source, turn: Turn, head: Head) -> ParseStep[None]:
         """Read the JSON object that stands here as a call. Broken JSON is skipped to the next marker."""
         arguments = _open(source, turn, head)
         if (yield from read_object(source, arguments)):
@@ -181,36 +181,36 @@ class HeaderJson(Dialect):
         source.position -= len(mark or "")
         yield from break_off(source, turn, arguments)
 
-    def _read_string(self, source: Source, turn: Turn, head: Head, *, sure: bool) -> Reading[str]:
+    def _read_string(self, source: Source, turn: Turn, head: Head, *, sure: bool) -> ParseStep[str]:
         """Arguments that are JSON text in a string."""
         raw = yield from take_string(source)
         if raw is not None:
             return (yield from read_held(source, turn, head.name, raw, head.id, head.notes))
         if not sure:
             return "the JSON breaks off"
-        raw = source.kept()
-        _open(source, turn, head).call.cut(raw)
+        raw = source.end_capture()
+        _open(source, turn, head).call.end_truncated(raw)
         return ""
 
-    def _read_nothing(self, source: Source, turn: Turn, head: Head, *, sure: bool) -> Reading[str]:
+    def _read_nothing(self, source: Source, turn: Turn, head: Head, *, sure: bool) -> ParseStep[str]:
         """A header without an object: a call without arguments if it is closed, a cut one if it is surely a call."""
-        closed = yield from source.looking_at(self._structure)
+        closed = yield from source.peek_marker(self._structure)
         if not closed and (not sure or (yield from source.peek())):
             return "no JSON object follows"
         arguments = _open(source, turn, head)
         if closed:
             arguments.close()
         else:
-            arguments.call.cut()
+            arguments.call.end_truncated()
         return ""
 
-    def _close(self, source: Source, note: Note) -> Reading[None]:
+    def _close(self, source: Source, note: RepairSink) -> ParseStep[None]:
         """Consume what closes a call."""
         while mark := (yield from source.accept_next(self._loose)):
             if mark in _BRACKETS:
                 note("extra_bracket", f"{mark!r} stood after a call")
         for closer in self.closes:
-            if not (yield from source.accept_next(marks(closer))):
+            if not (yield from source.accept_next(compile_markers(closer))):
                 note("missing_close", f"{closer} was missing after a call")
 
     @cached_property
@@ -218,21 +218,21 @@ class HeaderJson(Dialect):
         return dict.fromkeys(self.fences, "arguments") | dict(self.separators)
 
     @cached_property
-    def _separators(self) -> Marks:
-        return marks(*self._kinds)
+    def _separators(self) -> MarkerSet:
+        return compile_markers(*self._kinds)
 
     @cached_property
-    def _next(self) -> Marks:
-        return marks(self.call, *self.ends)
+    def _next(self) -> MarkerSet:
+        return compile_markers(self.call, *self.ends)
 
     @cached_property
-    def _loose(self) -> Marks:
-        return marks(*_BRACKETS, *self.fences[-1:])
+    def _loose(self) -> MarkerSet:
+        return compile_markers(*_BRACKETS, *self.fences[-1:])
 
     @cached_property
-    def _structure(self) -> Marks:
+    def _structure(self) -> MarkerSet:
         """What can follow a call: also where to go on after broken JSON."""
-        return marks(*self.openers, *self.closes, *self.ends, *self.framing)
+        return compile_markers(*self.openers, *self.closes, *self.ends, *self.framing)
 
     # ── rendering ──────────────────────────────────────────────────────────────────────────────
 
@@ -247,10 +247,10 @@ class HeaderJson(Dialect):
         return "".join((*self.sections[:1], self.between.join(written), *self.ends[:1]))
 
 
-def _open(source: Source, turn: Turn, head: Head) -> Arguments:
+def _open(source: Source, turn: Turn, head: Head) -> ArgumentsWriter:
     arguments = open_call(source, turn, head.name, head.id)
     for kind, detail in head.notes.items():
-        arguments.call.note(kind, detail)
+        arguments.call.add_repair(kind, detail)
     return arguments
 
 

@@ -16,7 +16,7 @@ from callwright.dialects.base import FENCE, THINK, Dialect, Think
 from callwright.dialects.fences import read_fence
 from callwright.dialects.lines import names_tool_first
 from callwright.dialects.tagged_json import TaggedJson
-from callwright.text.source import Reading, Source, marks
+from callwright.text.source import ParseStep, Source, compile_markers
 from callwright.turn import Turn
 
 __all__ = ["DIALECTS", "Hermes"]
@@ -25,13 +25,13 @@ __all__ = ["DIALECTS", "Hermes"]
 class Hermes(TaggedJson):
     """Qwen2.5-Coder often forgets the tags: then an answer that is nothing but fenced JSON calls."""
 
-    def _fenced(self, source: Source, turn: Turn, fence: str) -> Reading[None]:
+    def _fenced(self, source: Source, turn: Turn, fence: str) -> ParseStep[None]:
         info = ""
-        if fence == FENCE or turn.after_call:
-            info = yield from source.accept(marks("json"))
+        if fence == FENCE or turn.is_after_call:
+            info = yield from source.accept(compile_markers("json"))
             if (yield from names_tool_first(source)):
                 if shown := (yield from read_fence(source, turn, info, FENCED)):
-                    turn.text(fence.removesuffix(FENCE) + shown)
+                    turn.add_text(fence.removesuffix(FENCE) + shown)
                 return
         yield from super()._fenced(source, turn, fence + info)
 

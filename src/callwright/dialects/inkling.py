@@ -16,7 +16,7 @@ from callwright.dialects.base import Dialect, Think
 from callwright.dialects.call_object import read_call
 from callwright.dialects.tagged_json import TaggedJson, call_json
 from callwright.model import ToolCall
-from callwright.text.source import Reading, Source, marks
+from callwright.text.source import ParseStep, Source, compile_markers
 from callwright.turn import Turn
 
 __all__ = ["DIALECTS", "Inkling"]
@@ -30,9 +30,9 @@ _SHOWN = ("<|content_invoke_tool_text|>", "<|content_tool_error|>")
 _END = "<|end_message|>"
 _SAMPLED = "<|content_model_end_sampling|>"
 
-_KINDS = marks(_THINKING, _TEXT, _CALL, *_SHOWN)
-_IN_TEXT = marks(_MODEL, _THINKING, _TEXT, _CALL, *_SHOWN, _END, _SAMPLED)
-_IN_THOUGHT = marks(*_IN_TEXT.all, f"\n{_END}")
+_KINDS = compile_markers(_THINKING, _TEXT, _CALL, *_SHOWN)
+_IN_TEXT = compile_markers(_MODEL, _THINKING, _TEXT, _CALL, *_SHOWN, _END, _SAMPLED)
+_IN_THOUGHT = compile_markers(*_IN_TEXT.markers, f"\n{_END}")
 _HEADER = re.compile(r"[\w.:-]*")
 _LONGEST_HEADER = 256
 
@@ -41,15 +41,15 @@ _LONGEST_HEADER = 256
 class Inkling(TaggedJson):
     """The family of typed blocks."""
 
-    def grammar(self, source: Source, turn: Turn) -> Reading[None]:
+    def grammar(self, source: Source, turn: Turn) -> ParseStep[None]:
         # Nobody may have told what the prompt wrote last: a turn that begins with a tool's name and a call
         # begins inside a header.
         headers = [f"{name}{_CALL}" for name in turn.tools.names]
-        if headers and (opener := (yield from source.accept(marks(*headers)))):
-            yield from self.attempt(source, turn, opener, turn.text)
+        if headers and (opener := (yield from source.accept(compile_markers(*headers)))):
+            yield from self.attempt(source, turn, opener, turn.add_text)
         thinking = False
         while True:
-            emit = turn.reasoning if thinking else turn.text
+            emit = turn.add_reasoning if thinking else turn.add_text
             marker = yield from source.copy_until(_IN_THOUGHT if thinking else _IN_TEXT, emit)
             if marker is None:
                 return
@@ -60,28 +60,28 @@ class Inkling(TaggedJson):
             if marker == _CALL:
                 called = yield from self.attempt(source, turn, header + _CALL, emit)
                 if called and thinking:
-                    turn.note("call_in_reasoning", f"a call began before {_END}")
+                    turn.add_repair("call_in_reasoning", f"a call began before {_END}")
                 thinking = thinking and not called
                 continue
             thinking = marker == _THINKING
             if thinking:
                 yield from source.skip_newlines(1)
             if header and marker:
-                turn.note("dropped_header", header)
-            elif header and (not (yield from source.peek()) or (yield from source.ends_inside(_KINDS))):
-                turn.cut(header + source.take_rest(), "a header")
+                turn.add_repair("dropped_header", header)
+            elif header and (not (yield from source.peek()) or (yield from source.is_truncated_inside(_KINDS))):
+                turn.add_truncated(header + source.take_rest(), "a header")
             elif header:
-                turn.text(header)
+                turn.add_text(header)
 
-    def read_calls(self, source: Source, turn: Turn, opener: str) -> Reading[str]:
+    def read_calls(self, source: Source, turn: Turn, opener: str) -> ParseStep[str]:
         """Read one call. The header stands before the opener, and mostly names the tool."""
         header = opener.removesuffix(_CALL)
         if (yield from source.skip_space()) != "{":
             return "no JSON follows"
-        name = header if turn.accepts(header) else ""
+        name = header if turn.can_call(header) else ""
         problem = yield from read_call(source, turn, self.keys, name=name, whole=True)
         if header and not name and not problem:
-            turn.note("dropped_header", header)
+            turn.add_repair("dropped_header", header)
         return (yield from self.read_rest(source, turn, problem))
 
     def is_cut(self, turn: Turn, opener: str, raw: str) -> bool:
@@ -104,7 +104,7 @@ INKLING = Inkling(
     closes=(_END, _SAMPLED),
     thinks=(Think(_THINKING, _END),),
     framing=(_MODEL, _TEXT, *_SHOWN, _END, _SAMPLED),
-    tokens=frozenset(_IN_TEXT.all),
+    tokens=frozenset(_IN_TEXT.markers),
     result="<|message_tool|>{name}<|content_text|>{content}<|end_message|>",
     parsers=("inkling",),
     patterns=("*inkling*",),

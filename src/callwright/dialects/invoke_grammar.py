@@ -15,21 +15,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
-from callwright.arguments import Arguments, read_object
+from callwright.arguments import ArgumentsWriter, read_object
 from callwright.dialects.base import Dialect, break_off, open_call, raw_text
 from callwright.dialects.call_object import read_calls as read_json_calls
-from callwright.dialects.tag_parts import (
-    GLYPHS,
-    Header,
-    read_element,
-    read_header,
-    sink,
-    take_name,
-    undone,
-)
+from callwright.dialects.tag_parts import GLYPHS, Header, read_element, read_header, sink, take_name, undone
 from callwright.model import ToolCall
-from callwright.text.source import Emit, Marks, Reading, Source, ignore, marks
-from callwright.text.tags import RawValue
+from callwright.text.raw_values import RawValueRule
+from callwright.text.source import MarkerSet, ParseStep, Source, TextSink, compile_markers, ignore
 from callwright.turn import Turn
 
 __all__ = ["InvokeTags", "Pair", "Spelling"]
@@ -98,40 +90,40 @@ class InvokeTags(Dialect):
         return dict(spelling.call for spelling in self.spellings)
 
     @cached_property
-    def _call_ends(self) -> Marks:
-        return marks(*self._calls.values())
+    def _call_ends(self) -> MarkerSet:
+        return compile_markers(*self._calls.values())
 
     @cached_property
     def _section_ends(self) -> tuple[str, ...]:
         return tuple(closing for _, closing in self.sections)
 
     @cached_property
-    def _in_section(self) -> Marks:
+    def _in_section(self) -> MarkerSet:
         again = (opening for opening, _ in self.sections)
-        return marks(*self._calls, *self._between, *again, *self._section_ends, "{", "[")
+        return compile_markers(*self._calls, *self._between, *again, *self._section_ends, "{", "[")
 
     @cached_property
-    def _in_call(self) -> Marks:
+    def _in_call(self) -> MarkerSet:
         values = (spelling.value[0] for spelling in self.spellings)
-        return marks(*values, *self._calls.values(), *self._section_ends, *self.inside, "{")
+        return compile_markers(*values, *self._calls.values(), *self._section_ends, *self.inside, "{")
 
     @cached_property
     def _between(self) -> tuple[str, ...]:
         return (*filter(None, self.around), *self.between)
 
     @cached_property
-    def _values(self) -> dict[str, RawValue]:
+    def _values(self) -> dict[str, RawValueRule]:
         """How a value ends, by the opening tag of its parameter."""
         # The outermost of them ends a call that a value quotes; that is the one in use.
         outside = (*filter(None, self.around[1:]), *reversed(self._section_ends))
         named = [tag for spelling in self.spellings for tag in self._next_value(spelling)]
         return {
-            spelling.value[0]: RawValue(
+            spelling.value[0]: RawValueRule(
                 spelling.value[1],
                 (spelling.call[1], *self._calls.values(), *outside),
                 (*named, *self.inside),
-                begins=(*self._calls, *filter(None, self.around[:1]), *self.between),
-                own=tuple(named),
+                call_tags=(*self._calls, *filter(None, self.around[:1]), *self.between),
+                own_value_tags=tuple(named),
                 tag_end=self.tag_end,
             )
             for spelling in self.spellings
@@ -142,66 +134,68 @@ class InvokeTags(Dialect):
 
     # ── reading ────────────────────────────────────────────────────────────────────────────────
 
-    def read_calls(self, source: Source, turn: Turn, opener: str) -> Reading[str]:
+    def read_calls(self, source: Source, turn: Turn, opener: str) -> ParseStep[str]:
         if opener not in self._calls:
             return (yield from self._read_section(source, turn))
         problem = yield from self._read_call(source, turn)
         if not problem and self.sections:
-            turn.note("missing_open", f"{self.sections[0][0]} was missing before a call")
-            while (yield from source.accept_next(marks(*self._section_ends, *self._between))):
+            turn.add_repair("missing_open", f"{self.sections[0][0]} was missing before a call")
+            while (yield from source.accept_next(compile_markers(*self._section_ends, *self._between))):
                 pass
         return problem
 
-    def _read_section(self, source: Source, turn: Turn) -> Reading[str]:
+    def _read_section(self, source: Source, turn: Turn) -> ParseStep[str]:
         said = False
         while tag := (yield from source.accept_next(self._in_section)):
             if tag in self._section_ends:
                 return "" if said else "no call stands between the tags"
             if tag in self._calls or tag in "{[":
                 if said:
-                    source.keep()
+                    source.start_capture()
                 problem = yield from self._read_either(source, turn, tag)
                 if problem and not said:
                     return problem
                 if problem:
-                    yield from self._set_aside(source, turn, tag + source.kept(), problem)
+                    yield from self._set_aside(source, turn, tag + source.end_capture(), problem)
                 said = True
         if not said:
             return "no call follows"
-        if not turn.was_cut:
-            turn.note("missing_close", f"{self.sections[0][1]} was missing after a call")
+        if not turn.is_truncated:
+            turn.add_repair("missing_close", f"{self.sections[0][1]} was missing after a call")
         return ""
 
-    def _read_either(self, source: Source, turn: Turn, tag: str) -> Reading[str]:
+    def _read_either(self, source: Source, turn: Turn, tag: str) -> ParseStep[str]:
         """Read the call that a tag opened, or those that stand there as JSON."""
         if tag in self._calls:
             return (yield from self._read_call(source, turn))
         source.position -= 1
         problem = yield from read_json_calls(source, turn)
         if not problem:
-            turn.note("json_body", "a call was written as JSON")
+            turn.add_repair("json_body", "a call was written as JSON")
         return problem
 
-    def _set_aside(self, source: Source, turn: Turn, raw: str, reason: str) -> Reading[None]:
+    def _set_aside(self, source: Source, turn: Turn, raw: str, reason: str) -> ParseStep[None]:
         """Report what is left of a broken call as malformed: up to its end, or to where another thing begins."""
-        source.keep()
-        stop = yield from source.copy_until(marks(*self._call_ends.all, *self._calls, *self._section_ends), ignore)
-        if stop and stop not in self._call_ends.all:
+        source.start_capture()
+        stop = yield from source.copy_until(
+            compile_markers(*self._call_ends.markers, *self._calls, *self._section_ends), ignore
+        )
+        if stop and stop not in self._call_ends.markers:
             source.position -= len(stop)
-        raw += source.kept()
+        raw += source.end_capture()
         if raw.strip():
-            turn.malformed(raw, reason)
+            turn.add_malformed(raw, reason)
 
-    def _break_off(self, source: Source, turn: Turn, arguments: Arguments) -> Reading[None]:
+    def _break_off(self, source: Source, turn: Turn, arguments: ArgumentsWriter) -> ParseStep[None]:
         """The call breaks off: cut it, and set aside what is left of it unless the text ended there."""
         if not (yield from source.peek()):
             yield from break_off(source, turn, arguments)
             return
-        raw = source.kept()
-        arguments.call.cut()
+        raw = source.end_capture()
+        arguments.call.end_truncated()
         yield from self._set_aside(source, turn, raw, "the call breaks off")
 
-    def _read_call(self, source: Source, turn: Turn) -> Reading[str]:
+    def _read_call(self, source: Source, turn: Turn) -> ParseStep[str]:
         """Read the call whose opening tag has begun. It is one when its name is known and its inside begins."""
         header = yield from self._read_header(source)
         if header is None:
@@ -209,9 +203,9 @@ class InvokeTags(Dialect):
         if not header.attributes:
             return (yield from self._read_elements(source, turn))
         name = header.attributes.get(self.name_attribute, "").strip()
-        if not turn.accepts(name):
+        if not turn.can_call(name):
             return f"unknown tool {name!r}"
-        if not (yield from source.looking_at(self._in_call)) and (yield from source.skip_space()):
+        if not (yield from source.peek_marker(self._in_call)) and (yield from source.skip_space()):
             return "no parameter follows"
         arguments = open_call(source, turn, name)
         self._note(arguments, header)
@@ -219,22 +213,22 @@ class InvokeTags(Dialect):
             yield from self._break_off(source, turn, arguments)
         return ""
 
-    def _read_header(self, source: Source) -> Reading[Header | None]:
+    def _read_header(self, source: Source) -> ParseStep[Header | None]:
         return (yield from read_header(source, self.tag_end))
 
-    def _note(self, arguments: Arguments, header: Header) -> None:
+    def _note(self, arguments: ArgumentsWriter, header: Header) -> None:
         if header.worn:
-            arguments.call.note("damaged_tag", "white space was missing inside a tag")
+            arguments.call.add_repair("damaged_tag", "white space was missing inside a tag")
         if odd := header.odd(self.name_attribute, self.key_attribute):
-            arguments.call.note("dropped_attribute", odd)
+            arguments.call.add_repair("dropped_attribute", odd)
 
-    def _read_body(self, source: Source, turn: Turn, arguments: Arguments) -> Reading[bool]:
+    def _read_body(self, source: Source, turn: Turn, arguments: ArgumentsWriter) -> ParseStep[bool]:
         """Read a call's parameters and its closing tag; False when that does not come."""
         while tag := (yield from source.accept_next(self._in_call)):
             if tag in self._section_ends:
-                arguments.call.note("missing_close", f"{self.spellings[0].call[1]} was missing after a call")
+                arguments.call.add_repair("missing_close", f"{self.spellings[0].call[1]} was missing after a call")
                 source.position -= len(tag)
-            if tag in self._call_ends.all or tag in self._section_ends:
+            if tag in self._call_ends.markers or tag in self._section_ends:
                 arguments.close()
                 return True
             if tag == "{":
@@ -243,54 +237,63 @@ class InvokeTags(Dialect):
                 return False
         return False
 
-    def _read_json(self, source: Source, turn: Turn, arguments: Arguments) -> Reading[bool]:
+    def _read_json(self, source: Source, turn: Turn, arguments: ArgumentsWriter) -> ParseStep[bool]:
         """Read the arguments as the JSON object that stands in place of parameters."""
         source.position -= 1
-        arguments.call.note("json_body", "the arguments were written as JSON")
+        arguments.call.add_repair("json_body", "the arguments were written as JSON")
         if not (yield from read_object(source, arguments)):
             return False
         while (tag := (yield from source.accept_next(self._in_call))) in self.inside:
             pass
-        if tag not in self._call_ends.all:
+        if tag not in self._call_ends.markers:
             source.position -= len(tag)
-            turn.note("missing_close", f"{self.spellings[0].call[1]} was missing after a call")
+            turn.add_repair("missing_close", f"{self.spellings[0].call[1]} was missing after a call")
         return True
 
-    def _read_parameter(self, source: Source, arguments: Arguments, tag: str) -> Reading[bool]:
-        source.keep()
+    def _read_parameter(self, source: Source, arguments: ArgumentsWriter, tag: str) -> ParseStep[bool]:
+        source.start_capture()
         header = yield from self._read_header(source)
         key = header.attributes.get(self.key_attribute) if header else None
         if not header or not key:
             return False
-        source.settle()
+        source.drop_capture()
         value, goal = self._values[tag], sink(arguments, key, header.attributes)
-        write: Emit = undone(goal.write) if header.worn else goal.write
+        write: TextSink = undone(goal.write) if header.worn else goal.write
         self._note(arguments, header)
-        wrapped = self.cdata and (yield from source.accept_next(marks(_CDATA)))
+        wrapped = self.cdata and (yield from source.accept_next(compile_markers(_CDATA)))
         if wrapped:
-            around = (value.close, *value.around)
-            value = RawValue(_CDATA_END, around, value.opens, begins=value.begins, own=(_CDATA,), guarded=True)
-        closed = yield from value.copy(source, write, arguments.misses)
+            around = (value.close_tag, *value.enclosing_tags)
+            value = RawValueRule(
+                _CDATA_END,
+                around,
+                value.value_tags,
+                call_tags=value.call_tags,
+                own_value_tags=(_CDATA,),
+                is_guarded=True,
+            )
+        closed = yield from value.copy_value(source, write, arguments.is_missing)
         if closed is None:
             return False
         goal.end()
-        if closed != value.close:
-            arguments.call.note("missing_close", f"{value.close} was missing after a value")
+        if closed != value.close_tag:
+            arguments.call.add_repair("missing_close", f"{value.close_tag} was missing after a value")
         if wrapped:
-            yield from source.accept_next(marks(value.around[0]))
+            yield from source.accept_next(compile_markers(value.enclosing_tags[0]))
         return True
 
-    def _read_elements(self, source: Source, turn: Turn) -> Reading[str]:
+    def _read_elements(self, source: Source, turn: Turn) -> ParseStep[str]:
         """Read Claude 2's form: `<invoke><tool_name>N</tool_name><parameters><K>V</K></parameters></invoke>`."""
-        if not (yield from source.accept_next(marks("<tool_name>", "<toolname>"))):
+        if not (yield from source.accept_next(compile_markers("<tool_name>", "<toolname>"))):
             return "the call has no name"
         name = yield from take_name(source)
-        if not (yield from source.accept(marks("</tool_name>", "</toolname>"))) or not turn.accepts(name):
+        if not (yield from source.accept(compile_markers("</tool_name>", "</toolname>"))) or not turn.can_call(name):
             return f"unknown tool {name!r}"
         arguments = open_call(source, turn, name)
         while True:
-            tag = yield from source.accept_next(marks("<parameters>", "</parameters>", *self._call_ends.all))
-            if tag in self._call_ends.all:
+            tag = yield from source.accept_next(
+                compile_markers("<parameters>", "</parameters>", *self._call_ends.markers)
+            )
+            if tag in self._call_ends.markers:
                 arguments.close()
                 return ""
             if not tag and not (yield from read_element(source, arguments)):

@@ -18,9 +18,9 @@ from callwright.dialects.call_object import read_held
 from callwright.dialects.header_json import Head, HeaderJson
 from callwright.model import ToolCall
 from callwright.schema import Toolbox
-from callwright.text.json_stream import take_value
+from callwright.text.json_stream import take_json
 from callwright.text.repair import parse_json, repair_json
-from callwright.text.source import Reading, Source, ignore
+from callwright.text.source import ParseStep, Source, ignore
 from callwright.turn import Turn
 
 __all__ = ["DIALECTS", "Kimi"]
@@ -44,7 +44,7 @@ class Kimi(HeaderJson):
             return self._only(header, turn)
         if counted := _COUNTED(name):
             return Head(counted[1], header, odd if name == header else "")
-        if (cleaned := _CLEANED(header)) and not turn.accepts(name):
+        if (cleaned := _CLEANED(header)) and not turn.can_call(name):
             return Head(cleaned[1], header, odd)
         return Head(name, header, odd)
 
@@ -59,11 +59,11 @@ class Kimi(HeaderJson):
         counter = header.removeprefix("functions.").strip(":")
         return self.make_id(name, int(counter)) if counter.isdecimal() else header
 
-    def read_nameless(self, source: Source, turn: Turn, head: Head) -> Reading[str]:
+    def read_nameless(self, source: Source, turn: Turn, head: Head) -> ParseStep[str]:
         """Of several tools, a header that names none means the only one that takes arguments of these names."""
         raw = ""
         if head.id and not head.name and (yield from source.peek()) == "{":
-            raw = (yield from take_value(source, ignore)) or ""
+            raw = (yield from take_json(source, ignore)) or ""
         name = _fitting(turn.tools, raw)
         if not name:
             return (yield from super().read_nameless(source, turn, head))

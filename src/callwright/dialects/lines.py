@@ -17,7 +17,7 @@ from functools import cached_property
 
 from callwright.dialects.base import Dialect
 from callwright.dialects.call_object import KEYS, Keys
-from callwright.text.source import Emit, Marks, Reading, Source, marks
+from callwright.text.source import MarkerSet, ParseStep, Source, TextSink, compile_markers
 from callwright.turn import Turn
 
 __all__ = ["TAUGHT", "LineCalls", "copy_rest", "names_tool_first"]
@@ -38,15 +38,15 @@ class LineCalls(Dialect):
     """A family whose calls begin at the start of a line."""
 
     @abstractmethod
-    def read_line(self, source: Source, turn: Turn, lead: str, emit: Emit) -> Reading[Emit]:
+    def read_line(self, source: Source, turn: Turn, lead: str, emit: TextSink) -> ParseStep[TextSink]:
         """Read what only the start of a line can begin, if it stands here.
 
         `lead` is what was consumed to come here, not said yet: a newline, a marker that may come before
         a call, or nothing. Returns where the text that follows goes.
         """
 
-    def grammar(self, source: Source, turn: Turn) -> Reading[None]:
-        emit: Emit = turn.text
+    def grammar(self, source: Source, turn: Turn) -> ParseStep[None]:
+        emit: TextSink = turn.add_text
         lead = ""
         while True:
             emit = yield from self.read_line(source, turn, lead, emit)
@@ -56,7 +56,7 @@ class LineCalls(Dialect):
             lead = ""
             if marker in self._closers:
                 yield from self._think(source, turn, self._closers[marker])
-                emit = turn.text
+                emit = turn.add_text
             elif marker in self._silent:
                 yield from self._drop(source, turn, marker)
             else:
@@ -68,18 +68,18 @@ class LineCalls(Dialect):
         return ()
 
     @cached_property
-    def _breaks(self) -> Marks:
+    def _breaks(self) -> MarkerSet:
         tags = (*self._closers, *self._silent)
-        return marks("\n", *self.leads, *tags, *(f"`{tag}" for tag in tags))
+        return compile_markers("\n", *self.leads, *tags, *(f"`{tag}" for tag in tags))
 
-    def _reason(self, source: Source, turn: Turn, closers: tuple[str, ...]) -> Reading[str | None]:
-        return (yield from source.copy_until(marks(*closers), turn.reasoning))
+    def _reason(self, source: Source, turn: Turn, closers: tuple[str, ...]) -> ParseStep[str | None]:
+        return (yield from source.copy_until(compile_markers(*closers), turn.add_reasoning))
 
     def render_text(self, text: str) -> str:
         return f"{text}\n"
 
 
-def names_tool_first(source: Source) -> Reading[bool]:
+def names_tool_first(source: Source) -> ParseStep[bool]:
     """Whether an object or a list begins here whose first key may be a call's. Nothing is consumed, and an answer
     that is JSON is told from a call by its first key: it need not wait for its end."""
     while not source.closed and _UNDECIDED(source.text, source.position):
@@ -87,7 +87,7 @@ def names_tool_first(source: Source) -> Reading[bool]:
     return bool(_FIRST_KEY(source.text, source.position))
 
 
-def copy_rest(source: Source, emit: Emit) -> Reading[None]:
+def copy_rest(source: Source, emit: TextSink) -> ParseStep[None]:
     """Emit all that is still to come."""
     while True:
         if source.position < len(source.text):

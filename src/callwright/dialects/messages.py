@@ -29,8 +29,8 @@ from callwright.dialects.message_header import (
     Header,
     is_glued,
 )
-from callwright.text.json_stream import copy_value
-from callwright.text.source import Emit, Reading, Source, ignore, marks
+from callwright.text.json_stream import copy_json
+from callwright.text.source import ParseStep, Source, TextSink, compile_markers, ignore
 from callwright.turn import Turn
 
 __all__ = ["Framed", "Messages"]
@@ -85,24 +85,24 @@ class Framed(Dialect):
         """The tool that a recipient names; nothing when none was offered under that name."""
 
     @abstractmethod
-    def read_body(self, source: Source, turn: Turn, header: Header) -> Reading[str]:
+    def read_body(self, source: Source, turn: Turn, header: Header) -> ParseStep[str]:
         """Read the body of a message to a tool, up to the marker that ends it, which stays.
 
         Returns the empty string, or why it is no call.
         """
 
-    def skip_body(self, source: Source) -> Reading[None]:
+    def skip_body(self, source: Source) -> ParseStep[None]:
         """Pass over what in a body may hold markers that are data."""
         if (yield from source.skip_space()) == "{":
-            yield from copy_value(source, ignore, ignore)
+            yield from copy_json(source, ignore, ignore)
 
-    def grammar(self, source: Source, turn: Turn) -> Reading[None]:
+    def grammar(self, source: Source, turn: Turn) -> ParseStep[None]:
         messages = Messages(self, source, turn)
         yield from messages.run((yield from messages.opening()))
 
-    def read_calls(self, source: Source, turn: Turn, opener: str) -> Reading[str]:
+    def read_calls(self, source: Source, turn: Turn, opener: str) -> ParseStep[str]:
         """Where one message is framed all are: read the turn to its end."""
-        if opener not in self.bare and not (yield from source.looking_at(marks(*self.starts))):
+        if opener not in self.bare and not (yield from source.peek_marker(compile_markers(*self.starts))):
             return "no message follows"
         yield from Messages(self, source, turn).run(opener)
         return ""
@@ -130,50 +130,50 @@ class Messages:
         self._listen((*dialect.frame, *dialect.framing))
 
     def _listen(self, ends: tuple[str, ...]) -> None:
-        self._ends = marks(*ends)
-        self._ends_outside = marks(*ends, *self._dialect.bare)
-        self._ends_word = marks(*ends, *_SPACES, "{", *self._dialect.bare)
+        self._ends = compile_markers(*ends)
+        self._ends_outside = compile_markers(*ends, *self._dialect.bare)
+        self._ends_word = compile_markers(*ends, *_SPACES, "{", *self._dialect.bare)
 
     def _strip(self) -> None:
         """No marker stood where one must: the server stripped them, and words are all that is left."""
         if self._dialect.channels and not self._stripped:
             self._stripped = True
-            self._turn.note("stripped_tokens", "the special tokens were missing")
+            self._turn.add_repair("stripped_tokens", "the special tokens were missing")
             self._listen((*self._dialect.frame, *self._dialect.framing, *self._dialect.begins))
 
     # ── from message to message ────────────────────────────────────────────────────────────────
 
-    def run(self, marker: str | None) -> Reading[None]:
+    def run(self, marker: str | None) -> ParseStep[None]:
         """Read messages from this marker on to the end of the turn."""
         while marker is not None:
-            self._source.keep()
+            self._source.start_capture()
             marker = yield from self._message(marker)
         self._settle(call=False)
 
-    def opening(self) -> Reading[str | None]:
+    def opening(self) -> ParseStep[str | None]:
         """Read the beginning of the output, which may be the rest of a header, up to the first marker."""
         source, dialect = self._source, self._dialect
-        source.keep()
+        source.start_capture()
         tail = f" {TO}"
         known = (*dialect.frame, *dialect.begins)
-        word = yield from source.accept(marks(tail, TO, ASSISTANT, *dialect.channels, *known))
+        word = yield from source.accept(compile_markers(tail, TO, ASSISTANT, *dialect.channels, *known))
         if word in known:
             return word
-        if word.endswith(TO) or (word and (yield from source.looking_at(marks(*dialect.frame, TO)))):
+        if word.endswith(TO) or (word and (yield from source.peek_marker(compile_markers(*dialect.frame, TO)))):
             lead = ASSISTANT + word if word in dialect.channels else word.lstrip()
             return (yield from self._message("", lead, sure=word == tail))
         if word in dialect.channels and is_glued(word, (yield from source.peek())):
             return ASSISTANT + word
         return (yield from self._plain())
 
-    def _plain(self) -> Reading[str | None]:
+    def _plain(self) -> ParseStep[str | None]:
         """Text without any framing, what was kept of it included."""
-        text = self._source.kept()
+        text = self._source.end_capture()
         if text:
-            self._turn.text(text)
-        return (yield from self._copy(self._turn.text, framed=False))
+            self._turn.add_text(text)
+        return (yield from self._copy(self._turn.add_text, framed=False))
 
-    def _message(self, marker: str, lead: str = "", *, sure: bool = True) -> Reading[str | None]:
+    def _message(self, marker: str, lead: str = "", *, sure: bool = True) -> ParseStep[str | None]:
         """Read one message from its header on, and return the marker that ended it.
 
         `lead` is a first word that is read already; unless it is `sure` to be one, plain text is not taken
@@ -193,29 +193,29 @@ class Messages:
             # Nothing of a header is text. A mere word after the end of a call is junk that models add, and not what
             # is left of a header: vLLM #22519.
             if marker in dialect.ends_call and not header.section and not header.recipient:
-                self._turn.malformed(self._source.kept(), "text outside any message")
+                self._turn.add_malformed(self._source.end_capture(), "text outside any message")
             else:
-                self._turn.cut(self._source.kept(), "the header of a message")
+                self._turn.add_truncated(self._source.end_capture(), "the header of a message")
             return None
         if marker in self._stops and (header.channel or header.recipient or ending == MESSAGE):
-            self._turn.note("missing_start", f"{START} was missing before a message")
+            self._turn.add_repair("missing_start", f"{START} was missing before a message")
         if header.recipient:
             return (yield from self._to_tool(header, ending))
         return (yield from self._to_reader(header, ending))
 
-    def _header(self, header: Header, marker: str, lead: str) -> Reading[str | None]:
+    def _header(self, header: Header, marker: str, lead: str) -> ParseStep[str | None]:
         """Read a header. Returns the marker that ended it, or what follows without one."""
         source, dialect = self._source, self._dialect
         if marker in dialect.begins:
             tail = f" {TO}"
             header.word(marker.removesuffix(tail))
-            if not marker.endswith(tail) and not (yield from source.accept(marks(TO, tail))):
+            if not marker.endswith(tail) and not (yield from source.accept(compile_markers(TO, tail))):
                 return _PROSE
             lead = TO
         elif marker in dialect.bare:
             source.position -= len(marker)
             header.recipient = marker
-            self._turn.note("missing_header", "a call stood outside any message")
+            self._turn.add_repair("missing_header", "a call stood outside any message")
             return _BODY
         elif marker == MESSAGE:
             return MESSAGE
@@ -224,14 +224,14 @@ class Messages:
         header.started = marker == START
         return (yield from self._words(header, lead))
 
-    def _words(self, header: Header, word: str) -> Reading[str | None]:
+    def _words(self, header: Header, word: str) -> ParseStep[str | None]:
         source, dialect = self._source, self._dialect
         while True:
-            more, mark = yield from source.take_until(self._ends_word)
+            more, mark = yield from source.take_to(self._ends_word)
             if word + more:
                 header.word(word + more)
             word = ""
-            if mark is None or (mark in self._ends.all and mark not in dialect.sections):
+            if mark is None or (mark in self._ends.markers and mark not in dialect.sections):
                 return mark
             if mark in dialect.sections:
                 header.enter(mark)
@@ -249,11 +249,11 @@ class Messages:
         """Two markers with nothing between them: only a stop before a start is as it should be."""
         if ending is None or (marker in self._stops and ending in (START, *self._dialect.framing)):
             return
-        self._turn.note("stray_marker", f"{ending} came right after {marker}")
+        self._turn.add_repair("stray_marker", f"{ending} came right after {marker}")
 
     # ── messages to tools ──────────────────────────────────────────────────────────────────────
 
-    def _to_tool(self, header: Header, ending: str | None) -> Reading[str | None]:
+    def _to_tool(self, header: Header, ending: str | None) -> ParseStep[str | None]:
         source, turn = self._source, self._turn
         self._settle(call=bool(header.tool))
         self._framed = self._framed or header.recipient not in self._dialect.bare
@@ -263,17 +263,17 @@ class Messages:
         elif ending == _BODY and not header.section:
             self._strip()
         elif ending not in (MESSAGE, _BODY, _PROSE):
-            turn.malformed(source.kept(), "the message has no body")
+            turn.add_malformed(source.end_capture(), "the message has no body")
             return ending
         header.message()
         problem = yield from self._dialect.read_body(source, turn, header)
         if problem:
             ending = yield from self._aside(problem, MESSAGE)
-            turn.was_cut = turn.was_cut or (ending is None and bool(header.tool))
+            turn.is_truncated = turn.is_truncated or (ending is None and bool(header.tool))
             return ending
         return (yield from (self._after_call() if self._framed else self._outside_text("", _PROSE)))
 
-    def _after_call(self) -> Reading[str | None]:
+    def _after_call(self) -> ParseStep[str | None]:
         """What stands between a call's body and the next message."""
         source, turn, dialect = self._source, self._turn, self._dialect
         while True:
@@ -281,39 +281,39 @@ class Messages:
             mark = yield from source.accept(self._ends)
             if mark or not char:
                 if mark not in self._stops:
-                    if not turn.was_cut and not self._stripped:
-                        turn.note("missing_close", f"{dialect.ends_call[0]} was missing after a call")
+                    if not turn.is_truncated and not self._stripped:
+                        turn.add_repair("missing_close", f"{dialect.ends_call[0]} was missing after a call")
                 elif mark not in dialect.ends_call:
-                    turn.note("wrong_close", f"{mark} closed a call")
+                    turn.add_repair("wrong_close", f"{mark} closed a call")
                 return mark or None
             if char not in "}]":
-                source.keep()
+                source.start_capture()
                 return (yield from self._aside("text after the arguments of a call", MESSAGE))
             source.position += 1
-            turn.note("extra_bracket", f"{char!r} stood after a call")
+            turn.add_repair("extra_bracket", f"{char!r} stood after a call")
 
-    def _aside(self, problem: str, ending: str | None) -> Reading[str | None]:
+    def _aside(self, problem: str, ending: str | None) -> ParseStep[str | None]:
         """Set a message aside, to its end. Markers inside its JSON strings do not end it."""
         source = self._source
         while ending == MESSAGE:
             yield from self._dialect.skip_body(source)
-            _, ending = yield from source.take_until(self._ends)
-        self._turn.malformed(source.kept().removesuffix(ending or ""), problem)
+            _, ending = yield from source.take_to(self._ends)
+        self._turn.add_malformed(source.end_capture().removesuffix(ending or ""), problem)
         return ending
 
     # ── messages to the reader ─────────────────────────────────────────────────────────────────
 
-    def _to_reader(self, header: Header, ending: str | None) -> Reading[str | None]:
+    def _to_reader(self, header: Header, ending: str | None) -> ParseStep[str | None]:
         source, turn = self._source, self._turn
         text = header.loose
         if ending == MESSAGE:
             header.message()
             text = ""
         elif header.gap:
-            text, header.channel = source.kept().removeprefix(ASSISTANT), ""
-        source.settle()
+            text, header.channel = source.end_capture().removeprefix(ASSISTANT), ""
+        source.drop_capture()
         if header.odd:
-            turn.note("odd_header", ", ".join(header.odd))
+            turn.add_repair("odd_header", ", ".join(header.odd))
         if not header.channel and ending != MESSAGE:
             return (yield from self._outside_text(text, ending))
         self._framed = True
@@ -322,18 +322,20 @@ class Messages:
         if ending != MESSAGE and (header.glued or not (header.section or header.started)):
             self._strip()
         elif ending != MESSAGE and (text or ending in (_PROSE, _BODY)):
-            turn.note("missing_message", f"{MESSAGE} was missing after a header")
-        return (yield from self._said(turn.reasoning if header.channel == ANALYSIS else turn.text, text, ending))
+            turn.add_repair("missing_message", f"{MESSAGE} was missing after a header")
+        return (
+            yield from self._said(turn.add_reasoning if header.channel == ANALYSIS else turn.add_text, text, ending)
+        )
 
-    def _outside_text(self, text: str, ending: str | None) -> Reading[str | None]:
+    def _outside_text(self, text: str, ending: str | None) -> ParseStep[str | None]:
         """Text that no header introduces."""
-        emit = self._outside.append if self._framed else self._turn.text
+        emit = self._outside.append if self._framed else self._turn.add_text
         ending = yield from self._said(emit, text, ending, framed=False)
         if self._turn.call_count:
             self._settle(call=True)
         return ending
 
-    def _said(self, emit: Emit, text: str, ending: str | None, *, framed: bool = True) -> Reading[str | None]:
+    def _said(self, emit: TextSink, text: str, ending: str | None, *, framed: bool = True) -> ParseStep[str | None]:
         """Say what is known of a body and the rest of it."""
         if text:
             emit(text)
@@ -341,12 +343,12 @@ class Messages:
             return (yield from self._copy(emit, framed=framed))
         return ending
 
-    def _copy(self, emit: Emit, *, framed: bool) -> Reading[str | None]:
+    def _copy(self, emit: TextSink, *, framed: bool) -> ParseStep[str | None]:
         """Copy a body to the marker that ends it. A marker that continues nothing is a word of the text."""
         source, turn, dialect = self._source, self._turn, self._dialect
         ends, fenced = self._ends if framed else self._ends_outside, False
-        if self._inside and emit == turn.text:
-            ends = marks(*ends.all, *self._inside)
+        if self._inside and emit == turn.add_text:
+            ends = compile_markers(*ends.markers, *self._inside)
         while True:
             marker = yield from source.copy_until(ends, emit)
             if marker in self._tags and dialect.tags and not fenced:
@@ -355,32 +357,32 @@ class Messages:
                 emit(marker or "")
                 fenced ^= marker == FENCE
             elif marker in (MESSAGE, CONSTRAIN):
-                turn.note("stray_marker", f"{marker} stood inside a message")
+                turn.add_repair("stray_marker", f"{marker} stood inside a message")
             elif marker in (START, CHANNEL):
                 if (yield from self._is_message()):
                     if framed:
-                        turn.note("missing_close", f"{dialect.ends_text[0]} was missing before {marker}")
+                        turn.add_repair("missing_close", f"{dialect.ends_text[0]} was missing before {marker}")
                     return marker
                 emit(marker)
-                turn.note("literal_marker", f"{marker} stood inside the text")
+                turn.add_repair("literal_marker", f"{marker} stood inside the text")
             else:
                 if framed and marker in dialect.ends_call and marker not in dialect.ends_text:
-                    turn.note("wrong_close", f"{marker} closed a text")
+                    turn.add_repair("wrong_close", f"{marker} closed a text")
                 return marker
 
-    def _is_message(self) -> Reading[bool]:
+    def _is_message(self) -> ParseStep[bool]:
         """Whether a header follows here, or what the end of the output left of one."""
         dialect, source = self._dialect, self._source
-        words = marks(*dialect.frame, *dialect.channels, ASSISTANT, TO, "functions.", *FOREIGN)
-        follows = yield from source.looking_at(words)
-        return bool(follows) or words.undecided(source.text, source.position)
+        words = compile_markers(*dialect.frame, *dialect.channels, ASSISTANT, TO, "functions.", *FOREIGN)
+        follows = yield from source.peek_marker(words)
+        return bool(follows) or words.is_prefix_at(source.text, source.position)
 
     def _settle(self, *, call: bool) -> None:
         """Decide about text outside any message: next to a call it is set aside, else it is text."""
         text = "".join(self._outside)
         self._outside.clear()
         if text.strip() and (call or self._turn.call_count):
-            self._turn.malformed(text, "text outside any message")
+            self._turn.add_malformed(text, "text outside any message")
         elif text.strip():
-            self._turn.note("missing_header", "text stood outside any message")
-            self._turn.text(text)
+            self._turn.add_repair("missing_header", "text stood outside any message")
+            self._turn.add_text(text)

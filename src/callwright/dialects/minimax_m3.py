@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Literal
 from callwright.dialects.base import Dialect, Think, break_off, open_call, raw_text
 from callwright.dialects.element_values import ElementArguments
 from callwright.model import ToolCall
-from callwright.text.source import Reading, Source, marks
+from callwright.text.source import ParseStep, Source, compile_markers
 from callwright.turn import Turn
 
 __all__ = ["DIALECTS", "MiniMaxM3"]
@@ -28,7 +28,7 @@ __all__ = ["DIALECTS", "MiniMaxM3"]
 _NS = "]<]minimax[>["
 _OPEN, _CLOSE = f"{_NS}<tool_call>", f"{_NS}</tool_call>"
 _INVOKE, _END_INVOKE = f"{_NS}<invoke", f"{_NS}</invoke>"
-_INVOKES = marks(_INVOKE, "<invoke")
+_INVOKES = compile_markers(_INVOKE, "<invoke")
 _HEADER = re.compile(r"[^<>\n]*")
 _NAME = re.compile(r"""\s+name\s*=\s*["']?([^"']+)["']?\s*""")
 _LONGEST_HEADER = 256
@@ -53,7 +53,7 @@ class MiniMaxM3(Dialect):
     def starts(self) -> tuple[str, ...]:
         return (_INVOKE, "<invoke", " name=")
 
-    def read_calls(self, source: Source, turn: Turn, opener: str) -> Reading[str]:
+    def read_calls(self, source: Source, turn: Turn, opener: str) -> ParseStep[str]:
         if opener != _INVOKE:
             yield from source.skip_space()
             if not (yield from source.accept(_INVOKES)):
@@ -61,33 +61,33 @@ class MiniMaxM3(Dialect):
         problem = yield from self._read_call(source, turn)
         if problem:
             return problem
-        while not turn.was_cut:
+        while not turn.is_truncated:
             yield from source.skip_space()
-            if (yield from source.accept(marks(_CLOSE, "</tool_call>"))):
+            if (yield from source.accept(compile_markers(_CLOSE, "</tool_call>"))):
                 break
-            source.keep()
+            source.start_capture()
             if not (yield from source.accept(_INVOKES)):
                 if opener != _INVOKE:
-                    turn.note("missing_close", "</tool_call> was missing after a call")
+                    turn.add_repair("missing_close", "</tool_call> was missing after a call")
                 break
             problem = yield from self._read_call(source, turn)
             if problem:
-                yield from source.take_until(marks(_END_INVOKE, "</invoke>"))
-                turn.malformed(source.kept(), problem)
+                yield from source.take_to(compile_markers(_END_INVOKE, "</invoke>"))
+                turn.add_malformed(source.end_capture(), problem)
         return ""
 
-    def _read_call(self, source: Source, turn: Turn) -> Reading[str]:
+    def _read_call(self, source: Source, turn: Turn) -> ParseStep[str]:
         header = yield from source.take_while(_HEADER, _LONGEST_HEADER)
         found = _NAME.fullmatch(header)
-        if not (yield from source.accept(marks(">"))) or not found:
+        if not (yield from source.accept(compile_markers(">"))) or not found:
             return "<invoke> names no tool"
         name = found.group(1).strip()
-        if not turn.accepts(name):
+        if not turn.can_call(name):
             return f"unknown tool {name!r}"
         arguments = open_call(source, turn, name)
-        bare = marks("</invoke>", "</tool_call>", *(f"<{key}>" for key in arguments.call.schema.properties))
-        if (yield from source.looking_at(bare)):
-            arguments.call.note("missing_prefix", f"the tags lacked {_NS}")
+        bare = compile_markers("</invoke>", "</tool_call>", *(f"<{key}>" for key in arguments.call.schema.properties))
+        if (yield from source.peek_marker(bare)):
+            arguments.call.add_repair("missing_prefix", f"the tags lacked {_NS}")
             elements = ElementArguments(arguments, arguments.call.schema.properties, ("</invoke>", "</tool_call>"))
         else:
             elements = ElementArguments(arguments, (), (_END_INVOKE, _CLOSE), prefix=_NS)

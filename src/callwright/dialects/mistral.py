@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from callwright.dialects.base import THINK, Dialect, Think
 from callwright.dialects.call_object import read_calls
 from callwright.dialects.header_json import HeaderJson
-from callwright.text.source import Reading, Source, marks
+from callwright.text.source import ParseStep, Source, compile_markers
 from callwright.turn import Turn
 
 __all__ = ["DIALECTS", "Mistral"]
@@ -22,14 +22,14 @@ __all__ = ["DIALECTS", "Mistral"]
 class Mistral(HeaderJson):
     """Also reads the JSON array that Mistral's models wrote after the same marker before v11."""
 
-    def read_calls(self, source: Source, turn: Turn, opener: str) -> Reading[str]:
+    def read_calls(self, source: Source, turn: Turn, opener: str) -> ParseStep[str]:
         in_json = (yield from source.skip_space()) in ("[", "{")
         problem = yield from (read_calls(source, turn) if in_json else super().read_calls(source, turn, opener))
         if problem:
             return problem
         if in_json:
-            turn.note("array_form", "the calls stood in JSON, as Mistral's models wrote them before v11")
-        yield from source.accept_next(marks("[/TOOL_CALLS]"))
+            turn.add_repair("array_form", "the calls stood in JSON, as Mistral's models wrote them before v11")
+        yield from source.accept_next(compile_markers("[/TOOL_CALLS]"))
         return ""
 
 

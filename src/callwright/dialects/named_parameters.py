@@ -12,11 +12,11 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 
-from callwright.arguments import Arguments
+from callwright.arguments import ArgumentsWriter
 from callwright.dialects.base import raw_text
-from callwright.text.json_stream import Note
-from callwright.text.source import Reading, Source, ignore, marks
-from callwright.text.tags import RawValue
+from callwright.text.json_stream import RepairSink
+from callwright.text.raw_values import RawValueRule
+from callwright.text.source import ParseStep, Source, compile_markers, ignore
 
 __all__ = ["NamedParameters", "read_name"]
 
@@ -48,44 +48,46 @@ class NamedParameters:
     def close(self) -> str:
         return f"</{self.prefix}parameter>"
 
-    def read(self, source: Source, arguments: Arguments) -> Reading[bool]:
+    def read(self, source: Source, arguments: ArgumentsWriter) -> ParseStep[bool]:
         """Read all parameters that stand here; False when one of them breaks off."""
         while True:
             yield from source.skip_space()
-            if not (yield from source.accept(marks(self.open))):
+            if not (yield from source.accept(compile_markers(self.open))):
                 return True
-            source.keep()
-            key = yield from read_name(source, arguments.call.note)
+            source.start_capture()
+            key = yield from read_name(source, arguments.call.add_repair)
             if key is None:
                 return False
-            source.settle()
+            source.drop_capture()
             if not (yield from self.read_value(source, arguments, key)):
                 return False
 
-    def skip(self, source: Source) -> Reading[None]:
+    def skip(self, source: Source) -> ParseStep[None]:
         """Pass over all parameters that stand here, whatever their values hold."""
         while True:
             yield from source.skip_space()
-            if not (yield from source.accept(marks(self.open))):
+            if not (yield from source.accept(compile_markers(self.open))):
                 return
             yield from read_name(source, ignore)
-            yield from self._value.copy(source, ignore)
+            yield from self._value.copy_value(source, ignore)
 
-    def read_value(self, source: Source, arguments: Arguments, key: str) -> Reading[bool]:
+    def read_value(self, source: Source, arguments: ArgumentsWriter, key: str) -> ParseStep[bool]:
         """Read one value with its closing tag; False when it breaks off."""
         yield from source.skip_newlines(len(self.inset))
-        parameter = arguments.parameter(key)
-        closed = yield from self._value.copy(source, parameter.write, arguments.misses)
+        parameter = arguments.start_parameter(key)
+        closed = yield from self._value.copy_value(source, parameter.write, arguments.is_missing)
         if closed is None:
             return False
         parameter.end()
         if not closed.endswith(self.close):
-            arguments.call.note("missing_close", f"{self.close} was missing after a value")
+            arguments.call.add_repair("missing_close", f"{self.close} was missing after a value")
         return True
 
     @cached_property
-    def _value(self) -> RawValue:
-        return RawValue(self.close, self.around, (self.open,), self.inset, begins=self.begins, over=self.over)
+    def _value(self) -> RawValueRule:
+        return RawValueRule(
+            self.close, self.around, (self.open,), self.inset, call_tags=self.begins, call_closers=self.over
+        )
 
     def render(self, arguments: str) -> list[str]:
         """A call's arguments, each between its tags."""
@@ -95,13 +97,13 @@ class NamedParameters:
         ]
 
 
-def read_name(source: Source, note: Note) -> Reading[str | None]:
+def read_name(source: Source, note: RepairSink) -> ParseStep[str | None]:
     """The value of a name attribute and the end of its tag; quotes may be missing. None: the tag does not close."""
-    quote = yield from source.accept(marks('"', "'"))
+    quote = yield from source.accept(compile_markers('"', "'"))
     name = yield from source.take_while(_NAMES[quote], _LONGEST_NAME)
     if quote:
-        yield from source.accept(marks(quote))
+        yield from source.accept(compile_markers(quote))
         more = yield from source.take_while(_TO_CLOSE, _LONGEST_NAME)
         if more.strip():
             note("dropped_attribute", more)
-    return name if (yield from source.accept(marks(">"))) else None
+    return name if (yield from source.accept(compile_markers(">"))) else None

@@ -18,13 +18,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import ClassVar
 
-from callwright.arguments import Arguments, read_object
+from callwright.arguments import ArgumentsWriter, read_object
 from callwright.dialects.base import Dialect, break_off, open_call, raw_text
 from callwright.dialects.section import Section, close, expected, read_json
 from callwright.model import ToolCall
-from callwright.schema import ANYTHING, Schema
-from callwright.text.source import Marks, Reading, Source, marks
-from callwright.text.tags import RawValue
+from callwright.schema import ANY_SCHEMA, Schema
+from callwright.text.raw_values import RawValueRule
+from callwright.text.source import MarkerSet, ParseStep, Source, compile_markers
 from callwright.turn import Turn
 
 __all__ = ["ArgPairs", "SuffixedPairs"]
@@ -50,15 +50,17 @@ class _Tags:
     value: tuple[str, str]
 
     @cached_property
-    def inside(self) -> Marks:
+    def inside(self) -> MarkerSet:
         """What stands in a call after its name and after each value; the section's end if the call's is missing."""
-        return marks(self.key[0], self.close, self.section.close)
+        return compile_markers(self.key[0], self.close, self.section.close)
 
     @cached_property
-    def raw(self) -> RawValue:
+    def raw(self) -> RawValueRule:
         around = (self.close, _LITERAL + self.close, self.section.close)
         begins = (self.section.open, self.section.begin, self.separator)
-        return RawValue(self.value[1], around, (self.key[0], _LITERAL + self.key[0]), inline=True, begins=begins)
+        return RawValueRule(
+            self.value[1], around, (self.key[0], _LITERAL + self.key[0]), is_inline=True, call_tags=begins
+        )
 
 
 @lru_cache(maxsize=256)
@@ -110,10 +112,10 @@ class ArgPairs(Dialect):
 
     # ── reading ────────────────────────────────────────────────────────────────────────────────
 
-    def read_calls(self, source: Source, turn: Turn, opener: str) -> Reading[str]:
+    def read_calls(self, source: Source, turn: Turn, opener: str) -> ParseStep[str]:
         return (yield from self._read_tagged(source, turn, opener[1:-1], ""))
 
-    def _read_tagged(self, source: Source, turn: Turn, word: str, suffix: str) -> Reading[str]:
+    def _read_tagged(self, source: Source, turn: Turn, word: str, suffix: str) -> ParseStep[str]:
         """Read what follows the tag of that word."""
         tags = _tags(self.call, self.section, self.prefix, suffix)
         if not self.section:
@@ -122,21 +124,21 @@ class ArgPairs(Dialect):
         if opened:
             if (yield from source.skip_space()) in ("{", "["):
                 return (yield from read_json(source, turn, tags.section.close))
-            if not (yield from source.accept(marks(tags.section.begin))):
+            if not (yield from source.accept(compile_markers(tags.section.begin))):
                 return f"no {tags.section.begin} follows"
         return (yield from tags.section.read(source, turn, lambda: self._read_call(source, turn, tags), opened=opened))
 
-    def _read_call(self, source: Source, turn: Turn, tags: _Tags) -> Reading[str]:
+    def _read_call(self, source: Source, turn: Turn, tags: _Tags) -> ParseStep[str]:
         if (yield from source.skip_space()) in ("{", "["):
             return (yield from read_json(source, turn, tags.close))
         name = yield from source.take_while(_NAME, _LONGEST)
         literal = yield from _skip_gap(source)
-        if (yield from source.accept(marks(tags.separator))):
+        if (yield from source.accept(compile_markers(tags.separator))):
             yield from source.skip_space()
         tag = yield from source.accept(tags.inside)
         if not tag and (yield from source.peek()) != "{":
             return "no argument follows the name"
-        if not turn.accepts(name):
+        if not turn.can_call(name):
             return f"unknown tool {name!r}"
         arguments = open_call(source, turn, name)
         if literal:
@@ -148,39 +150,39 @@ class ArgPairs(Dialect):
                 _note_literal(arguments)
             tag = yield from source.accept(tags.inside)
         if tag == tags.section.close != tags.close:
-            arguments.call.note("missing_close", f"{tags.close} was missing after a call")
+            arguments.call.add_repair("missing_close", f"{tags.close} was missing after a call")
             source.position -= len(tag)
         if tag not in (tags.close, tags.section.close):
             return (yield from break_off(source, turn, arguments))
         arguments.close()
         return ""
 
-    def _read_object(self, source: Source, turn: Turn, arguments: Arguments, tags: _Tags) -> Reading[str]:
+    def _read_object(self, source: Source, turn: Turn, arguments: ArgumentsWriter, tags: _Tags) -> ParseStep[str]:
         """Read arguments that are one JSON object after the name."""
         if not (yield from read_object(source, arguments)):
             return (yield from break_off(source, turn, arguments))
         yield from close(source, turn, tags.close)
         return ""
 
-    def _read_pair(self, source: Source, arguments: Arguments, tags: _Tags) -> Reading[bool]:
+    def _read_pair(self, source: Source, arguments: ArgumentsWriter, tags: _Tags) -> ParseStep[bool]:
         """Read a key, whose tag is consumed, and its value. False: the text ended, or the tags are broken."""
-        source.keep()
+        source.start_capture()
         key = (yield from source.take_while(_KEY, _LONGEST)).strip()
-        if not (yield from source.accept(marks(tags.key[1]))):
+        if not (yield from source.accept(compile_markers(tags.key[1]))):
             return False
         if (yield from _skip_gap(source)):
             _note_literal(arguments)
         kind = yield from _read_kind(source, arguments, tags)
-        if not (yield from source.accept(marks(tags.value[0]))):
+        if not (yield from source.accept(compile_markers(tags.value[0]))):
             return False
-        source.settle()
-        parameter = arguments.parameter(key, kind)
-        closed = yield from tags.raw.copy(source, parameter.write, expected(arguments))
+        source.drop_capture()
+        parameter = arguments.start_parameter(key, kind)
+        closed = yield from tags.raw.copy_value(source, parameter.write, expected(arguments))
         if closed is None:
             return False
         parameter.end()
         if closed != tags.value[1]:
-            arguments.call.note("missing_close", f"{tags.value[1]} was missing after a value")
+            arguments.call.add_repair("missing_close", f"{tags.value[1]} was missing after a value")
         return True
 
     # ── rendering ──────────────────────────────────────────────────────────────────────────────
@@ -213,11 +215,11 @@ class SuffixedPairs(ArgPairs):
     def _closers(self) -> dict[str, str]:
         return {**super()._closers, "<think:": "</think:"}
 
-    def read_calls(self, source: Source, turn: Turn, opener: str) -> Reading[str]:
+    def read_calls(self, source: Source, turn: Turn, opener: str) -> ParseStep[str]:
         suffix = ""
         if opener.endswith(":"):
             suffix = ":" + (yield from source.take_while(_SUFFIX, _LONGEST))
-            if not (yield from source.accept(marks(">"))):
+            if not (yield from source.accept(compile_markers(">"))):
                 return "the tag does not close"
         return (yield from self._read_tagged(source, turn, opener[1:-1], suffix))
 
@@ -225,38 +227,38 @@ class SuffixedPairs(ArgPairs):
         suffix = _TAG_SUFFIX.match(raw)
         return ArgPairs.is_cut(replace(self, suffix=suffix.group(1) if suffix else ""), turn, opener, raw)
 
-    def _think(self, source: Source, turn: Turn, close: str) -> Reading[None]:
+    def _think(self, source: Source, turn: Turn, close: str) -> ParseStep[None]:
         if close.endswith(":"):
             suffix = yield from source.take_while(_SUFFIX, _LONGEST)
-            if not (yield from source.accept(marks(">"))):
-                turn.text(f"<think:{suffix}")
+            if not (yield from source.accept(compile_markers(">"))):
+                turn.add_text(f"<think:{suffix}")
                 return
             close += f"{suffix}>"
-            turn.note("variant_marker", f"<think:{suffix}> stood for {self.thinks[0].open}")
+            turn.add_repair("variant_marker", f"<think:{suffix}> stood for {self.thinks[0].open}")
         yield from super()._think(source, turn, close)
 
 
-def _skip_gap(source: Source) -> Reading[bool]:
+def _skip_gap(source: Source) -> ParseStep[bool]:
     """Skip what stands between two tags; whether a newline was written as backslash and n."""
     literal = False
-    while (yield from source.skip_space()) == "\\" and (yield from source.accept(marks(_LITERAL))):
+    while (yield from source.skip_space()) == "\\" and (yield from source.accept(compile_markers(_LITERAL))):
         literal = True
     return literal
 
 
-def _note_literal(arguments: Arguments) -> None:
-    arguments.call.note("literal_newline", "a newline between tags was written as backslash and n")
+def _note_literal(arguments: ArgumentsWriter) -> None:
+    arguments.call.add_repair("literal_newline", "a newline between tags was written as backslash and n")
 
 
-def _read_kind(source: Source, arguments: Arguments, tags: _Tags) -> Reading[Schema]:
+def _read_kind(source: Source, arguments: ArgumentsWriter, tags: _Tags) -> ParseStep[Schema]:
     """The type that the model itself writes before a value, if it does."""
-    if not (yield from source.accept(marks(tags.kind[0]))):
-        return ANYTHING
+    if not (yield from source.accept(compile_markers(tags.kind[0]))):
+        return ANY_SCHEMA
     kind = yield from source.take_while(_KEY, _LONGEST)
-    yield from source.accept(marks(tags.kind[1]))
+    yield from source.accept(compile_markers(tags.kind[1]))
     yield from source.skip_space()
     # K2 Horizon's template prints what an array holds in brackets: array[string].
     schemas = [Schema({"type": word}) for word in kind.strip().rstrip("]").split("[")]
     if not all(schema.types for schema in schemas):
-        arguments.call.note("unknown_type", kind)
+        arguments.call.add_repair("unknown_type", kind)
     return schemas[0]

@@ -13,18 +13,20 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from callwright.arguments import Arguments, read_object
+from callwright.arguments import ArgumentsWriter, read_object
 from callwright.dialects.quoted_values import read_string, read_value
-from callwright.text.python_stream import PYTHON, take_keyword
-from callwright.text.quoted import PYTHON_QUOTES, Ends, Notation
-from callwright.text.source import Reading, Source, ignore, marks
+from callwright.text.python_stream import PYTHON_NOTATION, take_keyword
+from callwright.text.source import ParseStep, Source, compile_markers, ignore
+from callwright.text.string_notation import PYTHON_QUOTES, Notation, StringEndRule
 
 __all__ = ["python_text", "read_arguments", "skip_arguments"]
 
 _PREFIX = re.compile(r"[rRbBuUfF]{0,2}")
 
 
-def read_arguments(source: Source, arguments: Arguments, ends: Ends, *, unescaped_lines: bool = False) -> Reading[bool]:
+def read_arguments(
+    source: Source, arguments: ArgumentsWriter, ends: StringEndRule, *, unescaped_lines: bool = False
+) -> ParseStep[bool]:
     """Read arguments up to their closing bracket, and end the call. False: the text ended first.
 
     `unescaped_lines`: in strings with raw newlines nothing is escaped.
@@ -36,43 +38,45 @@ def read_arguments(source: Source, arguments: Arguments, ends: Ends, *, unescape
             if char == ")":
                 source.position += 1
             else:
-                call.note("missing_bracket", f"{char!r} stood where ')' ends a call")
+                call.add_repair("missing_bracket", f"{char!r} stood where ')' ends a call")
             arguments.close()
             return True
         if char == ",":
             source.position += 1
             continue
         if char == "{" and empty and not any("object" in kind.types for kind in call.schema.properties.values()):
-            call.note("positional_argument", "all arguments came as one object")
+            call.add_repair("positional_argument", "all arguments came as one object")
             whole = yield from read_object(source, arguments)
             yield from source.skip_space()
-            yield from source.accept(marks(")"))
+            yield from source.accept(compile_markers(")"))
             return whole
-        source.keep()
+        source.start_capture()
         if not (yield from _read_argument(source, arguments, ends, unescaped_lines)):
             return False
-        source.settle()
+        source.drop_capture()
         empty = False
     return False
 
 
-def _read_argument(source: Source, arguments: Arguments, ends: Ends, unescaped_lines: bool) -> Reading[bool]:
+def _read_argument(
+    source: Source, arguments: ArgumentsWriter, ends: StringEndRule, unescaped_lines: bool
+) -> ParseStep[bool]:
     call = arguments.call
-    key, begun = yield from take_keyword(source, call.note)
+    key, begun = yield from take_keyword(source, call.add_repair)
     if not key:
-        key = next((name for name in call.schema.properties if arguments.misses(name)), "argument")
-        call.note("positional_argument", f"a value without a keyword became {key!r}")
+        key = next((name for name in call.schema.properties if arguments.is_missing(name)), "argument")
+        call.add_repair("positional_argument", f"a value without a keyword became {key!r}")
     begun += yield from source.take_while(_PREFIX, 2)
-    if _PREFIX.fullmatch(begun) and (quote := (yield from PYTHON.open(source))):
+    if _PREFIX.fullmatch(begun) and (quote := (yield from PYTHON_NOTATION.accept_quote(source))):
         quote = replace(quote, escapes="r" not in begun.lower(), unescaped_lines=unescaped_lines)
-        return (yield from read_string(source, arguments, key, quote, ends.here))
-    return (yield from read_value(source, arguments, key, PYTHON, begun))
+        return (yield from read_string(source, arguments, key, quote, ends.is_string_end))
+    return (yield from read_value(source, arguments, key, PYTHON_NOTATION, begun))
 
 
-def skip_arguments(source: Source, *after: str) -> Reading[None]:
+def skip_arguments(source: Source, *after: str) -> ParseStep[None]:
     """Go past the arguments of a call that does not count, and that these may follow."""
-    notation = Notation(PYTHON_QUOTES, Ends(")]}", marks(*after, *",)]}"), "=:", colon=True))
-    while (yield from notation.take(source, ignore)) is not None:
+    notation = Notation(PYTHON_QUOTES, StringEndRule(")]}", compile_markers(*after, *",)]}"), "=:", allows_colon=True))
+    while (yield from notation.take_value(source, ignore)) is not None:
         source.position += 1
         if source.text[source.position - 1] != ",":
             return

@@ -16,9 +16,9 @@ from callwright.dialects.base import Dialect, open_call
 from callwright.dialects.python_list import PythonCalls
 from callwright.model import ToolCall
 from callwright.schema import Toolbox
-from callwright.text.ahead import Ahead
-from callwright.text.python_stream import call_ahead
-from callwright.text.source import Emit, Marks, Reading, Source, marks
+from callwright.text.lookahead import Lookahead
+from callwright.text.python_stream import peek_call
+from callwright.text.source import MarkerSet, ParseStep, Source, TextSink, compile_markers
 from callwright.turn import Turn
 
 __all__ = ["DIALECTS"]
@@ -32,19 +32,19 @@ _AFTER_SENTENCE = tuple(f"{end}{space}[" for end in ".!?:" for space in ("", " "
 class AtLineStart(PythonCalls):
     """Calls whose first opener is plain text: it counts where a line begins, and is written with its newline."""
 
-    def _reason(self, source: Source, turn: Turn, closers: tuple[str, ...]) -> Reading[str | None]:
+    def _reason(self, source: Source, turn: Turn, closers: tuple[str, ...]) -> ParseStep[str | None]:
         # Reasoning is not searched: models draft calls there.
-        return (yield from source.copy_until(marks(*closers), turn.reasoning))
+        return (yield from source.copy_until(compile_markers(*closers), turn.add_reasoning))
 
-    def _answer(self, source: Source, turn: Turn) -> Reading[None]:
-        opener = marks(self.openers[0][1:])
-        if marker := (yield from source.looking_at(opener)):
-            yield from source.copy_until(opener, turn.text)
-            yield from self.attempt(source, turn, marker, turn.text)
+    def _answer(self, source: Source, turn: Turn) -> ParseStep[None]:
+        opener = compile_markers(self.openers[0][1:])
+        if marker := (yield from source.peek_marker(opener)):
+            yield from source.copy_until(opener, turn.add_text)
+            yield from self.attempt(source, turn, marker, turn.add_text)
         else:
             yield from super()._answer(source, turn)
 
-    def read_calls(self, source: Source, turn: Turn, opener: str) -> Reading[str]:
+    def read_calls(self, source: Source, turn: Turn, opener: str) -> ParseStep[str]:
         opener = opener if opener in self.openers else f"\n{opener}"
         return (yield from super().read_calls(source, turn, opener))
 
@@ -59,10 +59,10 @@ class AtLineStart(PythonCalls):
 class BareList(AtLineStart):
     """A list without markers: it counts after the end of a sentence too, and nowhere else inside a line."""
 
-    def _listen(self, tools: Toolbox) -> Marks:
-        return marks(*super()._listen(tools).all, *_AFTER_SENTENCE)
+    def _listen(self, tools: Toolbox) -> MarkerSet:
+        return compile_markers(*super()._listen(tools).markers, *_AFTER_SENTENCE)
 
-    def attempt(self, source: Source, turn: Turn, opener: str, emit: Emit) -> Reading[bool]:
+    def attempt(self, source: Source, turn: Turn, opener: str, emit: TextSink) -> ParseStep[bool]:
         if opener in _AFTER_SENTENCE:
             emit(opener[:-1])
             opener = opener[-1]
@@ -73,17 +73,17 @@ class BareList(AtLineStart):
 class PythonTag(PythonCalls):
     """Llama 3's tag, before a call of a built-in tool, before JSON, or before code for an interpreter."""
 
-    def read_calls(self, source: Source, turn: Turn, opener: str) -> Reading[str]:
+    def read_calls(self, source: Source, turn: Turn, opener: str) -> ParseStep[str]:
         char = yield from source.skip_space()
         if char == "{" or (yield from self._is_call(source, turn, char)):
             return (yield from super().read_calls(source, turn, opener))
-        return (yield from _read_code(source, turn, marks(*self.framing)))
+        return (yield from _read_code(source, turn, compile_markers(*self.framing)))
 
-    def _is_call(self, source: Source, turn: Turn, char: str) -> Reading[bool]:
-        ahead = Ahead(source, 1 if char == "[" else 0)
-        if char == "[" and (yield from ahead.space()) == "{":
+    def _is_call(self, source: Source, turn: Turn, char: str) -> ParseStep[bool]:
+        ahead = Lookahead(source, 1 if char == "[" else 0)
+        if char == "[" and (yield from ahead.skip_space()) == "{":
             return True
-        head = yield from call_ahead(source, ahead.offset)
+        head = yield from peek_call(source, ahead.offset)
         return head is not None and bool(self._tool(turn, head.name))
 
     def _tool(self, turn: Turn, name: str) -> str:
@@ -91,19 +91,19 @@ class PythonTag(PythonCalls):
         return super()._tool(turn, name) if name in turn.tools or name.endswith(self.suffix) else ""
 
 
-def _read_code(source: Source, turn: Turn, ends: Marks) -> Reading[str]:
+def _read_code(source: Source, turn: Turn, ends: MarkerSet) -> ParseStep[str]:
     """Code for an interpreter, up to the end of the message, as the one string that the tool takes."""
     for name in _CODE_TOOLS:
         tool = turn.tools.get(name)
         keys = [key for key, schema in tool.schema.properties.items() if schema.is_string] if tool else []
         if len(keys) == 1:
-            begun = source.kept().lstrip()
+            begun = source.end_capture().lstrip()
             arguments = open_call(source, turn, name)
-            parameter = arguments.parameter(keys[0])
+            parameter = arguments.start_parameter(keys[0])
             parameter.write(begun)
             # Most servers cut the end-of-message token off: that it is missing does not show that code is.
             if (yield from source.copy_until(ends, parameter.write)) is None:
-                arguments.call.note("missing_close", "no end of the message followed the code")
+                arguments.call.add_repair("missing_close", "no end of the message followed the code")
             parameter.end()
             arguments.close()
             return ""

@@ -15,10 +15,10 @@ from callwright.dialects.base import Dialect, break_off, open_call
 from callwright.dialects.call_object import read_calls as read_json_calls
 from callwright.dialects.python_arguments import python_text, read_arguments, skip_arguments
 from callwright.model import ToolCall
-from callwright.text.ahead import Ahead
-from callwright.text.json_stream import escape
-from callwright.text.python_stream import CallHead, argument_ends, call_ahead
-from callwright.text.source import Reading, Source, marks
+from callwright.text.json_stream import escape_json
+from callwright.text.lookahead import Lookahead
+from callwright.text.python_stream import CallHead, build_argument_end_rule, peek_call
+from callwright.text.source import ParseStep, Source, compile_markers
 from callwright.turn import Turn
 
 __all__ = ["PythonCalls"]
@@ -50,11 +50,11 @@ class PythonCalls(Dialect):
 
     # ── reading ────────────────────────────────────────────────────────────────────────────────
 
-    def read_calls(self, source: Source, turn: Turn, opener: str) -> Reading[str]:
+    def read_calls(self, source: Source, turn: Turn, opener: str) -> ParseStep[str]:
         close = dict(self.pairs)[opener]
         bracketed = opener.endswith("[")
         char = yield from source.skip_space()
-        if not bracketed and (char == "{" or (char == "[" and (yield from Ahead(source, 1).space()) == "{")):
+        if not bracketed and (char == "{" or (char == "[" and (yield from Lookahead(source, 1).skip_space()) == "{")):
             problem = yield from _read_json(source, turn)
         else:
             if not bracketed and char == "[":
@@ -67,7 +67,7 @@ class PythonCalls(Dialect):
             yield from _expect(source, turn, close, "missing_close")
         return problem
 
-    def _read_list(self, source: Source, turn: Turn, *, bracketed: bool, close: str) -> Reading[str]:
+    def _read_list(self, source: Source, turn: Turn, *, bracketed: bool, close: str) -> ParseStep[str]:
         """Read calls one after the other. Those of unknown tools are set aside if another is known."""
         enclosed = bracketed or bool(close)
         again = (opener for opener in self.openers if opener.startswith("<"))
@@ -75,7 +75,7 @@ class PythonCalls(Dialect):
         refused, said, more = "", False, True
         if enclosed:
             yield from source.skip_space()
-        while more and (head := (yield from call_ahead(source))):
+        while more and (head := (yield from peek_call(source))):
             if name := self._tool(turn, head.name):
                 _set_aside(source, turn, refused)
                 refused, said = "", True
@@ -83,37 +83,37 @@ class PythonCalls(Dialect):
                     return ""
             else:
                 refused = refused or f"unknown tool {head.name!r}"
-                source.position += head.size
+                source.position += head.length
                 yield from skip_arguments(source, *after)
             more = (yield from _separated(source, enclosed=enclosed)) or enclosed
         if said:
             _set_aside(source, turn, refused)
-            source.settle()
+            source.drop_capture()
             _drop_cut_name(source, turn)
         return "" if said else refused or "no call of a tool follows"
 
     def _read_call(
         self, source: Source, turn: Turn, name: str, head: CallHead, after: tuple[str, ...]
-    ) -> Reading[bool]:
+    ) -> ParseStep[bool]:
         """Read the call that begins here. False: the text ended inside it."""
-        source.position += head.size
+        source.position += head.length
         arguments = open_call(source, turn, name)
-        ends = argument_ends(*after, ")") if head.wrapper else argument_ends(*after)
+        ends = build_argument_end_rule(*after, ")") if head.wrapper else build_argument_end_rule(*after)
         # LFM2's template puts strings between single quotes as they are.
         unescaped = self.literals == "single"
         if not (yield from read_arguments(source, arguments, ends, unescaped_lines=unescaped)):
             yield from break_off(source, turn, arguments)
             return False
         if head.wrapper:
-            yield from source.accept(marks(")"))
-        source.keep()
+            yield from source.accept(compile_markers(")"))
+        source.start_capture()
         return True
 
     def _tool(self, turn: Turn, name: str) -> str:
         """The tool that is meant by a name; empty when it is none."""
         namespace, _, last = name.rpartition(".")
         meant = [name.removesuffix(self.suffix), name, *([last] if namespace in _NAMESPACES else [])]
-        return next((name for name in meant if turn.accepts(name)), "")
+        return next((name for name in meant if turn.can_call(name)), "")
 
     # ── rendering ──────────────────────────────────────────────────────────────────────────────
 
@@ -131,7 +131,7 @@ class PythonCalls(Dialect):
         if self.literals == "json" or (self.literals == "single" and isinstance(value, dict)):
             return json.dumps(value, ensure_ascii=False)
         if self.literals == "single" and isinstance(value, str):
-            return "'" + escape(value).replace("'", "\\'") + "'"
+            return "'" + escape_json(value).replace("'", "\\'") + "'"
         return python_text(value)
 
 
@@ -140,31 +140,31 @@ def _drop_cut_name(source: Source, turn: Turn) -> None:
     rest = source.text[source.position :]
     if source.closed and rest and any(name.startswith(rest) for name in turn.tools.names):
         source.position = len(source.text)
-        turn.malformed(rest, "cut")
+        turn.add_malformed(rest, "cut")
 
 
 def _set_aside(source: Source, turn: Turn, refused: str) -> None:
     """What stood between calls and was none, if anything."""
     if refused:
-        turn.malformed(source.kept().strip(" ,;\n"), refused)
+        turn.add_malformed(source.end_capture().strip(" ,;\n"), refused)
 
 
-def _read_json(source: Source, turn: Turn) -> Reading[str]:
+def _read_json(source: Source, turn: Turn) -> ParseStep[str]:
     """Calls as JSON objects, in a list or one after the other."""
     problem = yield from read_json_calls(source, turn)
-    while not problem and (sign := (yield from source.looking_at(marks(";", "{")))):
+    while not problem and (sign := (yield from source.peek_marker(compile_markers(";", "{")))):
         yield from source.skip_space()
         if sign == ";":
             source.position += 1
             continue
-        source.keep()
+        source.start_capture()
         _set_aside(source, turn, (yield from read_json_calls(source, turn, whole=True)))
     return problem
 
 
-def _separated(source: Source, *, enclosed: bool) -> Reading[bool]:
+def _separated(source: Source, *, enclosed: bool) -> ParseStep[bool]:
     """Go to where the next call may begin; whether a comma or a semicolon stood before it."""
-    sign = yield from source.looking_at(marks(",", ";"))
+    sign = yield from source.peek_marker(compile_markers(",", ";"))
     if sign or enclosed:
         yield from source.skip_space()
     if sign:
@@ -173,7 +173,7 @@ def _separated(source: Source, *, enclosed: bool) -> Reading[bool]:
     return bool(sign)
 
 
-def _expect(source: Source, turn: Turn, close: str, missing: str) -> Reading[None]:
+def _expect(source: Source, turn: Turn, close: str, missing: str) -> ParseStep[None]:
     """Go past what closes the calls, or note that it is missing."""
-    if not (yield from source.accept_next(marks(close))) and not turn.was_cut:
-        turn.note(missing, f"{close!r} was missing after a call")
+    if not (yield from source.accept_next(compile_markers(close))) and not turn.is_truncated:
+        turn.add_repair(missing, f"{close!r} was missing after a call")

@@ -7,41 +7,47 @@ Strings stream where they may; other values are taken whole.
 
 from __future__ import annotations
 
-from callwright.arguments import Arguments
-from callwright.text.json_stream import escape
-from callwright.text.quoted import Closes, Notation, Quote
-from callwright.text.repair import PYTHON_KINDS, repair_json
-from callwright.text.source import Held, Reading, Source
+from callwright.arguments import ArgumentsWriter
+from callwright.text.json_stream import escape_json
+from callwright.text.repair import PYTHON_REPAIR_KINDS, repair_json
+from callwright.text.source import ParseStep, Source, TextBuffer
+from callwright.text.string_notation import ClosingCheck, Notation, Quote
 
 __all__ = ["read_string", "read_value"]
 
-_NATIVE = PYTHON_KINDS | {"quoted_key"}
+_NATIVE = PYTHON_REPAIR_KINDS | {"quoted_key"}
 """What `repair` names and these notations write all the time."""
 
 
-def read_string(source: Source, arguments: Arguments, key: str, quote: Quote, closes: Closes) -> Reading[bool]:
+def read_string(
+    source: Source, arguments: ArgumentsWriter, key: str, quote: Quote, closes: ClosingCheck
+) -> ParseStep[bool]:
     """Read the rest of a string as a member; it streams if it may. False: the text ended inside it."""
     call = arguments.call
-    if arguments.streams(key):
-        source.settle()
-        arguments.begin_string(key)
-        whole = yield from quote.copy(source, lambda text: call.write(escape(text)), call.note, closes)
+    if arguments.can_stream(key):
+        source.drop_capture()
+        arguments.start_string(key)
+        whole = yield from quote.copy_string(
+            source, lambda text: call.write(escape_json(text)), call.add_repair, closes
+        )
         if whole:
             call.write('"')
         return whole
-    held = Held(source)
-    whole = yield from quote.copy(source, held.add, call.note, closes)
+    held = TextBuffer(source)
+    whole = yield from quote.copy_string(source, held.add, call.add_repair, closes)
     if whole:
-        arguments.put_json(key, f'"{escape(held.text())}"')
+        arguments.write_json(key, f'"{escape_json(held.get_text())}"')
     return whole
 
 
-def read_value(source: Source, arguments: Arguments, key: str, notation: Notation, begun: str = "") -> Reading[bool]:
+def read_value(
+    source: Source, arguments: ArgumentsWriter, key: str, notation: Notation, begun: str = ""
+) -> ParseStep[bool]:
     """Read a value that is no string as a member, of which `begun` is consumed. False: the text ended inside it."""
-    raw = yield from notation.take(source, arguments.call.note, begun)
+    raw = yield from notation.take_value(source, arguments.call.add_repair, begun)
     if raw is None:
         return False
     mended = repair_json(raw)
     native = mended is not None and all(repair.kind in _NATIVE for repair in mended.repairs)
-    arguments.put_json(key, mended.text if mended and native else raw)
+    arguments.write_json(key, mended.text if mended and native else raw)
     return True

@@ -15,14 +15,14 @@ import json
 import re
 from dataclasses import dataclass
 
-from callwright.arguments import Arguments
+from callwright.arguments import ArgumentsWriter
 from callwright.dialects.base import FENCE, open_call
 from callwright.dialects.call_object import read_arguments, read_call
 from callwright.dialects.lines import TAUGHT, LineCalls, copy_rest
 from callwright.model import ToolCall
 from callwright.schema import Schema
 from callwright.text.repair import is_json
-from callwright.text.source import Emit, Marks, Reading, Source, marks
+from callwright.text.source import MarkerSet, ParseStep, Source, TextSink, compile_markers
 from callwright.turn import Turn
 
 __all__ = ["REACT", "React"]
@@ -41,11 +41,11 @@ _LABELS = {
 }
 """Every way to write a label, bold ones included."""
 
-_AT_LABEL = marks(*_LABELS)
-_AT_INPUT = marks(*(form for form, label in _LABELS.items() if label in (_INPUT, _OBSERVATION)))
+_AT_LABEL = compile_markers(*_LABELS)
+_AT_INPUT = compile_markers(*(form for form, label in _LABELS.items() if label in (_INPUT, _OBSERVATION)))
 _NEXT = tuple(f"\n{form}" for form in _LABELS)
-_FENCE = marks(FENCE)
-_BRACKETS = marks("}", "]")
+_FENCE = compile_markers(FENCE)
+_BRACKETS = compile_markers("}", "]")
 _INFO = re.compile(r"\w*[ \t]*")
 _LINE = re.compile(r"[^\n]*")
 _LONGEST_NAME = 256
@@ -65,40 +65,40 @@ class React(LineCalls):
     def markers(self) -> tuple[str, ...]:
         return (_THOUGHT, _ACTION, _INPUT, _OBSERVATION, _ANSWER)
 
-    def read_line(self, source: Source, turn: Turn, lead: str, emit: Emit) -> Reading[Emit]:
-        form = yield from source.looking_at(_AT_LABEL)
+    def read_line(self, source: Source, turn: Turn, lead: str, emit: TextSink) -> ParseStep[TextSink]:
+        form = yield from source.peek_marker(_AT_LABEL)
         label = _LABELS.get(form, _INPUT)
         if label == _INPUT or (label == _OBSERVATION and not turn.call_count):
             # No label, or one that belongs to no action: whatever is being said goes on.
             if lead:
                 emit(lead)
             return emit
-        space, _ = yield from source.take_until(marks(form))
+        space, _ = yield from source.take_to(compile_markers(form))
         if label == _ACTION:
             called = yield from self.attempt(source, turn, f"{lead}{space}{form}", emit)
-            return turn.text if called else emit
+            return turn.add_text if called else emit
         if label == _OBSERVATION:
             made_up: list[str] = []
             yield from copy_rest(source, made_up.append)
             if "".join(made_up).strip():
-                turn.malformed("".join((form, *made_up)), "the model went on past its stop word")
-            return turn.text
+                turn.add_malformed("".join((form, *made_up)), "the model went on past its stop word")
+            return turn.add_text
         yield from source.skip_space()
         if label == _THOUGHT:
-            return turn.reasoning
-        yield from copy_rest(source, turn.text)
-        return turn.text
+            return turn.add_reasoning
+        yield from copy_rest(source, turn.add_text)
+        return turn.add_text
 
-    def read_calls(self, source: Source, turn: Turn, opener: str) -> Reading[str]:
+    def read_calls(self, source: Source, turn: Turn, opener: str) -> ParseStep[str]:
         first = yield from source.skip_space()
         fence = yield from self._open_fence(source, turn)
         if fence or first == "{":
             return (yield from self._read_blob(source, turn, fence))
         name = (yield from source.take_while(_LINE, _LONGEST_NAME)).strip(_AROUND_NAME)
         line_ends = bool((yield from source.peek()))
-        if not turn.accepts(name):
+        if not turn.can_call(name):
             return f"unknown tool {name!r}"
-        form = yield from source.looking_at(_AT_INPUT)
+        form = yield from source.peek_marker(_AT_INPUT)
         if not form and line_ends and (yield from _ends(source)):
             return _read_nothing(source, turn, name)
         if not form:
@@ -106,10 +106,10 @@ class React(LineCalls):
         if _LABELS[form] == _OBSERVATION:
             open_call(source, turn, name).close()
             return ""
-        yield from source.take_until(marks(form))
+        yield from source.take_to(compile_markers(form))
         return (yield from self._read_input(source, turn, name))
 
-    def _read_blob(self, source: Source, turn: Turn, fence: str) -> Reading[str]:
+    def _read_blob(self, source: Source, turn: Turn, fence: str) -> ParseStep[str]:
         """The action as one JSON object, the way of LangChain's structured chat."""
         if (yield from source.skip_space()) != "{":
             return "no JSON follows"
@@ -118,8 +118,8 @@ class React(LineCalls):
             yield from self._end(source, turn, fence)
         return problem
 
-    def _read_input(self, source: Source, turn: Turn, name: str) -> Reading[str]:
-        if (yield from source.looking_at(_AT_LABEL)):
+    def _read_input(self, source: Source, turn: Turn, name: str) -> ParseStep[str]:
+        if (yield from source.peek_marker(_AT_LABEL)):
             open_call(source, turn, name).close()
             return ""
         yield from source.skip_space()
@@ -130,7 +130,7 @@ class React(LineCalls):
             yield from self._end(source, turn, fence)
         return ""
 
-    def _read_text(self, source: Source, turn: Turn, name: str, fence: str) -> Reading[str]:
+    def _read_text(self, source: Source, turn: Turn, name: str, fence: str) -> ParseStep[str]:
         """An input that is no object: the value of the tool's only parameter."""
         if not (yield from source.peek()):
             return _read_nothing(source, turn, name)
@@ -139,27 +139,29 @@ class React(LineCalls):
         if tool and not key and tool.schema.properties:
             return "the input is no JSON object"
         arguments = open_call(source, turn, name)
-        end = yield from _copy_text(source, arguments, key, marks(*_NEXT, *((f"\n{FENCE}",) if fence else ())))
+        end = yield from _copy_text(
+            source, arguments, key, compile_markers(*_NEXT, *((f"\n{FENCE}",) if fence else ()))
+        )
         if end in _NEXT:
             # The label is read again where lines begin; nothing was fed since it was found.
             source.position -= len(end)
         return ""
 
-    def _open_fence(self, source: Source, turn: Turn) -> Reading[str]:
+    def _open_fence(self, source: Source, turn: Turn) -> ParseStep[str]:
         fence = yield from source.accept(_FENCE)
         if fence:
             info = yield from source.take_while(_INFO, _LONGEST_NAME)
             if info.strip().lower() not in ("", "json"):
-                turn.note("dropped_header", f"{fence}{info}")
+                turn.add_repair("dropped_header", f"{fence}{info}")
             yield from source.skip_newlines(1)
         return fence
 
-    def _end(self, source: Source, turn: Turn, fence: str) -> Reading[None]:
+    def _end(self, source: Source, turn: Turn, fence: str) -> ParseStep[None]:
         """What may stand after an object: a bracket too many, and the end of the fence that it stands in."""
         if found := (yield from source.accept_next(_BRACKETS)):
-            turn.note("extra_bracket", f"{found!r} stood after a call")
+            turn.add_repair("extra_bracket", f"{found!r} stood after a call")
         if fence and not (yield from source.accept_next(_FENCE)):
-            turn.note("missing_close", f"{FENCE} was missing after a call")
+            turn.add_repair("missing_close", f"{FENCE} was missing after a call")
 
     def render_call(self, *calls: ToolCall) -> str:
         return "\n".join(f"{_ACTION} {call.name}\n{_INPUT} {call.arguments}" for call in calls)
@@ -173,9 +175,9 @@ class React(LineCalls):
         )
 
 
-def _ends(source: Source) -> Reading[bool]:
+def _ends(source: Source) -> ParseStep[bool]:
     """Whether the text ends before a label, or inside of one."""
-    return (yield from source.ends_inside(_AT_INPUT)) or not source.text[source.position :].strip()
+    return (yield from source.is_truncated_inside(_AT_INPUT)) or not source.text[source.position :].strip()
 
 
 def _read_nothing(source: Source, turn: Turn, name: str) -> str:
@@ -194,27 +196,27 @@ def _only_parameter(schema: Schema) -> str:
     return next((names[0] for names in ([*schema.properties], required) if len(names) == 1), "")
 
 
-def _copy_text(source: Source, arguments: Arguments, key: str, ends: Marks) -> Reading[str]:
+def _copy_text(source: Source, arguments: ArgumentsWriter, key: str, ends: MarkerSet) -> ParseStep[str]:
     """Read bare text as the value of a parameter and close the call. Returns the marker that ended the text, empty
     at the end of it all: there the stop word was cut off by the caller, as it should be."""
     if key:
-        arguments.call.note("bare_input", f"the input became {key!r}")
+        arguments.call.add_repair("bare_input", f"the input became {key!r}")
     if key and (yield from source.peek()) != '"':
-        parameter = arguments.parameter(key)
+        parameter = arguments.start_parameter(key)
         end = yield from source.copy_until(ends, _Trimmed(parameter.write).add)
         parameter.end()
         arguments.close()
         return end or ""
-    text, end = yield from source.take_until(ends)
+    text, end = yield from source.take_to(ends)
     value = text.strip()
     if key and not end and not is_json(value):
-        arguments.call.cut(value)
+        arguments.call.end_truncated(value)
         return ""
     if key:
         # In quotes it is a JSON string; if not, the quotes are the model's own words.
-        arguments.put_json(key, value if is_json(value) else json.dumps(value, ensure_ascii=False))
+        arguments.write_json(key, value if is_json(value) else json.dumps(value, ensure_ascii=False))
     elif value not in _NO_INPUT:
-        arguments.call.note("dropped_input", f"the tool takes none: {value}")
+        arguments.call.add_repair("dropped_input", f"the tool takes none: {value}")
     arguments.close()
     return end or ""
 
@@ -222,7 +224,7 @@ def _copy_text(source: Source, arguments: Arguments, key: str, ends: Marks) -> R
 class _Trimmed:
     """Passes text on without the white space at its end."""
 
-    def __init__(self, emit: Emit) -> None:
+    def __init__(self, emit: TextSink) -> None:
         self._emit = emit
         self._space = ""
 

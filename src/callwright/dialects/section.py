@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from callwright.arguments import Arguments
+from callwright.arguments import ArgumentsWriter
 from callwright.dialects import call_object
-from callwright.text.source import Reading, Source, marks
+from callwright.text.source import ParseStep, Source, compile_markers
 from callwright.turn import Turn
 
 __all__ = ["Section", "close", "expected", "read_json"]
@@ -29,7 +29,9 @@ class Section:
     begin: str
     close: str
 
-    def read(self, source: Source, turn: Turn, read_call: Callable[[], Reading[str]], *, opened: bool) -> Reading[str]:
+    def read(
+        self, source: Source, turn: Turn, read_call: Callable[[], ParseStep[str]], *, opened: bool
+    ) -> ParseStep[str]:
         """Read calls up to the wrapper's end; the tag that begins the first is consumed.
 
         `opened`: whether the wrapper was. Returns a problem with the first call, or the empty string.
@@ -38,26 +40,26 @@ class Section:
         if problem:
             return problem
         if not opened:
-            turn.note("missing_open", f"{self.open} was missing before a call")
-        while (yield from source.accept_next(marks(self.begin))):
-            source.keep()
+            turn.add_repair("missing_open", f"{self.open} was missing before a call")
+        while (yield from source.accept_next(compile_markers(self.begin))):
+            source.start_capture()
             problem = yield from read_call()
             if problem:
-                raw = source.kept()
+                raw = source.end_capture()
                 rest = source.text[source.position :]
                 if source.closed and not (raw + rest).rstrip().endswith(">"):
                     source.position = len(source.text)
-                    turn.cut(self.begin + raw + rest)
+                    turn.add_truncated(self.begin + raw + rest)
                     return ""
                 # No call. What is left of the section is text, and further calls in it are found there.
-                turn.text(self.begin + raw)
-                turn.malformed(self.begin + raw, problem, shown=True)
+                turn.add_text(self.begin + raw)
+                turn.add_malformed(self.begin + raw, problem, shown=True)
                 return ""
         yield from close(source, turn, self.close, expected=opened)
         return ""
 
 
-def read_json(source: Source, turn: Turn, tag: str) -> Reading[str]:
+def read_json(source: Source, turn: Turn, tag: str) -> ParseStep[str]:
     """Read calls that are written as JSON inside tags, as the hermes family does, and the closing tag."""
     problem = yield from call_object.read_calls(source, turn)
     if not problem:
@@ -65,12 +67,12 @@ def read_json(source: Source, turn: Turn, tag: str) -> Reading[str]:
     return problem
 
 
-def close(source: Source, turn: Turn, tag: str, *, expected: bool = True) -> Reading[None]:
+def close(source: Source, turn: Turn, tag: str, *, expected: bool = True) -> ParseStep[None]:
     """Consume a closing tag after white space. Where it is missing, nothing is consumed, and that is noted."""
-    if not (yield from source.accept_next(marks(tag))) and expected and not turn.was_cut:
-        turn.note("missing_close", f"{tag} was missing after a call")
+    if not (yield from source.accept_next(compile_markers(tag))) and expected and not turn.is_truncated:
+        turn.add_repair("missing_close", f"{tag} was missing after a call")
 
 
-def expected(arguments: Arguments) -> Callable[[str], bool] | None:
+def expected(arguments: ArgumentsWriter) -> Callable[[str], bool] | None:
     """Which keys the tool still expects; None when it declares none, so that any may come."""
-    return arguments.misses if arguments.call.schema.properties else None
+    return arguments.is_missing if arguments.call.schema.properties else None

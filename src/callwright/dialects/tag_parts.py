@@ -12,10 +12,10 @@ import json
 import re
 from dataclasses import dataclass
 
-from callwright.arguments import Arguments, Parameter
-from callwright.schema import ANYTHING, Schema
-from callwright.text.repair import PYTHON_KINDS, parse_json, repair_json
-from callwright.text.source import Emit, Marks, Reading, Source, marks
+from callwright.arguments import ArgumentsWriter, ParameterWriter
+from callwright.schema import ANY_SCHEMA, Schema
+from callwright.text.repair import PYTHON_REPAIR_KINDS, parse_json, repair_json
+from callwright.text.source import MarkerSet, ParseStep, Source, TextSink, compile_markers
 
 __all__ = ["GLYPHS", "Header", "read_element", "read_header", "sink", "take_name", "undone"]
 
@@ -53,16 +53,16 @@ class Header:
         )
 
 
-def read_header(source: Source, end: str) -> Reading[Header | None]:
+def read_header(source: Source, end: str) -> ParseStep[Header | None]:
     """The rest of an opening tag up to its end; None when it is no tag."""
     text = yield from source.take_while(_HEADER, _LONGEST_HEADER)
-    if not (yield from source.accept(marks(end))) or not _ATTRIBUTES.fullmatch(text):
+    if not (yield from source.accept(compile_markers(end))) or not _ATTRIBUTES.fullmatch(text):
         return None
     found = {key: value[1:-1] if value[0] in "\"'“" else value for key, value in _EACH_ATTRIBUTE.findall(text)}
     return Header(found, bool(text) and not text[0].isspace())
 
 
-def take_name(source: Source) -> Reading[str]:
+def take_name(source: Source) -> ParseStep[str]:
     """The words up to the next tag."""
     return (yield from source.take_while(_HEADER, _LONGEST_HEADER)).strip()
 
@@ -70,57 +70,57 @@ def take_name(source: Source) -> Reading[str]:
 class _Wrapper:
     """A parameter that the tool does not declare and that may hold the whole of its arguments."""
 
-    def __init__(self, arguments: Arguments, key: str, kind: Schema) -> None:
+    def __init__(self, arguments: ArgumentsWriter, key: str, kind: Schema) -> None:
         self._arguments = arguments
         self._key = key
         self._kind = kind
-        self._parts = arguments.waiting[key] = []
+        self._parts = arguments.pending_values[key] = []
 
     def write(self, text: str) -> None:
         self._parts.append(text)
 
     def end(self) -> None:
-        raw = "".join(self._arguments.waiting.pop(self._key))
+        raw = "".join(self._arguments.pending_values.pop(self._key))
         mended = repair_json(raw)
         inside = parse_json(mended.text) if mended else None
         if not isinstance(inside, dict) or not inside.keys() & self._arguments.call.schema.properties.keys():
-            self._arguments.put_text(self._key, raw, self._kind)
+            self._arguments.write_text(self._key, raw, self._kind)
             return
-        self._arguments.call.note("unwrapped_arguments", f"{self._key!r} held all the arguments")
+        self._arguments.call.add_repair("unwrapped_arguments", f"{self._key!r} held all the arguments")
         for repair in mended.repairs if mended else ():
-            if repair.kind not in PYTHON_KINDS:
-                self._arguments.call.note(repair.kind, repair.detail)
+            if repair.kind not in PYTHON_REPAIR_KINDS:
+                self._arguments.call.add_repair(repair.kind, repair.detail)
         for key, value in inside.items():
-            self._arguments.put_json(key, json.dumps(value, ensure_ascii=False))
+            self._arguments.write_json(key, json.dumps(value, ensure_ascii=False))
 
 
-def sink(arguments: Arguments, key: str, attributes: dict[str, str]) -> Parameter | _Wrapper:
+def sink(arguments: ArgumentsWriter, key: str, attributes: dict[str, str]) -> ParameterWriter | _Wrapper:
     """Where a parameter's value goes, given what its tag says of its type."""
     if attributes.get("string") == "true":
         kind = _STRING
     else:
-        kind = Schema({"type": attributes["type"]}) if "type" in attributes else ANYTHING
+        kind = Schema({"type": attributes["type"]}) if "type" in attributes else ANY_SCHEMA
     if key in _WRAPPERS and key not in arguments.call.schema.properties:
         return _Wrapper(arguments, key, kind)
-    return arguments.parameter(key, kind)
+    return arguments.start_parameter(key, kind)
 
 
-def undone(write: Emit) -> Emit:
+def undone(write: TextSink) -> TextSink:
     """Write text with its glyphs put right."""
     return lambda piece: write(piece.translate(_UNDO))
 
 
-def read_element(source: Source, arguments: Arguments) -> Reading[bool]:
+def read_element(source: Source, arguments: ArgumentsWriter) -> ParseStep[bool]:
     """Read one argument whose tag is named like it. Its first closing tag ends it."""
-    source.keep()
-    if not (yield from source.accept_next(marks("<"))):
+    source.start_capture()
+    if not (yield from source.accept_next(compile_markers("<"))):
         return False
     key = yield from source.take_while(_ELEMENT, _LONGEST_HEADER)
-    if not key or not (yield from source.accept(marks(">"))):
+    if not key or not (yield from source.accept(compile_markers(">"))):
         return False
-    source.settle()
-    parameter = arguments.parameter(key)
-    if (yield from source.copy_until(Marks((f"</{key}>",)), parameter.write)) is None:
+    source.drop_capture()
+    parameter = arguments.start_parameter(key)
+    if (yield from source.copy_until(MarkerSet((f"</{key}>",)), parameter.write)) is None:
         return False
     parameter.end()
     return True

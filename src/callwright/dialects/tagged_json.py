@@ -17,8 +17,8 @@ from typing import Literal
 from callwright.dialects.base import THINK, Dialect, Think
 from callwright.dialects.call_object import CUT, KEYS, Keys, read_calls, set_aside
 from callwright.model import ToolCall
-from callwright.text.json_stream import escape
-from callwright.text.source import Marks, Reading, Source, marks
+from callwright.text.json_stream import escape_json
+from callwright.text.source import MarkerSet, ParseStep, Source, compile_markers
 from callwright.turn import Turn
 
 __all__ = ["DIALECTS", "TaggedJson", "call_json"]
@@ -60,25 +60,25 @@ class TaggedJson(Dialect):
     def starts(self) -> tuple[str, ...]:
         return ("{", "[")
 
-    def read_calls(self, source: Source, turn: Turn, opener: str) -> Reading[str]:
+    def read_calls(self, source: Source, turn: Turn, opener: str) -> ParseStep[str]:
         problem = yield from read_calls(source, turn, self.keys, whole=True)
         return (yield from self.read_rest(source, turn, problem))
 
-    def read_rest(self, source: Source, turn: Turn, problem: str) -> Reading[str]:
+    def read_rest(self, source: Source, turn: Turn, problem: str) -> ParseStep[str]:
         """What may follow the first object or list, which was a call unless there is a `problem`: more of them,
         a bracket too many, the closing marker."""
         if problem == CUT:
             set_aside(source, turn, problem)
             problem = ""
-        while found := (yield from source.looking_at(self._after)):
+        while found := (yield from source.peek_marker(self._after)):
             if problem and found != "{":
                 return problem
             if problem:
-                turn.malformed(source.kept(), problem)
+                turn.add_malformed(source.end_capture(), problem)
                 problem = ""
             yield from source.skip_space()
             if found == "{":
-                source.keep()
+                source.start_capture()
                 refused = yield from read_calls(source, turn, self.keys, whole=True)
                 if refused:
                     set_aside(source, turn, refused)
@@ -87,15 +87,19 @@ class TaggedJson(Dialect):
             if found in self.closes or found in self.may_close:
                 return ""
             if found in "}]":
-                turn.note("extra_bracket", f"{found!r} stood after a call")
-        if self.closes and not problem and not turn.was_cut:
-            turn.note("missing_close", f"{self.closes[0]} was missing after a call")
+                turn.add_repair("extra_bracket", f"{found!r} stood after a call")
+        if self.closes and not problem and not turn.is_truncated:
+            turn.add_repair("missing_close", f"{self.closes[0]} was missing after a call")
         return problem
 
     @cached_property
-    def _after(self) -> Marks:
+    def _after(self) -> MarkerSet:
         # Without a closing marker nothing says where the calls end: all but a bracket may be text.
-        return marks(*self.closes, "{", ",", ";", "}", "]") if self.closes else marks("}", "]", *self.may_close)
+        return (
+            compile_markers(*self.closes, "{", ",", ";", "}", "]")
+            if self.closes
+            else compile_markers("}", "]", *self.may_close)
+        )
 
     def render_call(self, *calls: ToolCall) -> str:
         bodies = [call_json(call, self.name_key, self.arguments_key, self.id_key) for call in calls]
@@ -111,8 +115,8 @@ class TaggedJson(Dialect):
 
 def call_json(call: ToolCall, name_key: str = "name", arguments_key: str = "arguments", id_key: str = "") -> str:
     """A call as a JSON object, its arguments verbatim."""
-    lead = f'"{id_key}": "{escape(call.id)}", ' if id_key else ""
-    return f'{{{lead}"{name_key}": "{escape(call.name)}", "{arguments_key}": {call.arguments}}}'
+    lead = f'"{id_key}": "{escape_json(call.id)}", ' if id_key else ""
+    return f'{{{lead}"{name_key}": "{escape_json(call.name)}", "{arguments_key}": {call.arguments}}}'
 
 
 LONGCAT = TaggedJson(

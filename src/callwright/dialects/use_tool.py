@@ -23,7 +23,7 @@ from callwright.dialects.call_object import read_calls as read_json_calls
 from callwright.dialects.call_object import read_held
 from callwright.dialects.element_values import ElementArguments
 from callwright.model import ToolCall
-from callwright.text.source import Reading, Source, marks
+from callwright.text.source import ParseStep, Source, compile_markers
 from callwright.turn import Turn
 
 __all__ = ["DIALECTS", "UseTool", "read_named_call"]
@@ -52,7 +52,7 @@ class UseTool(Dialect):
     def starts(self) -> tuple[str, ...]:
         return _NAMES
 
-    def read_calls(self, source: Source, turn: Turn, opener: str) -> Reading[str]:
+    def read_calls(self, source: Source, turn: Turn, opener: str) -> ParseStep[str]:
         close = _closing(opener)
         if (yield from source.skip_space()) not in ("{", "["):
             return (yield from read_named_call(source, turn, close))
@@ -68,17 +68,17 @@ class UseTool(Dialect):
         )
 
 
-def read_named_call(source: Source, turn: Turn, close: str) -> Reading[str]:
+def read_named_call(source: Source, turn: Turn, close: str) -> ParseStep[str]:
     """Read the call inside a wrapper up to `close`. Returns the empty string, or why this is no call.
 
     Cline's calls of an MCP server's tool have this form too, with the server's name before the tool's.
     """
     server = yield from _take_name(source, (_SERVER,))
     name = yield from _take_name(source, _NAMES)
-    if not turn.accepts(name):
+    if not turn.can_call(name):
         return f"unknown tool {name!r}" if name else "no name of a tool follows"
     yield from source.skip_space()
-    holder = yield from source.accept(marks(*_HOLDERS))
+    holder = yield from source.accept(compile_markers(*_HOLDERS))
     closes: tuple[str, ...] = (_closing(holder), close) if holder else (close,)
     first = (yield from source.skip_space()) if holder else ""
     if first == '"':
@@ -87,11 +87,11 @@ def read_named_call(source: Source, turn: Turn, close: str) -> Reading[str]:
     tool = turn.tools.get(name)
     keys = tuple(tool.schema.properties) if tool else ()
     opens = tuple(f"<{key}>" for key in keys) or ("<",)
-    if not is_json and not (yield from source.looking_at(marks(*closes, *opens))):
+    if not is_json and not (yield from source.peek_marker(compile_markers(*closes, *opens))):
         return f"no parameter of {name} follows"
     arguments = open_call(source, turn, name)
     if server:
-        arguments.call.note("mcp_server", f"the call named the server {server!r}")
+        arguments.call.add_repair("mcp_server", f"the call named the server {server!r}")
     if is_json:
         whole = yield from read_object(source, arguments)
     else:
@@ -104,9 +104,9 @@ def read_named_call(source: Source, turn: Turn, close: str) -> Reading[str]:
     return ""
 
 
-def _read_text(source: Source, turn: Turn, name: str, closes: tuple[str, ...]) -> Reading[str]:
+def _read_text(source: Source, turn: Turn, name: str, closes: tuple[str, ...]) -> ParseStep[str]:
     """Read a call whose arguments are JSON in a JSON string, which ends where a tag follows its quote."""
-    raw, end = yield from source.take_until(marks(f'"{closes[0]}', f'"\n{closes[0]}'))
+    raw, end = yield from source.take_to(compile_markers(f'"{closes[0]}', f'"\n{closes[0]}'))
     if not end:
         return "the JSON breaks off"
     problem = yield from read_held(source, turn, name, raw + '"')
@@ -119,22 +119,22 @@ def _closing(tag: str) -> str:
     return f"</{tag[1:]}"
 
 
-def _take_name(source: Source, tags: tuple[str, ...]) -> Reading[str]:
+def _take_name(source: Source, tags: tuple[str, ...]) -> ParseStep[str]:
     """The text of the element that stands here if it is one of these; else, or when it does not close, nothing."""
     yield from source.skip_space()
-    tag = yield from source.accept(marks(*tags))
+    tag = yield from source.accept(compile_markers(*tags))
     if not tag:
         return ""
     name = yield from source.take_while(_TEXT, _LONGEST_NAME)
-    return name.strip() if (yield from source.accept(marks(_closing(tag)))) else ""
+    return name.strip() if (yield from source.accept(compile_markers(_closing(tag)))) else ""
 
 
-def _close(source: Source, turn: Turn, closes: tuple[str, ...]) -> Reading[None]:
+def _close(source: Source, turn: Turn, closes: tuple[str, ...]) -> ParseStep[None]:
     """Consume the tags that close what encloses the arguments; the first that is missing is noted."""
-    for close in () if turn.was_cut else closes:
+    for close in () if turn.is_truncated else closes:
         yield from source.skip_space()
-        if not (yield from source.accept(marks(close))):
-            turn.note("missing_close", f"{close} was missing after a call")
+        if not (yield from source.accept(compile_markers(close))):
+            turn.add_repair("missing_close", f"{close} was missing after a call")
             return
 
 

@@ -17,7 +17,7 @@ from callwright.dialects.base import Dialect, Think
 from callwright.dialects.invoke_grammar import InvokeTags, Pair, Spelling
 from callwright.dialects.tag_parts import Header
 from callwright.model import ToolCall
-from callwright.text.source import Reading, Source
+from callwright.text.source import ParseStep, Source
 
 __all__ = ["DIALECTS", "Xtml"]
 
@@ -36,7 +36,7 @@ class Xtml(InvokeTags):
     key_attribute: ClassVar[str] = "key"
     tag_end: ClassVar[str] = "<|sep|>"
 
-    def _read_header(self, source: Source) -> Reading[Header | None]:
+    def _read_header(self, source: Source) -> ParseStep[Header | None]:
         header = yield from super()._read_header(source)
         if header is None:
             return None

@@ -21,14 +21,14 @@ from typing import Any, ClassVar
 
 import yaml
 
-from callwright.arguments import Arguments
+from callwright.arguments import ArgumentsWriter
 from callwright.dialects.base import Dialect, open_call
 from callwright.dialects.elements import NamedTags
 from callwright.model import ToolCall
-from callwright.schema import Schema, from_text
-from callwright.text.json_stream import Note, escape
-from callwright.text.repair import python_literal
-from callwright.text.source import Held, Reading, Source, marks
+from callwright.schema import Schema, text_to_json
+from callwright.text.json_stream import RepairSink, escape_json
+from callwright.text.repair import convert_python_literal
+from callwright.text.source import ParseStep, Source, TextBuffer, compile_markers
 from callwright.turn import Turn
 
 __all__ = ["DIALECTS", "YamlXml"]
@@ -49,10 +49,10 @@ class YamlXml(NamedTags):
 
     streams_strings: ClassVar[bool] = False
 
-    def read_body(self, source: Source, turn: Turn, name: str) -> Reading[str]:
+    def read_body(self, source: Source, turn: Turn, name: str) -> ParseStep[str]:
         close = f"</{name}>"
         space = yield from source.take_while(_SPACE, _LONGEST_SPACE)
-        if (yield from source.accept(marks(close))):
+        if (yield from source.accept(compile_markers(close))):
             open_call(source, turn, name).close()
             return ""
         line = yield from source.take_while(_KEY, _LONGEST_KEY)
@@ -61,13 +61,13 @@ class YamlXml(NamedTags):
             return f"no parameter of {name} follows"
         arguments = open_call(source, turn, name)
         if space.strip():
-            arguments.call.note("dropped_comment", space.strip())
+            arguments.call.add_repair("dropped_comment", space.strip())
         indent = 0 if "\n" not in space else len(space) - space.rindex("\n") - 1
         body = _Body(close, indent, inline="\n" not in space)
         text, whole = yield from body.read(source, " " * indent + line)
         if not whole or not _write(text, arguments):
-            arguments.call.cut()
-            turn.malformed(text, "the YAML of the arguments cannot be read" if whole else "cut")
+            arguments.call.end_truncated()
+            turn.add_malformed(text, "the YAML of the arguments cannot be read" if whole else "cut")
         return ""
 
     def render_call(self, *calls: ToolCall) -> str:
@@ -88,27 +88,27 @@ class _Body:
     inline: bool
     """Still on the line of the opening tag."""
 
-    def read(self, source: Source, line: str) -> Reading[tuple[str, bool]]:
+    def read(self, source: Source, line: str) -> ParseStep[tuple[str, bool]]:
         """The body, of which `line` is consumed, and whether it is whole: the text may end before it does."""
-        held = Held(source)
+        held = TextBuffer(source)
         held.add(line)
-        ends = marks("\n", self.close)
+        ends = compile_markers("\n", self.close)
         while True:
-            piece, marker = yield from source.take_until(ends)
+            piece, marker = yield from source.take_to(ends)
             held.add(piece)
             line += piece
             if marker is None:
-                return held.text(), False
+                return held.get_text(), False
             if marker == "\n":
                 line = ""
                 self.inline = False
             elif self.inline or (yield from self._closes(source, line)):
-                return held.text(), True
+                return held.get_text(), True
             else:
                 line += marker
             held.add(marker)
 
-    def _closes(self, source: Source, line: str) -> Reading[bool]:
+    def _closes(self, source: Source, line: str) -> ParseStep[bool]:
         """Whether the closing tag after `line` ends the body."""
         words = line.lstrip()
         if len(line) - len(words) > self.indent:
@@ -116,26 +116,26 @@ class _Body:
         return not words or (yield from source.peek()) in ("", "\n")
 
 
-def _write(body: str, arguments: Arguments) -> bool:
+def _write(body: str, arguments: ArgumentsWriter) -> bool:
     """Write a body's members and end the call; False when it cannot be read."""
     schema = arguments.call.schema
     try:
-        members = _members(body, schema, arguments.call.note)
+        members = _members(body, schema, arguments.call.add_repair)
     except (yaml.YAMLError, ValueError, OverflowError):  # the last two: escapes beyond Unicode in PyYAML
         lines = [_LINE.fullmatch(line) for line in body.split("\n") if line.strip()]
         if not all(hit and hit.group(1) in schema.properties for hit in lines):
             return False
-        arguments.call.note("unquoted_value", "not YAML, each line taken as a parameter and its value")
+        arguments.call.add_repair("unquoted_value", "not YAML, each line taken as a parameter and its value")
         for hit in filter(None, lines):
-            arguments.put_text(hit.group(1), hit.group(2).strip(), schema.member(hit.group(1)))
+            arguments.write_text(hit.group(1), hit.group(2).strip(), schema.get_member(hit.group(1)))
     else:
         for key, value in members:
-            arguments.put_json(key, value)
+            arguments.write_json(key, value)
     arguments.close()
     return True
 
 
-def _members(body: str, schema: Schema, note: Note) -> list[tuple[str, str]]:
+def _members(body: str, schema: Schema, note: RepairSink) -> list[tuple[str, str]]:
     """The members of a YAML mapping as keys and JSON."""
     events = yaml.parse(body, Loader=_Loader)
     next(events)
@@ -148,21 +148,21 @@ def _members(body: str, schema: Schema, note: Note) -> list[tuple[str, str]]:
     return members
 
 
-def _mapping(events: Iterator[Any], schema: Schema, note: Note, depth: int) -> Iterator[tuple[str, str]]:
+def _mapping(events: Iterator[Any], schema: Schema, note: RepairSink, depth: int) -> Iterator[tuple[str, str]]:
     while not isinstance(event := next(events), yaml.MappingEndEvent):
         if not isinstance(event, yaml.ScalarEvent):
             raise yaml.YAMLError("a key that is no word")
-        yield event.value, _value(events, next(events), schema.member(event.value), note, depth)
+        yield event.value, _value(events, next(events), schema.get_member(event.value), note, depth)
 
 
-def _value(events: Iterator[Any], event: Any, schema: Schema, note: Note, depth: int) -> str:
+def _value(events: Iterator[Any], event: Any, schema: Schema, note: RepairSink, depth: int) -> str:
     """The JSON of the node that begins with this event. Aliases are refused: they can stand for endless text."""
     if isinstance(event, yaml.ScalarEvent):
         return _scalar(event, schema, note)
     if isinstance(event, yaml.AliasEvent) or depth > _DEEPEST:
         raise yaml.YAMLError("an alias, or nesting too deep")
     if isinstance(event, yaml.MappingStartEvent):
-        members = (f'"{escape(key)}": {value}' for key, value in _mapping(events, schema, note, depth + 1))
+        members = (f'"{escape_json(key)}": {value}' for key, value in _mapping(events, schema, note, depth + 1))
         return f"{{{', '.join(members)}}}"
     items = []
     while not isinstance(event := next(events), yaml.SequenceEndEvent):
@@ -170,17 +170,17 @@ def _value(events: Iterator[Any], event: Any, schema: Schema, note: Note, depth:
     return f"[{', '.join(items)}]"
 
 
-def _scalar(event: yaml.ScalarEvent, schema: Schema, note: Note) -> str:
+def _scalar(event: yaml.ScalarEvent, schema: Schema, note: RepairSink) -> str:
     """A scalar in the type that the schema wants. Escaped surrogate pairs, as in JSON, become one character."""
     text = event.value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if event.style:
-        return f'"{escape(text)}"'
+        return f'"{escape_json(text)}"'
     types = schema.types
     if text in ("", "~") and (not types or "null" in types):
         return "null"
     if "boolean" in types:
         text = _BOOLEANS.get(text.lower(), text)
-    value, repairs = from_text(text, schema)
+    value, repairs = text_to_json(text, schema)
     for repair in repairs:
         note(repair.kind, repair.detail)
     return value
@@ -203,7 +203,7 @@ class _Dumper(yaml.SafeDumper):
 
 
 def _represent(dumper: _Dumper, text: str) -> yaml.ScalarNode:
-    quoted = _BREAKS.search(text) or ("\n" not in text and ("<" in text or python_literal(text) is not None))
+    quoted = _BREAKS.search(text) or ("\n" not in text and ("<" in text or convert_python_literal(text) is not None))
     style = '"' if quoted else "|" if "\n" in text else None
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style)
 

@@ -41,7 +41,7 @@ from callwright.guard.rules import CallLimits, CallRules
 from callwright.model import Reasoning, Request, ToolCall, Usage
 from callwright.parser import Parser
 from callwright.prompt.final import way_to_close
-from callwright.turn import IdSource, Thoughts
+from callwright.turn import IdFactory, ReasoningCollector
 
 __all__ = ["Attempt", "limits_of"]
 
@@ -61,7 +61,7 @@ class Attempt:
         request: Request,
         route: Route,
         rules: ToolRules,
-        ids: IdSource,
+        ids: IdFactory,
         names: Mapping[str, str] = MappingProxyType({}),
         *,
         number: int = 1,
@@ -86,7 +86,7 @@ class Attempt:
         """The text that went to the client."""
         self.thoughts: dict[str, tuple[Reasoning, ...]] = {}
         """What was thought before each call, by its id."""
-        self._thoughts = Thoughts()
+        self._thoughts = ReasoningCollector()
         self._shows_malformed = rules.malformed == "show"
         self._asks_malformed = rules.malformed == "ask"
         self._fitting = FittingCalls(request.tools) if self._asks_malformed else None
@@ -117,7 +117,7 @@ class Attempt:
             self._reading = self._reader(self.dialect)
         return self._reading
 
-    def _begun(self, request: Request, prefill: str, rules: ToolRules, ids: IdSource, dialect: Dialect) -> Reading:
+    def _begun(self, request: Request, prefill: str, rules: ToolRules, ids: IdFactory, dialect: Dialect) -> Reading:
         if not request.tools and not dialect.frames:
             return Plain()
         # A call that may be asked for again is held back until it is whole and was looked at.
@@ -131,9 +131,9 @@ class Attempt:
         )
         # Who offers nothing can run nothing, but for old clients that read calls in the text and have no other way.
         if not request.tools and self._echo is None:
-            parser.turn.takes_any = False
+            parser.turn.accepts_unknown_tools = False
         # Servers and models that number the calls of each turn from 0 would have a client mix up two results.
-        parser.turn.reserve(_ids(request))
+        parser.turn.reserve_ids(_ids(request))
         return Listener(parser, request.tools, reasoning_calls=rules.reasoning_calls)
 
     def take(self, heard: list[Event]) -> list[Event]:
@@ -175,12 +175,12 @@ class Attempt:
                 self._write(event.text)
             case ReasoningDelta():
                 self._write(event.text)
-                self._thoughts.see(event)
+                self._thoughts.add_event(event)
             case ReasoningSealed():
-                self._thoughts.see(event)
+                self._thoughts.add_event(event)
             case CallStart():
                 self._write(event.name)
-                self.thoughts[event.id] = self._thoughts.taken()
+                self.thoughts[event.id] = self._thoughts.take_parts()
             case UsageSeen():
                 self.usage = event.usage
                 return False

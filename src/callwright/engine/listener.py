@@ -28,7 +28,7 @@ from callwright.events import (
     ReasoningSealed,
     TextDelta,
     UsageSeen,
-    merged,
+    merge_deltas,
 )
 from callwright.guard.schema import NativeCalls
 from callwright.model import Repair, ToolSpec
@@ -85,18 +85,18 @@ class Listener:
         """Events of what the backend just sent."""
         out: list[Event] = []
         # What came in one read is read in one go: that costs a tenth of chunk by chunk.
-        for event in merged(heard):
+        for event in merge_deltas(heard):
             match event:
                 case TextDelta() | ReasoningDelta() | ReasoningSealed():
                     out += self._say(event)
                 case CallStart() | CallDelta() | CallEnd():
                     out += self._call(event)
                 case UsageSeen():
-                    self._turn.usage(event.usage)
+                    self._turn.add_usage(event.usage)
                 case Finish():
                     out += self._finish(event)
                 case _:
-                    self._turn.malformed(event.raw, event.reason, shown=event.shown)
+                    self._turn.add_malformed(event.raw, event.reason, shown=event.shown)
         return out
 
     def _say(self, event: Words) -> list[Event]:
@@ -112,15 +112,15 @@ class Listener:
             return events
         if isinstance(event, ReasoningSealed):
             self._settle()
-            self._turn.seal(event.opaque)
-            return self._turn.drain()
+            self._turn.seal_reasoning(event.opaque)
+            return self._turn.drain_events()
         if not self._framed:
             self._settle(self._frame)
         self._think(event.text)
         if self._framed:
             return self._parse(event.text)
-        self._turn.reasoning(event.text)
-        return self._turn.drain()
+        self._turn.add_reasoning(event.text)
+        return self._turn.drain_events()
 
     def _think(self, text: str) -> None:
         """Reasoning in which a call may have been made."""
@@ -161,7 +161,7 @@ class Listener:
             self._held[event.index].append(event)
         else:
             self._pass_on(event)
-        return [*self._turn.drain(), *self._catch_up()]
+        return [*self._turn.drain_events(), *self._catch_up()]
 
     def _pass_on(self, event: CallStart | CallDelta) -> None:
         if isinstance(event, CallDelta):
@@ -170,7 +170,7 @@ class Listener:
         self._settle()
         name = self._meant(event.name)
         if name != event.name:
-            self._turn.note("renamed_tool", f"{event.name} was taken for {name}")
+            self._turn.add_repair("renamed_tool", f"{event.name} was taken for {name}")
         self._native.start(event.index, name, event.id)
 
     def _meant(self, name: str) -> str:
@@ -186,7 +186,7 @@ class Listener:
         arguments = "".join(event.text for event in rest if isinstance(event, CallDelta))
         name = self._meant(begun.name) if isinstance(begun, CallStart) else ""
         if any(call.name == name and _same(call.arguments, arguments) for call in collect(self._read).tool_calls):
-            self._turn.note("repeated_call", f"the backend sent the call of {name} as text and natively")
+            self._turn.add_repair("repeated_call", f"the backend sent the call of {name} as text and natively")
             return
         for event in (begun, *rest):
             self._pass_on(event)
@@ -207,13 +207,13 @@ class Listener:
         if finish.reason == "length":
             self._native.cut()
         self._native.end()
-        out = [*self._turn.drain(), *self._catch_up()]
+        out = [*self._turn.drain_events(), *self._catch_up()]
         self._settle()
-        out += self._turn.drain()
+        out += self._turn.drain_events()
         if self._reasoning_calls and not self._turn.call_count and not self._turn.has_text:
             self._recover()
         for repair in finish.repairs:
-            self._turn.note(repair.kind, repair.detail)
+            self._turn.add_repair(repair.kind, repair.detail)
         return out + self._parser.close(finish.reason)
 
     def _recover(self) -> None:
@@ -222,8 +222,8 @@ class Listener:
         made = collect([*thoughts.feed("".join(self._reasoning)), *thoughts.close()])
         for call in made.tool_calls:
             if call.complete and call.name in self._turn.tools:
-                self._turn.note("call_in_reasoning", f"{call.name} was called while thinking")
-                said = self._turn.call(call.name, call.id)
+                self._turn.add_repair("call_in_reasoning", f"{call.name} was called while thinking")
+                said = self._turn.start_call(call.name, call.id)
                 said.write(call.arguments)
                 said.end()
 

@@ -62,7 +62,7 @@ def _reader(name: str, tools: bytes) -> Read:
     def read(text: str) -> Collected:
         parser = Parser(dialect(name), specs)
         if not specs:
-            parser.turn.takes_any = False
+            parser.turn.accepts_unknown_tools = False
         try:
             return collect([*parser.feed(text), *parser.close()])
         except BackendError:  # more than a parser holds undecided: whatever it is, it is no call

@@ -44,7 +44,7 @@ from callwright.model import Repair, Request, Usage
 from callwright.prompt.constrain import constrained_in, constraint
 from callwright.prompt.templates import Templates
 from callwright.prompt.window import TOO_LONG
-from callwright.turn import IdSource
+from callwright.turn import IdFactory
 from callwright.wire.base import Ask
 from callwright.wire.constraint import GRAMMARS
 
@@ -66,7 +66,7 @@ class Pipeline:
         known: Known,
         window: Window,
         *,
-        ids: IdSource = random_id,
+        ids: IdFactory = random_id,
         templates: Mapping[str, Templates] = MappingProxyType({}),
     ) -> None:
         self._backends = backends

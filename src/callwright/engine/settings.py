@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from callwright.engine.strategy import Wanted
-from callwright.turn import Truncated, UnknownTool
+from callwright.turn import TruncationMode, UnknownToolMode
 
 __all__ = ["ModelSettings", "OutputMode", "ToolRules"]
 
@@ -35,9 +35,9 @@ class ToolRules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Off: at most one call in a turn, whatever the client asks for."""
     output_mode: OutputMode = "openai-json"
     """Whether calls are also written into the text as XML, for clients that read it there."""
-    truncated: Truncated = "partial"
+    truncated: TruncationMode = "partial"
     """A call that the output was cut in: hand on what came, marked as cut; drop it; or close its JSON."""
-    unknown_tool: UnknownTool = "text"
+    unknown_tool: UnknownToolMode = "text"
     """A call of a tool that was not offered: show it as text, or pass it on."""
     malformed: Literal["repair", "ask", "show"] = "repair"
     """A call that cannot be read: mend what can be mended, and ask again for one of which nothing was sent, taking the

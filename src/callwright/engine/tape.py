@@ -14,7 +14,7 @@ from typing import Any
 from callwright.backends.base import Answer, Backend
 from callwright.engine.telling import Way
 from callwright.errors import BackendError
-from callwright.events import CallDelta, Event, Malformed, ReasoningDelta, TextDelta, merged
+from callwright.events import CallDelta, Event, Malformed, ReasoningDelta, TextDelta, merge_deltas
 from callwright.model import Request
 from callwright.store.entry import Asked, Failure
 
@@ -46,7 +46,7 @@ class _Track:
     @property
     def events(self) -> tuple[Event, ...]:
         """Neighbouring deltas are joined: a secret that came in pieces is one again, and can be masked."""
-        return tuple(merged(self._events))
+        return tuple(merge_deltas(self._events))
 
 
 class _Asking:

@@ -11,7 +11,7 @@ import msgspec
 
 from callwright.backends.faults import LOGIN_NEEDED
 from callwright.backends.overflow import is_too_long
-from callwright.errors import BackendError, BackendFault, RequestError, WireError
+from callwright.errors import BackendError, BackendErrorKind, RequestError, WireError
 from callwright.gateway.limits import TooManyError
 from callwright.wire.base import Problem
 
@@ -35,7 +35,7 @@ class _Failure(msgspec.Struct, frozen=True):
     advice: str
 
 
-_FAILURES: dict[BackendFault, _Failure] = {
+_FAILURES: dict[BackendErrorKind, _Failure] = {
     "auth": _Failure(
         502,
         "server_error",

@@ -14,15 +14,15 @@ from collections.abc import Iterable
 import msgspec
 
 from callwright.events import CallDelta, CallEnd, CallStart, Event, Finish, TextDelta
-from callwright.text.json_stream import copy_string, escape, take_key, take_value
-from callwright.text.source import Reading, Source, ignore, marks
+from callwright.text.json_stream import copy_string, escape_json, take_json, take_key
+from callwright.text.source import ParseStep, Source, compile_markers, ignore
 
 __all__ = ["FinalAnswer"]
 
 _NAME = "final_answer"
 _HALF = re.compile("[\ud800-\udbff]").fullmatch
 _LONE = re.compile("[\ud800-\udfff]")
-_TAGS = marks(f"<{_NAME}>\n", f"<{_NAME}>", f"\n</{_NAME}>", f"</{_NAME}>")
+_TAGS = compile_markers(f"<{_NAME}>\n", f"<{_NAME}>", f"\n</{_NAME}>", f"</{_NAME}>")
 
 
 class FinalAnswer:
@@ -60,7 +60,7 @@ class FinalAnswer:
         self._grammar = self._untagged()
         next(self._grammar, None)
 
-    def _untagged(self) -> Reading[None]:
+    def _untagged(self) -> ParseStep[None]:
         while (yield from self._source.copy_until(_TAGS, self._text.append)) is not None:
             pass
 
@@ -130,7 +130,7 @@ class _Answer:
         self._out.clear()
         return text
 
-    def _read(self) -> Reading[None]:
+    def _read(self) -> ParseStep[None]:
         yield from self._source.skip_space()
         self._source.position += 1
         while True:
@@ -143,12 +143,12 @@ class _Answer:
                 self._source.position += 1
                 yield from copy_string(self._source, self._decode, ignore)
                 return
-            yield from take_value(self._source, ignore)
-            yield from self._source.accept(marks(","))
+            yield from take_json(self._source, ignore)
+            yield from self._source.accept(compile_markers(","))
 
     def _decode(self, piece: str) -> None:
         """Take a run of plain text or one escape; the halves of a surrogate pair come one by one."""
-        self._half += piece if piece.startswith("\\") else escape(piece)
+        self._half += piece if piece.startswith("\\") else escape_json(piece)
         char = json.loads(f'"{self._half}"')
         if not _HALF(char):
             self._half = ""

@@ -8,10 +8,10 @@ are said one after the other, as the event grammar wants.
 
 from __future__ import annotations
 
-from callwright.arguments import Arguments, read_object
-from callwright.text.json_stream import copy_value
+from callwright.arguments import ArgumentsWriter, read_object
+from callwright.text.json_stream import copy_json
 from callwright.text.repair import is_json, parse_json, repair_json
-from callwright.text.source import Reading, Source
+from callwright.text.source import ParseStep, Source
 from callwright.turn import Turn
 
 __all__ = ["NativeCalls"]
@@ -26,7 +26,7 @@ class _Native:
         self._name = name
         self._id = call_id
         self.was_cut = False
-        self._grammar: Reading[None] | None = None
+        self._grammar: ParseStep[None] | None = None
 
     def advance(self) -> bool:
         """Say what can be said now; true when the call is over."""
@@ -36,34 +36,34 @@ class _Native:
             return False
         return True
 
-    def _read(self) -> Reading[None]:
-        arguments = Arguments(self._turn.call(self._name, self._id))
+    def _read(self) -> ParseStep[None]:
+        arguments = ArgumentsWriter(self._turn.start_call(self._name, self._id))
         first = yield from self.source.skip_space()
         if first == '"':
             yield from self._read_quoted(arguments)
         elif not first and self.was_cut:
-            arguments.call.cut()
+            arguments.call.end_truncated()
         elif not first:
             arguments.close()
         elif first != "{" or not (yield from read_object(self.source, arguments)):
             self._break_off(arguments, self.source.text[self.source.position :])
 
-    def _read_quoted(self, arguments: Arguments) -> Reading[None]:
+    def _read_quoted(self, arguments: ArgumentsWriter) -> ParseStep[None]:
         """An object that was written as JSON twice: Qwen2.5 (sglang PR #7863) and Granite 4 (vLLM PR #54964) do it."""
         read: list[str] = []
-        whole = yield from copy_value(self.source, read.append, arguments.call.note)
+        whole = yield from copy_json(self.source, read.append, arguments.call.add_repair)
         raw = "".join(read)
         mended = repair_json(str(parse_json(raw))) if whole and is_json(raw) else None
         if mended is None or not isinstance(parse_json(mended.text), dict):
             self._break_off(arguments, raw)
             return
-        arguments.call.note("unwrapped_arguments", "they were JSON inside a string")
-        yield from read_object(Source.of(mended.text), arguments)
+        arguments.call.add_repair("unwrapped_arguments", "they were JSON inside a string")
+        yield from read_object(Source.from_text(mended.text), arguments)
 
-    def _break_off(self, arguments: Arguments, broken: str) -> None:
-        arguments.call.cut()
+    def _break_off(self, arguments: ArgumentsWriter, broken: str) -> None:
+        arguments.call.end_truncated()
         if broken:
-            self._turn.malformed(broken, "the backend's arguments are no JSON object")
+            self._turn.add_malformed(broken, "the backend's arguments are no JSON object")
 
 
 class NativeCalls:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from callwright.errors import BackendFault
+from callwright.errors import BackendErrorKind
 from callwright.events import Event
 from callwright.model import Message, Repair, Request
 
@@ -21,7 +21,7 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     """How a backend failed: what its `BackendError` said."""
 
     message: str = ""
-    kind: BackendFault = "protocol"
+    kind: BackendErrorKind = "protocol"
     retryable: bool = False
     status: int = 0
     retry_after: float | None = None

@@ -12,30 +12,30 @@ import json
 import re
 from collections.abc import Callable
 
-from callwright.text.source import Emit, Held, Reading, Source, marks
+from callwright.text.source import ParseStep, Source, TextBuffer, TextSink, compile_markers
 
-__all__ = ["Note", "copy_string", "copy_value", "escape", "take_key", "take_string", "take_value"]
+__all__ = ["RepairSink", "copy_json", "copy_string", "escape_json", "take_json", "take_key", "take_string"]
 
-Note = Callable[[str, str], object]
+RepairSink = Callable[[str, str], object]
 """Called with the kind and the detail of a repair."""
 
-escape_whole: Callable[[str], str] = json.encoder.encode_basestring
+quote_json: Callable[[str], str] = json.encoder.encode_basestring
 _IN_STRING = re.compile(r'["\\\x00-\x1f]').search
 _ESCAPE = re.compile(r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})').match
 _OPEN_ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?\Z").match
 _AFTER_STRING = ",}]:"
-_QUOTE = marks('"')
+_QUOTE = compile_markers('"')
 _BARE_KEY = re.compile(r"[\w$.-]*")
 _STRUCTURE = re.compile(r"""["'{}\[\],]""").search
 _IN_SINGLE_QUOTES = re.compile(r"['\\]").search
 
 
-def escape(text: str) -> str:
+def escape_json(text: str) -> str:
     """Text as the inside of a JSON string."""
-    return escape_whole(text)[1:-1]
+    return quote_json(text)[1:-1]
 
 
-def copy_string(source: Source, emit: Emit, note: Note, *, key: bool = False) -> Reading[bool]:
+def copy_string(source: Source, emit: TextSink, note: RepairSink, *, key: bool = False) -> ParseStep[bool]:
     """Copy the inside of a string whose opening quote is consumed; consume the closing quote.
 
     False: the text ended before the string did. A quote closes the string only where JSON could go
@@ -55,7 +55,7 @@ def copy_string(source: Source, emit: Emit, note: Note, *, key: bool = False) ->
             yield
         elif text[end] == '"':
             source.position += 1
-            if key or (yield from _closes(source)):
+            if key or (yield from _is_closing_quote(source)):
                 return True
             emit('\\"')
             note("escaped_quote", "a quote inside a string was not escaped")
@@ -63,11 +63,11 @@ def copy_string(source: Source, emit: Emit, note: Note, *, key: bool = False) ->
             yield from _copy_escape(source, emit, note)
         else:
             source.position += 1
-            emit(escape(text[end]))
+            emit(escape_json(text[end]))
             note("escaped_control_character", f"a raw {text[end]!r} stood inside a string")
 
 
-def _closes(source: Source) -> Reading[bool]:
+def _is_closing_quote(source: Source) -> ParseStep[bool]:
     """Whether the quote just consumed ends its string, judged by what comes next."""
     first = yield from source.peek()
     if not first or first in _AFTER_STRING:
@@ -75,11 +75,11 @@ def _closes(source: Source) -> Reading[bool]:
     if not first.isspace():
         return False
     # White space, then a quote: a forgotten comma rather than a forgotten escape.
-    following = yield from _peek_word(source)
+    following = yield from _peek_nonspace(source)
     return not following or following in '"' or following in _AFTER_STRING
 
 
-def _peek_word(source: Source) -> Reading[str]:
+def _peek_nonspace(source: Source) -> ParseStep[str]:
     """The next character that is not white space, without consuming anything; empty at the end."""
     while True:
         rest = source.text[source.position :].lstrip()
@@ -88,7 +88,7 @@ def _peek_word(source: Source) -> Reading[str]:
         yield
 
 
-def _copy_escape(source: Source, emit: Emit, note: Note) -> Reading[None]:
+def _copy_escape(source: Source, emit: TextSink, note: RepairSink) -> ParseStep[None]:
     """Copy one escape; a backslash that begins none is data, and is escaped."""
     while True:
         text, position = source.text, source.position
@@ -104,7 +104,7 @@ def _copy_escape(source: Source, emit: Emit, note: Note) -> Reading[None]:
         yield
 
 
-def copy_value(source: Source, emit: Emit, note: Note, depth: int = 0) -> Reading[bool]:
+def copy_json(source: Source, emit: TextSink, note: RepairSink, depth: int = 0) -> ParseStep[bool]:
     """Copy one JSON value that begins here, verbatim; False when the text ended inside it.
 
     A scalar ends before a comma or a closing bracket, neither of which is consumed. With a `depth`
@@ -136,7 +136,7 @@ def copy_value(source: Source, emit: Emit, note: Note, depth: int = 0) -> Readin
             return True
 
 
-def _copy_quoted(source: Source, quote: str, emit: Emit, note: Note) -> Reading[bool]:
+def _copy_quoted(source: Source, quote: str, emit: TextSink, note: RepairSink) -> ParseStep[bool]:
     """Copy the rest of a string with its closing quote. Python's single quotes are copied as they are."""
     if quote == "'":
         return (yield from _copy_single_quoted(source, emit))
@@ -146,7 +146,7 @@ def _copy_quoted(source: Source, quote: str, emit: Emit, note: Note) -> Reading[
     return closed
 
 
-def _copy_single_quoted(source: Source, emit: Emit) -> Reading[bool]:
+def _copy_single_quoted(source: Source, emit: TextSink) -> ParseStep[bool]:
     while True:
         text, position = source.text, source.position
         stop = _IN_SINGLE_QUOTES(text, position)
@@ -165,45 +165,45 @@ def _copy_single_quoted(source: Source, emit: Emit) -> Reading[bool]:
             source.position = min(source.position + 1, len(source.text))
 
 
-def take_value(source: Source, note: Note) -> Reading[str | None]:
+def take_json(source: Source, note: RepairSink) -> ParseStep[str | None]:
     """The text of one JSON value that begins here; None when the text ended inside it."""
-    held = Held(source)
-    complete = yield from copy_value(source, held.add, note)
-    text = held.text().strip()
+    held = TextBuffer(source)
+    complete = yield from copy_json(source, held.add, note)
+    text = held.get_text().strip()
     return text if complete and text else None
 
 
-def take_string(source: Source) -> Reading[str | None]:
+def take_string(source: Source) -> ParseStep[str | None]:
     """The text of the JSON string that begins here, quotes included, where every quote inside is escaped; None when
     the text ended inside it. For strings that stand outside any JSON: nothing tells what may follow them."""
-    held = Held(source)
+    held = TextBuffer(source)
     held.add((yield from source.peek()))
     source.position += 1
     escaped = True
     while escaped:
-        piece, quote = yield from source.take_until(_QUOTE)
+        piece, quote = yield from source.take_to(_QUOTE)
         if quote is None:
             return None
         held.add(piece + quote)
         escaped = (len(piece) - len(piece.rstrip("\\"))) % 2 == 1
-    return held.text()
+    return held.get_text()
 
 
-def take_key(source: Source, note: Note) -> Reading[str | None]:
+def take_key(source: Source, note: RepairSink) -> ParseStep[str | None]:
     """One object key that begins here, with its colon and the white space after it; None when there is no key here.
 
     Keys in single quotes or without quotes are taken, and noted.
     """
     quote = yield from source.peek()
-    held = Held(source)
+    held = TextBuffer(source)
     if quote == '"':
         source.position += 1
         yield from copy_string(source, held.add, note, key=True)
-        key = str(json.loads(f'"{held.text()}"'))
+        key = str(json.loads(f'"{held.get_text()}"'))
     elif quote == "'":
         source.position += 1
         yield from _copy_single_quoted(source, held.add)
-        key = held.text()[:-1]
+        key = held.get_text()[:-1]
     else:
         key = yield from source.take_while(_BARE_KEY, 256)
     if (yield from source.skip_space()) != ":" or not (key or quote == '"'):

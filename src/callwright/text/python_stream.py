@@ -8,20 +8,20 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from callwright.text.json_stream import Note
-from callwright.text.quoted import PYTHON_QUOTES, Ends, Notation
-from callwright.text.source import Reading, Source, marks
+from callwright.text.json_stream import RepairSink
+from callwright.text.source import ParseStep, Source, compile_markers
+from callwright.text.string_notation import PYTHON_QUOTES, Notation, StringEndRule
 
-__all__ = ["PYTHON", "CallHead", "argument_ends", "call_ahead", "take_keyword"]
+__all__ = ["PYTHON_NOTATION", "CallHead", "build_argument_end_rule", "peek_call", "take_keyword"]
 
-PYTHON = Notation(PYTHON_QUOTES, Ends(")]}", marks(*",)]}"), ":", colon=True))
+PYTHON_NOTATION = Notation(PYTHON_QUOTES, StringEndRule(")]}", compile_markers(*",)]}"), ":", allows_colon=True))
 """Python's literals."""
 
 _CALL = re.compile(r"(print\()?([^\W\d][\w.-]{0,255})\(").match
 _OPEN_CALL = re.compile(r"(?:print\()?[\w.-]{0,256}\Z").match
 _WORD = re.compile(r"[\w$.+-]*")
 _SPACE = re.compile(r"\s*")
-_LONGEST_WORD = 256
+_MAX_WORD_LENGTH = 256
 
 
 class CallHead(NamedTuple):
@@ -31,12 +31,12 @@ class CallHead(NamedTuple):
     wrapper: str
 
     @property
-    def size(self) -> int:
+    def length(self) -> int:
         """The length of the head with its opening bracket."""
         return len(self.wrapper) + len(self.name) + 1
 
 
-def call_ahead(source: Source, offset: int = 0) -> Reading[CallHead | None]:
+def peek_call(source: Source, offset: int = 0) -> ParseStep[CallHead | None]:
     """The head of the call that stands `offset` characters ahead, nothing consumed; None when none does."""
     while not source.closed and _OPEN_CALL(source.text, source.position + offset):
         yield
@@ -44,15 +44,15 @@ def call_ahead(source: Source, offset: int = 0) -> Reading[CallHead | None]:
     return CallHead(hit[2], hit[1] or "") if hit else None
 
 
-def argument_ends(*after: str) -> Ends:
+def build_argument_end_rule(*after: str) -> StringEndRule:
     """Where a string argument can end, if these may follow the call."""
-    return Ends(")", marks(*after), "=:")
+    return StringEndRule(")", compile_markers(*after), "=:")
 
 
-def take_keyword(source: Source, note: Note) -> Reading[tuple[str, str]]:
+def take_keyword(source: Source, note: RepairSink) -> ParseStep[tuple[str, str]]:
     """Consume `NAME=` with the space around it; return the name, or what was consumed of a value without one."""
-    word = yield from source.take_while(_WORD, _LONGEST_WORD)
-    space = yield from source.take_while(_SPACE, _LONGEST_WORD)
+    word = yield from source.take_while(_WORD, _MAX_WORD_LENGTH)
+    space = yield from source.take_while(_SPACE, _MAX_WORD_LENGTH)
     sign = yield from source.peek()
     if not word or sign not in ("=", ":"):
         return "", word + space

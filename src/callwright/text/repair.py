@@ -15,45 +15,45 @@ from typing import Any
 import msgspec
 
 from callwright.model import Repair
-from callwright.text.json_stream import escape
+from callwright.text.json_stream import escape_json
 
-__all__ = ["Mended", "is_json", "parse_json", "python_literal", "repair_json"]
+__all__ = ["RepairedJson", "convert_python_literal", "is_json", "parse_json", "repair_json"]
 
 MAX_DEPTH = 100
 """Deeper than any argument we have seen, shallow enough for Python's stack."""
 
-PYTHON_KINDS = frozenset({"single_quotes", "python_word", "tuple", "trailing_comma", "python_escape"})
+PYTHON_REPAIR_KINDS = frozenset({"single_quotes", "python_word", "tuple", "trailing_comma", "python_escape"})
 """The repairs after which a text was a plain Python literal rather than damaged JSON."""
 
-_WORDS = {"true": "true", "false": "false", "null": "null", "True": "true", "False": "false", "None": "null"}
+_LITERAL_WORDS = {"true": "true", "false": "false", "null": "null", "True": "true", "False": "false", "None": "null"}
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?\Z").match
-_BARE = re.compile(r"[^\s,:\[\]{}()\"']+")
+_BARE_WORD = re.compile(r"[^\s,:\[\]{}()\"']+")
 _SPACE = re.compile(r"(?:\s+|//[^\n]*|/\*.*?\*/|#[^\n]*)*", re.DOTALL)
 _SIMPLE_ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "/": "/", "a": "\a", "v": "\v", "0": "\0"}
 _HEX_SIZES = {"x": 2, "u": 4, "U": 8}
 _CLOSERS = {"{": "}", "[": "]", "(": ")"}
 
 
-class Mended(msgspec.Struct, frozen=True):
+class RepairedJson(msgspec.Struct, frozen=True):
     """Valid JSON, and what had to be done for it."""
 
     text: str
     repairs: tuple[Repair, ...]
 
 
-class _HopelessError(Exception):
+class _UnrepairableError(Exception):
     """Nothing sensible can be made of the text."""
 
 
 def parse_json(text: str) -> Any:
     """The value of strict JSON text; `ValueError` for anything else, over-deep nesting and NaN included."""
     try:
-        return json.loads(text, parse_constant=_refuse)
+        return json.loads(text, parse_constant=_reject_constant)
     except RecursionError:
         raise ValueError("nested too deeply") from None
 
 
-def _refuse(word: str) -> Any:
+def _reject_constant(word: str) -> Any:
     raise ValueError(f"{word} is not JSON")
 
 
@@ -66,161 +66,161 @@ def is_json(text: str) -> bool:
     return True
 
 
-def repair_json(text: str) -> Mended | None:
+def repair_json(text: str) -> RepairedJson | None:
     """The text as valid JSON, with the repairs it took; None when it holds no value that can be read."""
     if is_json(text):
-        return Mended(text, ())
-    reader = _Reader(text)
+        return RepairedJson(text, ())
+    reader = _TolerantReader(text)
     try:
-        mended = reader.value(0)
-    except _HopelessError:
+        mended = reader.read_value(0)
+    except _UnrepairableError:
         return None
-    if reader.rest():
+    if reader.skip_to_rest():
         return None
-    return Mended(mended, tuple(Repair(kind, detail) for kind, detail in reader.notes.items()))
+    return RepairedJson(mended, tuple(Repair(kind, detail) for kind, detail in reader.repairs.items()))
 
 
-def python_literal(text: str) -> str | None:
+def convert_python_literal(text: str) -> str | None:
     """The JSON for a text that is strict JSON or a plain Python literal; None for anything else."""
     mended = repair_json(text)
-    if mended is None or any(repair.kind not in PYTHON_KINDS for repair in mended.repairs):
+    if mended is None or any(repair.kind not in PYTHON_REPAIR_KINDS for repair in mended.repairs):
         return None
     return mended.text
 
 
-class _Reader:
+class _TolerantReader:
     """Recursive descent over one text. `notes` collects each kind of repair once, with its first detail."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.position = 0
-        self.notes: dict[str, str] = {}
+        self.repairs: dict[str, str] = {}
 
-    def rest(self) -> str:
-        self._space()
+    def skip_to_rest(self) -> str:
+        self._skip_space()
         return self.text[self.position :]
 
-    def value(self, depth: int) -> str:
+    def read_value(self, depth: int) -> str:
         if depth > MAX_DEPTH:
-            raise _HopelessError
-        char = self._space()
+            raise _UnrepairableError
+        char = self._skip_space()
         if char == "{":
-            return self._object(depth)
+            return self._read_object(depth)
         if char in ("[", "("):
-            return self._array(depth, _CLOSERS[char])
+            return self._read_array(depth, _CLOSERS[char])
         if char in ('"', "'"):
-            return self._string(char)
-        return self._bare()
+            return self._read_string(char)
+        return self._read_bare_value()
 
-    def _note(self, kind: str, detail: str) -> None:
-        known = self.notes.setdefault(kind, detail)
+    def _add_repair(self, kind: str, detail: str) -> None:
+        known = self.repairs.setdefault(kind, detail)
         if kind.startswith("dropped") and detail not in known:
             # What is dropped must be found somewhere, each piece of it.
-            self.notes[kind] = f"{known}; {detail}"
+            self.repairs[kind] = f"{known}; {detail}"
 
-    def _space(self) -> str:
+    def _skip_space(self) -> str:
         """Skip white space and comments; the next character, empty at the end."""
         end = _SPACE.match(self.text, self.position).end()  # type: ignore[union-attr]  # it matches the empty string
         if comment := self.text[self.position : end].strip():
-            self._note("dropped_comment", f"a comment stood inside the JSON: {comment}")
+            self._add_repair("dropped_comment", f"a comment stood inside the JSON: {comment}")
         self.position = end
         return self.text[end : end + 1]
 
-    def _object(self, depth: int) -> str:
+    def _read_object(self, depth: int) -> str:
         self.position += 1
         members: list[str] = []
-        while self._more("}", members):
-            key = self._key()
-            if self._space() != ":":
+        while self._move_to_next("}", members):
+            key = self._read_key()
+            if self._skip_space() != ":":
                 # Cut after a key: a key without a value says nothing.
-                self._note("dropped_key", f"the key {key} had no value")
+                self._add_repair("dropped_key", f"the key {key} had no value")
                 continue
             self.position += 1
-            if not self._space():
-                self._note("dropped_key", f"the key {key} had no value")
+            if not self._skip_space():
+                self._add_repair("dropped_key", f"the key {key} had no value")
                 continue
-            members.append(f"{key}: {self.value(depth + 1)}")
+            members.append(f"{key}: {self.read_value(depth + 1)}")
         return "{" + ", ".join(members) + "}"
 
-    def _array(self, depth: int, closer: str) -> str:
+    def _read_array(self, depth: int, closer: str) -> str:
         if closer == ")":
-            self._note("tuple", "a Python tuple became an array")
+            self._add_repair("tuple", "a Python tuple became an array")
         self.position += 1
         items: list[str] = []
-        while self._more(closer, items):
-            items.append(self.value(depth + 1))
+        while self._move_to_next(closer, items):
+            items.append(self.read_value(depth + 1))
         return "[" + ", ".join(items) + "]"
 
-    def _more(self, closer: str, before: list[str]) -> bool:
+    def _move_to_next(self, closer: str, before: list[str]) -> bool:
         """Move to the next member or past the closer; say which."""
-        char = self._space()
+        char = self._skip_space()
         comma = char == ","
         if comma:
             self.position += 1
-            char = self._space()
+            char = self._skip_space()
         if not char:
-            self._note("closed_bracket", f"{closer!r} was missing at the end")
+            self._add_repair("closed_bracket", f"{closer!r} was missing at the end")
             return False
         if char == closer:
             self.position += 1
             if comma:
-                self._note("trailing_comma", f"a comma stood before {closer!r}")
+                self._add_repair("trailing_comma", f"a comma stood before {closer!r}")
             return False
         if char in ",)]}:":
-            raise _HopelessError
+            raise _UnrepairableError
         if before and not comma:
-            self._note("missing_comma", f"a comma was missing before {char!r}")
+            self._add_repair("missing_comma", f"a comma was missing before {char!r}")
         return True
 
-    def _key(self) -> str:
-        char = self._space()
+    def _read_key(self) -> str:
+        char = self._skip_space()
         if char in ('"', "'"):
-            return self._string(char)
-        word = self._word()
-        self._note("quoted_key", f"the key {word!r} was not in quotes")
-        return f'"{escape(word)}"'
+            return self._read_string(char)
+        word = self._read_word()
+        self._add_repair("quoted_key", f"the key {word!r} was not in quotes")
+        return f'"{escape_json(word)}"'
 
-    def _word(self) -> str:
-        hit = _BARE.match(self.text, self.position)
+    def _read_word(self) -> str:
+        hit = _BARE_WORD.match(self.text, self.position)
         if hit is None:
-            raise _HopelessError
+            raise _UnrepairableError
         self.position = hit.end()
         return hit.group()
 
-    def _bare(self) -> str:
-        word = self._word()
-        if word in _WORDS:
+    def _read_bare_value(self) -> str:
+        word = self._read_word()
+        if word in _LITERAL_WORDS:
             if word not in ("true", "false", "null"):
-                self._note("python_word", f"{word} became {_WORDS[word]}")
-            return _WORDS[word]
+                self._add_repair("python_word", f"{word} became {_LITERAL_WORDS[word]}")
+            return _LITERAL_WORDS[word]
         if _NUMBER(word):
             return word
-        return self._number(word) or self._cut_word(word)
+        return self._convert_number(word) or self._complete_word(word)
 
-    def _number(self, word: str) -> str:
+    def _convert_number(self, word: str) -> str:
         try:
             number = float(word)
         except ValueError:
             return ""
         if not math.isfinite(number):
-            self._note("non_finite", f"JSON has no {word}")
+            self._add_repair("non_finite", f"JSON has no {word}")
             return "null"
-        self._note("number_form", f"{word} is not how JSON writes a number")
+        self._add_repair("number_form", f"{word} is not how JSON writes a number")
         whole = word.lstrip("+-")
         return str(int(word)) if whole.replace("_", "").isdecimal() else repr(number)
 
-    def _cut_word(self, word: str) -> str:
+    def _complete_word(self, word: str) -> str:
         """A literal that the end of the text cut short."""
         if self.position == len(self.text):
-            for full, meaning in _WORDS.items():
+            for full, meaning in _LITERAL_WORDS.items():
                 if full.startswith(word):
-                    self._note("completed_word", f"{word} was cut short of {full}")
+                    self._add_repair("completed_word", f"{word} was cut short of {full}")
                     return meaning
-        raise _HopelessError
+        raise _UnrepairableError
 
-    def _string(self, quote: str) -> str:
+    def _read_string(self, quote: str) -> str:
         if quote == "'":
-            self._note("single_quotes", "a string was in single quotes")
+            self._add_repair("single_quotes", "a string was in single quotes")
         fence = quote * 3 if self.text.startswith(quote * 3, self.position) else quote
         self.position += len(fence)
         parts: list[str] = []
@@ -228,43 +228,43 @@ class _Reader:
             start = self.position
             char = self.text[start : start + 1]
             if not char:
-                self._note("closed_string", "a string was not closed")
+                self._add_repair("closed_string", "a string was not closed")
                 break
             if self.text.startswith(fence, start):
                 self.position += len(fence)
                 break
             self.position += 1
             if char == "\\":
-                parts.append(self._escape())
+                parts.append(self._read_escape())
                 continue
             if char < " ":
-                self._note("escaped_control_character", f"a raw {char!r} stood inside a string")
+                self._add_repair("escaped_control_character", f"a raw {char!r} stood inside a string")
             parts.append(char)
-        return f'"{escape("".join(parts))}"'
+        return f'"{escape_json("".join(parts))}"'
 
-    def _escape(self) -> str:
+    def _read_escape(self) -> str:
         """The character that an escape stands for; the backslash is consumed."""
         char = self.text[self.position : self.position + 1]
         self.position += len(char)
         if char in ('"', "\\", "'", "\n"):
             if char in ("'", "\n"):
-                self._note("python_escape", f"JSON has no escape {char!r}")
+                self._add_repair("python_escape", f"JSON has no escape {char!r}")
             return "" if char == "\n" else char
         if char in _SIMPLE_ESCAPES:
             if char in "av0":
-                self._note("python_escape", f"JSON has no escape \\{char}")
+                self._add_repair("python_escape", f"JSON has no escape \\{char}")
             return _SIMPLE_ESCAPES[char]
         size = _HEX_SIZES.get(char, 0)
         digits = self.text[self.position : self.position + size]
         if size and len(digits) == size and all(digit in "0123456789abcdefABCDEF" for digit in digits):
-            return self._code_point(char, digits)
-        self._note("escaped_backslash", f"there is no escape \\{char}")
+            return self._decode_code_point(char, digits)
+        self._add_repair("escaped_backslash", f"there is no escape \\{char}")
         return "\\" + char
 
-    def _code_point(self, letter: str, digits: str) -> str:
+    def _decode_code_point(self, letter: str, digits: str) -> str:
         self.position += len(digits)
         if letter != "u":
-            self._note("python_escape", f"JSON has no escape \\{letter}")
+            self._add_repair("python_escape", f"JSON has no escape \\{letter}")
         code = int(digits, 16)
         if 0xD800 <= code < 0xDC00 and self.text[self.position : self.position + 2] == "\\u":
             low = self.text[self.position + 2 : self.position + 6]

@@ -10,14 +10,14 @@ import re
 
 import msgspec
 
-from callwright.errors import BackendError, BackendFault
+from callwright.errors import BackendError, BackendErrorKind
 from callwright.wire.base import Problem
 from callwright.wire.framing import UNREADABLE, encoded
 from callwright.wire.problems import told
 
 __all__ = ["error_body", "refusal"]
 
-_FAULTS: dict[int, BackendFault] = {
+_FAULTS: dict[int, BackendErrorKind] = {
     401: "auth",
     403: "auth",
     408: "timeout",

@@ -13,7 +13,7 @@ from callwright.backends.codex.failures import failure, unfinished
 from callwright.backends.codex.reader import CodexReader, first_failure
 from callwright.backends.overflow import is_too_long
 from callwright.errors import BackendError, WireError
-from callwright.events import Event, Finish, ReasoningSealed, check, merged
+from callwright.events import Event, Finish, ReasoningSealed, check_events, merge_deltas
 from callwright.turn import collect
 
 USAGE = {"inputTokens": 11, "outputTokens": 7, "reasoningOutputTokens": 2, "cachedInputTokens": 3}
@@ -68,8 +68,8 @@ def test_any_batching_gives_the_same_legal_turn(lines: list[bytes], calls: list[
     cuts = data.draw(st.lists(st.integers(0, len(everything)), max_size=4).map(sorted))
     batches = [b"".join(everything[a:b]) for a, b in zip([0, *cuts], [*cuts, len(everything)], strict=True)]
     events = read(*filter(None, batches))
-    check(events)
-    assert merged(events) == merged(read(*everything))
+    check_events(events)
+    assert merge_deltas(events) == merge_deltas(read(*everything))
     turn = collect(events)
     texts = [json.loads(each)["params"]["delta"] for each in lines if b"agentMessage" in each]
     assert turn.text == "".join(texts)

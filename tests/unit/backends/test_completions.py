@@ -17,7 +17,7 @@ from callwright.backends.faults import TOOLS_REFUSED
 from callwright.backends.http import HttpBackend
 from callwright.backends.settings import BackendSettings
 from callwright.errors import BackendError, WireError
-from callwright.events import Event, Finish, TextDelta, UsageSeen, check, merged
+from callwright.events import Event, Finish, TextDelta, UsageSeen, check_events, merge_deltas
 from callwright.model import ToolSpec, Usage
 from tests.support.tiny_wire import TinyWire, ask
 from tests.support.upstream import Upstream
@@ -108,8 +108,8 @@ def test_a_turn_with_tools_is_refused_before_it_is_sent(upstream: Upstream) -> N
 )
 def test_streams_are_read(data: bytes, expected: list[Event], cut: int) -> None:
     events = read(*(data[at : at + cut] for at in range(0, len(data), cut)))
-    check(events)
-    assert merged(events) == expected
+    check_events(events)
+    assert merge_deltas(events) == expected
 
 
 def test_nothing_counts_after_the_end() -> None:
@@ -133,4 +133,4 @@ def test_an_error_in_the_stream_is_the_servers() -> None:
 @given(st.binary() | st.text().map(lambda word: f"data: {word}\n\n".encode()))
 def test_garbage_gives_our_own_errors_only(data: bytes) -> None:
     with suppress(BackendError, WireError):
-        check(read(data))
+        check_events(read(data))

@@ -14,7 +14,7 @@ import pytest
 from callwright.backends import open_backend
 from callwright.backends.harmony import IDS, CompletedHarmony, GeneratedHarmony, marked
 from callwright.backends.settings import BackendSettings
-from callwright.events import Event, Finish, TextDelta, UsageSeen, merged
+from callwright.events import Event, Finish, TextDelta, UsageSeen, merge_deltas
 from callwright.model import Request, ToolSpec, Usage
 from callwright.prompt.harmony import MARKERS, harmony
 from tests.support.tiny_wire import TinyWire, ask
@@ -30,7 +30,7 @@ def sent(wire: CompletedHarmony, request: Request) -> Any:
 def read(wire: CompletedHarmony, *chunks: object) -> list[Event]:
     reader = wire.reader()
     frames = [b"data:" + json.dumps(chunk).encode() + b"\n\n" for chunk in chunks]
-    return merged([event for frame in frames for event in reader.feed(frame)] + reader.close())
+    return merge_deltas([event for frame in frames for event in reader.feed(frame)] + reader.close())
 
 
 def test_a_completion_is_asked_for_with_its_special_tokens() -> None:
@@ -144,7 +144,7 @@ def test_what_the_prompt_began_is_said_before_what_follows(upstream: Upstream) -
     request = msgspec.structs.replace(ask("Hi"), tools=(ToolSpec("ping"),), tool_choice="ping")
     events = heard(BackendSettings(name="raw", kind="harmony", url=upstream.url), request)
     begun = "<|channel|>commentary to=functions.ping <|constrain|>json<|message|>"
-    assert merged(events) == [TextDelta(begun + "{}"), Finish("stop")]
+    assert merge_deltas(events) == [TextDelta(begun + "{}"), Finish("stop")]
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from callwright.backends.scripted import ScriptedBackend, load_script, parse_scr
 from callwright.backends.settings import BackendSettings
 from callwright.dialects import REGISTRY
 from callwright.errors import BackendError, PolicyError
-from callwright.events import Event, Finish, TextDelta, UsageSeen, check, merged
+from callwright.events import Event, Finish, TextDelta, UsageSeen, check_events, merge_deltas
 from callwright.ids import counted_ids
 from callwright.model import Message, Request, Text, ToolCall, ToolResult, ToolSpec, Usage
 
@@ -60,8 +60,8 @@ def script(*turns: dict[str, Any], **settings: Any) -> Script:
 
 def play(one: Script, request: Request) -> list[Event]:
     events = [event for event in perform(one, request, counted_ids()) if not isinstance(event, float | int)]
-    check(events)
-    return merged(events)
+    check_events(events)
+    return merge_deltas(events)
 
 
 def says(text: str, **when: Any) -> dict[str, Any]:
@@ -254,7 +254,7 @@ def test_a_file_is_played_with_its_pauses(tmp_path: Path) -> None:
     path.write_text('models = ["a", "b"]\n[[turns]]\nsteps = [{text = "x"}, {pause = 0.1}, {text = "y"}]\n')
     one = ScriptedBackend(settings(path))
     started = time.monotonic()
-    assert merged(asyncio.run(heard(one, ask()))) == [TextDelta("xy"), Finish("stop")]
+    assert merge_deltas(asyncio.run(heard(one, ask()))) == [TextDelta("xy"), Finish("stop")]
     assert time.monotonic() - started >= 0.1
     assert [(model.name, model.tools) for model in asyncio.run(one.models())] == [("a", True), ("b", True)]
     assert one.available

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from callwright import dialect
-from callwright.schema import Toolbox, tool_spec
+from callwright.schema import Toolbox, parse_tool_spec
 from tests.support.harness import TOOLS, read, told
 
 BY_NAME = ("element", "morph_xml", "yaml_xml")
@@ -68,7 +68,7 @@ def test_a_whole_call_of_the_same_tool_among_words(name: str, size: int) -> None
 
 @pytest.mark.parametrize("name", ["morph_xml", "minimax_m3", "yaml_xml"])
 def test_nesting_without_end_is_harmless(name: str) -> None:
-    tool = tool_spec({"name": "t", "parameters": {"properties": {"o": {"type": "object"}}}})
+    tool = parse_tool_spec({"name": "t", "parameters": {"properties": {"o": {"type": "object"}}}})
     prefix = "]<]minimax[>[" if name == "minimax_m3" else ""
     deep = f"{prefix}<a>" * 3000 + f"{prefix}</a>" * 3000
     texts = {
@@ -89,5 +89,5 @@ def test_what_elements_cannot_carry_is_written_as_json() -> None:
     nested = {"a": "x", "l": ["y", {"z": 1.5}], "t": True}
     call = found.render_call(found.sample_call("t", {"o": nested}))
     assert "<o><a>x</a><l>y</l><l><z>1.5</z></l><t>true</t></o>" in call
-    tool = tool_spec({"name": "t", "parameters": {"properties": {"o": {"type": "object"}}}})
+    tool = parse_tool_spec({"name": "t", "parameters": {"properties": {"o": {"type": "object"}}}})
     assert told(read(found, call, tools=[tool])) == [("t", {"o": nested})]

@@ -117,13 +117,13 @@ def _from_opener(name: str, text: str, size: int) -> tuple[str, Collected]:
             next(reading)
         except StopIteration as end:
             turn.finish()
-            return end.value, collect(turn.drain())
+            return end.value, collect(turn.drain_events())
         source.feed(piece)
     source.close()
     with pytest.raises(StopIteration) as ended:
         next(reading)
     turn.finish()
-    return ended.value.value, collect(turn.drain())
+    return ended.value.value, collect(turn.drain_events())
 
 
 def test_atem_reads_a_leaked_block_from_its_opener() -> None:

@@ -71,5 +71,5 @@ def test_text_after_a_list_is_not_kept_in_memory(given: Dialect) -> None:
     parser = Parser(given, [{"type": "function", "function": {"name": "ping"}}])
     parser.feed(given.render_call(given.sample_call("ping", {})) + "\n")
     events = [event for _ in range(3) for event in parser.feed("words and words ")]
-    assert parser._source.kept() == ""
+    assert parser._source.end_capture() == ""
     assert collect([*events, *parser.close()]).text.split()

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from callwright import check, collect
+from callwright import check_events, collect
 from callwright.engine import Engine, TurnReport
 from callwright.engine.again import asked_again
 from callwright.engine.settings import ModelSettings, ToolRules
@@ -59,7 +59,7 @@ def run(
 
     out = asyncio.run(batches())
     events = [event for batch in out for event in batch]
-    check(events)
+    check_events(events)
     return out, collect(events), report
 
 

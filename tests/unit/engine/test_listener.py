@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from callwright import Parser, check, collect, dialect
+from callwright import Parser, check_events, collect, dialect
 from callwright.engine.listener import Listener, Plain
 from callwright.errors import BackendError
 from callwright.events import (
@@ -42,7 +42,7 @@ def listen(*heard: Event, name: str = "auto", finish: str = "stop", **options: b
     """The turn that the events come to, each heard by itself; what comes out is checked against the grammar."""
     listener = Listener(Parser(dialect(name), TOOLS, ids=counted_ids()), TOOLS, **options)
     events = [out for event in (*heard, Finish(finish)) for out in listener.hear([event])]
-    check(events)
+    check_events(events)
     return collect(events)
 
 

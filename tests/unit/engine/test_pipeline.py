@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from callwright import check, collect
+from callwright import check_events, collect
 from callwright.backends.base import Answer
 from callwright.engine import Engine, TurnReport
 from callwright.engine.settings import ModelSettings, ToolRules
@@ -60,7 +60,7 @@ def run(
             return [event async for batch in turn for event in batch]
 
     events = asyncio.run(collected())
-    check(events)
+    check_events(events)
     return collect(events), report
 
 

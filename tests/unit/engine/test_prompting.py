@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from callwright import check, collect
+from callwright import check_events, collect
 from callwright.backends.base import ModelInfo
 from callwright.engine import Engine, TurnReport
 from callwright.engine.jobs import JobSettings
@@ -39,7 +39,7 @@ async def turn(engine: Engine, request: Request, rules: ToolRules | None = None)
     answer = engine.turn(Ask(request=request), engine.route(request.model), rules or ToolRules(), report)
     async with aclosing(answer) as batches:
         events = [event async for batch in batches for event in batch]
-    check(events)
+    check_events(events)
     return collect(events), report
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from callwright import check, collect
+from callwright import check_events, collect
 from callwright.backends.base import ModelInfo
 from callwright.engine import Engine, TurnReport
 from callwright.engine.settings import ModelSettings, ToolRules
@@ -69,7 +69,7 @@ def turns(backend: Fake, count: int = 1, *, tools: str = "auto", **changes: Any)
             ask = Ask(request=request(PING, PONG, **changes))
             async with aclosing(engine.turn(ask, engine.route("m"), ToolRules(), report)) as turn:
                 events = [event async for batch in turn for event in batch]
-            check(events)
+            check_events(events)
             out.append((collect(events), report))
         return out
 

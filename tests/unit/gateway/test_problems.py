@@ -6,7 +6,7 @@ from typing import get_args
 
 import pytest
 
-from callwright.errors import BackendError, BackendFault, MisuseError, RequestError, WireError
+from callwright.errors import BackendError, BackendErrorKind, MisuseError, RequestError, WireError
 from callwright.gateway import problems
 from callwright.gateway.limits import TooManyError
 
@@ -22,7 +22,7 @@ STATUSES = {
 }
 
 
-@pytest.mark.parametrize("kind", get_args(BackendFault))
+@pytest.mark.parametrize("kind", get_args(BackendErrorKind))
 def test_each_backend_failure_has_its_status_and_blames_the_backend(kind) -> None:
     problem = problems.of(BackendError("it said no.", kind=kind, retry_after=7))
     assert problem.status == STATUSES[kind]
@@ -43,7 +43,7 @@ def test_what_the_backend_will_never_take_is_not_worth_a_retry(status: int, expe
     assert problems.of(BackendError("no tools", kind="refused", status=status)).status == expected
 
 
-@pytest.mark.parametrize("kind", get_args(BackendFault))
+@pytest.mark.parametrize("kind", get_args(BackendErrorKind))
 def test_copilots_status_shows_the_message_but_a_rate_limit_stays_one(kind) -> None:
     problem = problems.of(BackendError("no", kind=kind), backend_status=424)
     assert problem.status == (429 if kind == "rate_limit" else 424)

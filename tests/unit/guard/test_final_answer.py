@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from callwright import check, collect
+from callwright import check_events, collect
 from callwright.dialects import REGISTRY
 from callwright.events import CallDelta, CallEnd, CallStart, Event, Finish, ReasoningDelta, TextDelta
 from callwright.guard.final_answer import FinalAnswer
@@ -25,7 +25,7 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
 def staged(*batches: list[Event], calls: bool = True) -> list[Event]:
     stage = FinalAnswer(calls=calls)
     events = [event for batch in batches for event in stage.feed(batch)]
-    check(events)
+    check_events(events)
     return events
 
 

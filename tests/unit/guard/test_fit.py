@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from callwright import check
+from callwright import check_events
 from callwright.events import CallDelta, CallEnd, CallStart, Event, Finish, Malformed, TextDelta, UsageSeen
 from callwright.guard.fit import FittingCalls
 from callwright.model import ToolSpec, Usage
@@ -64,5 +64,5 @@ def test_a_schema_that_is_wrong_itself_refuses_nothing(schema: dict[str, Any]) -
 @given(st.dictionaries(st.sampled_from("nm"), st.none() | st.integers() | st.text(max_size=3)), st.text(max_size=5))
 def test_every_stream_stays_legal(arguments: dict[str, Any], text: str) -> None:
     events = FittingCalls([NUMBER]).feed(call(json.dumps(arguments)))
-    check([*events, Finish("stop")])
+    check_events([*events, Finish("stop")])
     assert isinstance(events[0], CallStart) == isinstance(arguments.get("n"), int)

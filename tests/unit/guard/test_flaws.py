@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from callwright import check
+from callwright import check_events
 from callwright.events import CallDelta, CallEnd, CallStart, Event, Finish, Malformed, TextDelta, UsageSeen
 from callwright.guard.flaws import FirstFlaw
 from callwright.model import Usage
@@ -75,7 +75,7 @@ def test_whatever_comes_the_events_stay_legal(parts: list[list[Event]], strict: 
     stage = FirstFlaw(TOOLS, strict=strict)
     kept = stage.feed(events)
     # How a turn ends is for the stage before to say; an answer with a flaw is not the turn.
-    check([*kept[:-1], Finish("tool_calls" if any(isinstance(event, CallEnd) for event in kept) else "stop")])
+    check_events([*kept[:-1], Finish("tool_calls" if any(isinstance(event, CallEnd) for event in kept) else "stop")])
     if not stage.flaw:
         assert kept == events
 

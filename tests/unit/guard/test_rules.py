@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from callwright import check, collect
+from callwright import check_events, collect
 from callwright.errors import BackendError
 from callwright.events import (
     CallDelta,
@@ -51,7 +51,7 @@ def run(limits: CallLimits, events: list[Event] = TURN) -> tuple[CallRules, list
     for event in events:
         if not rules.done or isinstance(event, Finish):
             out += rules.feed([event])
-    check(out)
+    check_events(out)
     return rules, out
 
 
@@ -164,7 +164,7 @@ def xml(one: ToolCall) -> str:
 
 def test_calls_are_written_into_the_text_as_well() -> None:
     out = Echo(xml, " | ").feed([TextDelta("so"), *call(0, "a", '{"x": 1}'), *call(1, "b"), Finish("tool_calls")])
-    check(out)
+    check_events(out)
     assert collect(out).text == "so\n<a>{'x': 1}</a> | <b>{}</b>", "the delimiter is between calls, not after words"
     assert told(out) == ["a", "b"]
     assert collect(Echo(xml).feed([*call(0, "a"), *call(1, "b")])).text == "<a>{}</a>\n<b>{}</b>"

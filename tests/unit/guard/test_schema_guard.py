@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from callwright import check, collect
+from callwright import check_events, collect
 from callwright.events import CallDelta, Event
 from callwright.guard.schema import NativeCalls
 from callwright.ids import counted_ids
@@ -23,8 +23,8 @@ def guarded() -> tuple[Turn, NativeCalls]:
 
 def said(turn: Turn, before: list[Event] | None = None) -> Collected:
     turn.finish()
-    events = [*(before or []), *turn.drain()]
-    check(events)
+    events = [*(before or []), *turn.drain_events()]
+    check_events(events)
     return collect(events)
 
 
@@ -36,7 +36,7 @@ def test_arguments_are_typed_and_stream() -> None:
     turn, calls = guarded()
     calls.start(0, "write_file", "a")
     calls.feed(0, '{"path": "x", "content": "ab')
-    before = turn.drain()
+    before = turn.drain_events()
     assert before[-1] == CallDelta(0, '{"path": "x", "content": "ab')
     calls.feed(0, 'c"}')
     calls.feed(0, "late")

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from callwright import check, collect
+from callwright import check_events, collect
 from callwright.dialects import REGISTRY, Dialect
 from callwright.dialects.answer import ANSWER
-from callwright.events import Event, TextDelta, merged
+from callwright.events import Event, TextDelta, merge_deltas
 from callwright.model import ToolCall, ToolSpec
 from callwright.parser import Parser
 from callwright.prompt.constrain import constrained_in, constraint
@@ -56,7 +56,7 @@ def read(dialect: Dialect, text: str, cuts: list[int] | None = None) -> tuple[li
     places = sorted({0, len(text), *(cut % (len(text) + 1) for cut in cuts or [])})
     events = [event for a, b in pairwise(places) for event in parser.feed(text[a:b])]
     events += parser.close()
-    check(events)
+    check_events(events)
     return events, collect(events)
 
 
@@ -174,10 +174,10 @@ def test_words_in_an_object_are_words(text: str, cuts: list[int], ascii_only: bo
 
 def test_words_in_an_object_stream() -> None:
     parser = Parser(ANSWER, TOOLS)
-    assert merged(parser.feed('{ "answer": "Go')) == [TextDelta("Go")]
-    assert merged(parser.feed("od\\n")) == [TextDelta("od\n")]
-    assert merged(parser.feed("\\ud83d")) == []
-    assert merged(parser.feed('\\ude00"}')) == [TextDelta("😀")]
+    assert merge_deltas(parser.feed('{ "answer": "Go')) == [TextDelta("Go")]
+    assert merge_deltas(parser.feed("od\\n")) == [TextDelta("od\n")]
+    assert merge_deltas(parser.feed("\\ud83d")) == []
+    assert merge_deltas(parser.feed('\\ude00"}')) == [TextDelta("😀")]
 
 
 @pytest.mark.parametrize(
@@ -218,7 +218,7 @@ def test_a_call_in_an_object_is_a_call(cuts: list[int]) -> None:
 def test_a_server_that_does_not_keep_to_the_schema_is_read_all_the_same(text: str, cuts: list[int]) -> None:
     events, turn = read(ANSWER, text, cuts)
     assert turn.text == text
-    assert merged(events) == merged(read(ANSWER, text)[0])
+    assert merge_deltas(events) == merge_deltas(read(ANSWER, text)[0])
 
 
 def test_words_that_are_cut_off_are_kept() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from callwright import check
+from callwright import check_events
 from callwright.errors import RequestError
 from callwright.events import CallEnd, CallStart, Finish, TextDelta
 from callwright.guard.names import Unaliased
@@ -125,7 +125,7 @@ def test_rc10_a_name_of_more_than_64_characters_does_not_kill_all_tools() -> Non
     assert [repair.kind for repair in repairs] == ["aliased_name"]
     events = [TextDelta("x"), CallStart(0, "1", alias), CallEnd(0, complete=False), Finish("length")]
     back = Unaliased(names).feed(events)
-    check(back)
+    check_events(back)
     assert back[1] == CallStart(0, "1", long)
     assert [*back[:1], *back[2:]] == [*events[:1], *events[2:]]
 

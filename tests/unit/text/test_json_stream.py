@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from callwright.text.json_stream import copy_string, copy_value, escape, take_key, take_string, take_value
+from callwright.text.json_stream import copy_json, copy_string, escape_json, take_json, take_key, take_string
 from callwright.text.source import Source
 from tests.unit.text.test_source import drive, rest
 
@@ -97,7 +97,7 @@ def test_details_of_string_repairs() -> None:
     ],
 )
 def test_a_value_is_copied_whole(text: str, value: str, left: str) -> None:
-    whole, out, _, _ = read(copy_value, text)
+    whole, out, _, _ = read(copy_json, text)
     assert (whole, out) == (True, value)
     assert text.endswith(left)
     assert value == text.removesuffix(left) or not left
@@ -105,13 +105,13 @@ def test_a_value_is_copied_whole(text: str, value: str, left: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "{", '{"a": 1', '["x', "['x", "['x\\", "12"])
 def test_a_value_that_does_not_end_says_so(text: str) -> None:
-    whole, out, _, _ = read(copy_value, text)
+    whole, out, _, _ = read(copy_json, text)
     assert (whole, out) == (False, text)
 
 
 def test_copying_can_begin_inside_brackets() -> None:
     out: list[str] = []
-    whole, source = drive(lambda s: copy_value(s, out.append, print, depth=2), ['1, "]"], 2} tail'])
+    whole, source = drive(lambda s: copy_json(s, out.append, print, depth=2), ['1, "]"], 2} tail'])
     assert (whole, "".join(out), rest(source)) == (True, '1, "]"], 2}', " tail")
 
 
@@ -125,7 +125,7 @@ def test_valid_json_is_never_changed(value: Any) -> None:
     text = json.dumps(value, ensure_ascii=False)
     for chunks in cuts(text + ","):
         notes: list[str] = []
-        taken, _ = drive(lambda s, notes=notes: take_value(s, lambda k, d: notes.append(k)), chunks)
+        taken, _ = drive(lambda s, notes=notes: take_json(s, lambda k, d: notes.append(k)), chunks)
         assert (taken, notes) == (text, [])
 
 
@@ -149,9 +149,9 @@ def test_a_string_outside_json_ends_at_the_first_quote_that_is_not_escaped(
 
 
 def test_take_value_trims_and_refuses_nothing_and_the_unfinished() -> None:
-    assert drive(lambda s: take_value(s, print), ["1 ,"])[0] == "1"
-    assert drive(lambda s: take_value(s, print), [" ,"])[0] is None
-    assert drive(lambda s: take_value(s, print), ["[1"])[0] is None
+    assert drive(lambda s: take_json(s, print), ["1 ,"])[0] == "1"
+    assert drive(lambda s: take_json(s, print), [" ,"])[0] is None
+    assert drive(lambda s: take_json(s, print), ["[1"])[0] is None
 
 
 @pytest.mark.parametrize(
@@ -181,16 +181,16 @@ def test_a_key_is_taken_with_its_colon(text: str, key: str | None, left: str, re
 
 
 def test_escape_is_the_inside_of_a_json_string() -> None:
-    assert escape('a"b\\\n☃') == 'a\\"b\\\\\\n☃'
+    assert escape_json('a"b\\\n☃') == 'a\\"b\\\\\\n☃'
 
 
 def test_a_source_that_is_whole_never_waits() -> None:
-    assert list(take_value(Source.of("[1]"), print)) == []
+    assert list(take_json(Source.from_text("[1]"), print)) == []
 
 
 @pytest.mark.parametrize("text", ['x"k": 1', "x'k': 1", "xk: 1"])
 def test_a_key_is_taken_from_the_middle_of_a_text(text: str) -> None:
-    source = Source.of(text)
+    source = Source.from_text(text)
     source.position = 1
     notes: dict[str, str] = {}
     with pytest.raises(StopIteration) as over:
@@ -200,7 +200,7 @@ def test_a_key_is_taken_from_the_middle_of_a_text(text: str) -> None:
 
 
 def test_a_string_is_taken_from_the_middle_of_a_text() -> None:
-    source = Source.of(r'x"a\\" "b')
+    source = Source.from_text(r'x"a\\" "b')
     source.position = 1
     with pytest.raises(StopIteration) as over:
         next(take_string(source))

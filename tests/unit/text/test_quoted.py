@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from callwright.text.ahead import Ahead
-from callwright.text.python_stream import PYTHON, CallHead, argument_ends, call_ahead, take_keyword
-from callwright.text.quoted import Quote
-from callwright.text.source import Source, marks
+from callwright.text.lookahead import Lookahead
+from callwright.text.python_stream import PYTHON_NOTATION, CallHead, build_argument_end_rule, peek_call, take_keyword
+from callwright.text.source import Source, compile_markers
+from callwright.text.string_notation import Quote
 from tests.unit.text.test_source import drive, rest
 
-ENDS = argument_ends(",", "]")
+ENDS = build_argument_end_rule(",", "]")
 TOKEN = Quote("<q>", '"', escapes=False)
 
 
@@ -27,7 +27,8 @@ def copied(quote: Quote, text: str) -> tuple[bool, str, str, tuple[str, ...]]:
         out: list[str] = []
         kinds: dict[str, str] = {}
         whole, source = drive(
-            lambda s, out=out, kinds=kinds: quote.copy(s, out.append, kinds.setdefault, ENDS.here), [*chunks, ""]
+            lambda s, out=out, kinds=kinds: quote.copy_string(s, out.append, kinds.setdefault, ENDS.is_string_end),
+            [*chunks, ""],
         )
         results.add((whole, "".join(out), rest(source) if chunks == [text] else None, tuple(kinds)))
     whole, value, left, kinds_seen = max(results, key=lambda result: result[2] is not None)
@@ -106,7 +107,7 @@ def test_a_mark_that_is_known_to_be_no_token_is_text() -> None:
     source.close()
     out: list[str] = []
     with pytest.raises(StopIteration) as done:
-        next(TOKEN.copy(source, out.append, lambda kind, detail: None, ENDS.here))
+        next(TOKEN.copy_string(source, out.append, lambda kind, detail: None, ENDS.is_string_end))
     assert (done.value.value, "".join(out), rest(source)) == (True, "a <q>)], b", ")]")
 
 
@@ -125,7 +126,7 @@ def test_a_mark_that_is_known_to_be_no_token_is_text() -> None:
 )
 def test_a_value_is_taken_whole_with_its_strings_in_json(text: str, value: str | None) -> None:
     for chunks in cuts(text):
-        assert drive(lambda s: PYTHON.take(s, lambda kind, detail: None), chunks)[0] == value
+        assert drive(lambda s: PYTHON_NOTATION.take_value(s, lambda kind, detail: None), chunks)[0] == value
 
 
 @pytest.mark.parametrize(
@@ -145,10 +146,10 @@ def test_a_value_is_taken_whole_with_its_strings_in_json(text: str, value: str |
 )
 def test_the_head_of_a_call_is_seen_before_it_is_consumed(text: str, head: CallHead | None) -> None:
     for chunks in cuts(text):
-        found, source = drive(call_ahead, chunks)
+        found, source = drive(peek_call, chunks)
         assert (found, source.position) == (head, 0)
     if head:
-        assert text[: head.size] == f"{head.wrapper}{head.name}("
+        assert text[: head.length] == f"{head.wrapper}{head.name}("
 
 
 @pytest.mark.parametrize(
@@ -169,14 +170,18 @@ def test_a_keyword_is_a_word_before_an_equals_sign(text: str, taken: Any, kinds:
 
 
 def test_looking_ahead_consumes_nothing() -> None:
-    source = Source.of("  word<m> x")
-    ahead = Ahead(source)
+    source = Source.from_text("  word<m> x")
+    ahead = Lookahead(source)
 
     def look() -> Any:
-        found = [(yield from ahead.space()), (yield from ahead.word()), (yield from ahead.accept(marks("<m>")))]
-        found += [(yield from ahead.accept(marks("<m>"))), (yield from ahead.peek())]
+        found = [
+            (yield from ahead.skip_space()),
+            (yield from ahead.take_word()),
+            (yield from ahead.accept(compile_markers("<m>"))),
+        ]
+        found += [(yield from ahead.accept(compile_markers("<m>"))), (yield from ahead.peek())]
         ahead.offset += 2
-        return [*found, (yield from ahead.peek()), (yield from ahead.word())]
+        return [*found, (yield from ahead.peek()), (yield from ahead.take_word())]
 
     with pytest.raises(StopIteration) as done:
         next(look())
@@ -201,7 +206,7 @@ def after_x(reader: Any) -> Any:
 
 
 def test_a_call_is_seen_from_anywhere_before_it() -> None:
-    head, source = drive(after_x(lambda s: call_ahead(s, 2)), ["x, pi", "ng(1)"])
+    head, source = drive(after_x(lambda s: peek_call(s, 2)), ["x, pi", "ng(1)"])
     assert (head, rest(source)) == (CallHead("ping", ""), ", ping(1)")
 
 

@@ -6,17 +6,17 @@ from collections.abc import Callable
 
 import pytest
 
+from callwright.text.raw_values import RawValueRule
 from callwright.text.source import Source
-from callwright.text.tags import RawValue
 
-VALUE = RawValue("</v>", ("</call>",), ("<k>",), inline=True, begins=("<call>",))
+VALUE = RawValueRule("</v>", ("</call>",), ("<k>",), is_inline=True, call_tags=("<call>",))
 
 
-def ends(value: RawValue, text: str, expects: Callable[[str], bool] | None = None) -> str | None:
+def ends(value: RawValueRule, text: str, expects: Callable[[str], bool] | None = None) -> str | None:
     """What a text copies as the value, read one character at a time; None when it never ends."""
     source = Source()
     parts: list[str] = []
-    reading = value.copy(source, parts.append, expects)
+    reading = value.copy_value(source, parts.append, expects)
     for char in text:
         source.feed(char)
         if next(reading, "over") == "over":
@@ -84,7 +84,7 @@ def test_tags_that_do_not_make_a_call_are_words(value: str) -> None:
 
 
 def test_a_header_that_does_not_end_begins_no_call() -> None:
-    rule = RawValue("</p>", ("</f>",), ("<p=",), begins=("<f=",))
+    rule = RawValueRule("</p>", ("</f>",), ("<p=",), call_tags=("<f=",))
     assert ends(rule, f"<f={'x' * 300}><p=a></p></f> and text") == f"<f={'x' * 300}><p=a>"
     assert ends(rule, "<f= or <p=a></p></f> and text") == "<f= or <p=a>"
 
@@ -95,23 +95,23 @@ def test_once_read_again_nothing_is_put_in_doubt() -> None:
     text = "<call>f<k>x</k></v></call>"
     source.feed(text, [text.index("</call>")])
     parts: list[str] = []
-    reading = VALUE.copy(source, parts.append)
+    reading = VALUE.copy_value(source, parts.append)
     next(reading)
     source.feed(text, [text.index("</call>")])
     source.close()
     with pytest.raises(StopIteration):
         next(reading)
     assert "".join(parts) == "<call>f<k>x</k>"
-    assert source.rewound
+    assert source.is_rewound
     source.position += len("</call>")
     parts.clear()
     with pytest.raises(StopIteration) as over:
-        next(VALUE.copy(source, parts.append))
+        next(VALUE.copy_value(source, parts.append))
     assert ("".join(parts), over.value.value) == ("<call>f<k>x</k>", "</v>")
 
 
 def test_a_guarded_value_ends_without_its_mark_only_before_calls_or_the_end() -> None:
-    rule = RawValue("]]>", ("</p>", "</f>"), ("<p>",), begins=("<f>",), own=("<![",), guarded=True)
+    rule = RawValueRule("]]>", ("</p>", "</f>"), ("<p>",), call_tags=("<f>",), own_value_tags=("<![",), is_guarded=True)
     assert ends(rule, "a\n</p></f>\nb]]></p></f> text") == "a\n</p></f>\nb"
     assert ends(rule, "a\n</p></f>") == "a"
     assert ends(rule, "<f><p><![x]]></p></f> b]]></p></f> text") == "<f><p><![x]]></p></f> b"
@@ -138,7 +138,7 @@ def test_an_opening_known_to_be_no_token_is_plain_data() -> None:
     source.feed("<call> b</v></call> text", [8, 12])
     parts: list[str] = []
     with pytest.raises(StopIteration) as over:
-        next(VALUE.copy(source, parts.append))
+        next(VALUE.copy_value(source, parts.append))
     assert (over.value.value, "".join(parts)) == ("</v>", "<call> b")
 
 
@@ -152,6 +152,6 @@ def test_an_opening_known_to_be_no_token_is_plain_data() -> None:
     ],
 )
 def test_whole_elements_of_other_names_may_follow_a_value_where_that_is_allowed(text: str, value: str) -> None:
-    others = RawValue("</v>", ("</call>",), ("<k>",), others=True)
+    others = RawValueRule("</v>", ("</call>",), ("<k>",), allows_other_elements=True)
     assert ends(others, text) == value
-    assert ends(RawValue("</v>", ("</call>",), ("<k>",)), "x</v><z>1</z></v></call>") == "x</v><z>1</z>"
+    assert ends(RawValueRule("</v>", ("</call>",), ("<k>",)), "x</v><z>1</z></v></call>") == "x</v><z>1</z>"

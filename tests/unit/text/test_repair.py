@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from callwright.model import Repair
-from callwright.text.repair import MAX_DEPTH, is_json, parse_json, python_literal, repair_json
+from callwright.text.repair import MAX_DEPTH, convert_python_literal, is_json, parse_json, repair_json
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8),
@@ -113,14 +113,14 @@ def test_cut_json_is_closed_or_refused_never_a_crash(value: Any, at: int) -> Non
 
 @given(VALUES)
 def test_python_literals_give_their_values(value: Any) -> None:
-    literal = python_literal(repr(value))
+    literal = convert_python_literal(repr(value))
     assert literal is not None
     assert json.loads(literal) == value
 
 
 @pytest.mark.parametrize("text", ["{a: 1}", "[1", "007", '"a\nb"', "hello", "", "nan"])
 def test_what_is_no_python_literal_is_none(text: str) -> None:
-    assert python_literal(text) is None
+    assert convert_python_literal(text) is None
 
 
 def test_nesting_has_a_limit() -> None:

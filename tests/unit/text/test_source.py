@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from callwright.errors import BackendError, MisuseError
-from callwright.text.source import Held, Marks, Reading, Source, marks
+from callwright.text.source import MarkerSet, ParseStep, Source, TextBuffer, compile_markers
 
 
-def drive(make: Callable[[Source], Reading[Any]], chunks: Iterable[str], *, close: bool = True) -> tuple[Any, Source]:
+def drive(make: Callable[[Source], ParseStep[Any]], chunks: Iterable[str], *, close: bool = True) -> tuple[Any, Source]:
     """Run a reader over chunks; returns what it returned (`...` while it still waits) and the source."""
     source = Source()
     reader = make(source)
@@ -39,49 +39,49 @@ def rest(source: Source) -> str:
 @pytest.mark.parametrize("markers", [(), ("",), ("<a>", "")])
 def test_markers_must_be_given_and_not_be_empty(markers: tuple[str, ...]) -> None:
     with pytest.raises(MisuseError, match="none of them empty"):
-        Marks(markers)
+        MarkerSet(markers)
 
 
 def test_find_takes_the_first_place_and_there_the_longest_marker() -> None:
-    found = Marks(["<a>", "<ab>", "<ab>>"])
-    assert found.find("x <ab>> <a>", 0, final=False) == (2, 7)
-    assert found.find("x <ab>> <a>", 3, final=False) == (8, 11)
-    assert found.all == ("<ab>>", "<ab>", "<a>")
+    found = MarkerSet(["<a>", "<ab>", "<ab>>"])
+    assert found.find_first("x <ab>> <a>", 0, final=False) == (2, 7)
+    assert found.find_first("x <ab>> <a>", 3, final=False) == (8, 11)
+    assert found.markers == ("<ab>>", "<ab>", "<a>")
 
 
 def test_find_waits_at_what_may_become_a_marker() -> None:
-    found = Marks(["<tool>"])
-    assert found.find("ab<to", 0, final=False) == (2, 2)
-    assert found.find("ab<to", 0, final=True) == (5, 5)
-    assert found.find("ab<tx", 0, final=False) == (5, 5)
-    assert found.find("<<tool>", 0, final=False) == (1, 7)
-    assert found.find("", 0, final=False) == (0, 0)
+    found = MarkerSet(["<tool>"])
+    assert found.find_first("ab<to", 0, final=False) == (2, 2)
+    assert found.find_first("ab<to", 0, final=True) == (5, 5)
+    assert found.find_first("ab<tx", 0, final=False) == (5, 5)
+    assert found.find_first("<<tool>", 0, final=False) == (1, 7)
+    assert found.find_first("", 0, final=False) == (0, 0)
 
 
 def test_find_waits_for_the_longer_of_two_markers() -> None:
-    found = Marks(["<a", "<ab"])
-    assert found.find("-<a", 0, final=False) == (1, 1)
-    assert found.find("-<a", 0, final=True) == (1, 3)
-    assert found.find("-<ac", 0, final=False) == (1, 3)
+    found = MarkerSet(["<a", "<ab"])
+    assert found.find_first("-<a", 0, final=False) == (1, 1)
+    assert found.find_first("-<a", 0, final=True) == (1, 3)
+    assert found.find_first("-<ac", 0, final=False) == (1, 3)
 
 
 def test_at_and_undecided() -> None:
-    found = Marks(["ab", "abc"])
-    assert found.at("xabc", 1) == 4
-    assert found.at("xabd", 1) == 3
-    assert found.at("xabc", 0) == -1
-    assert found.undecided("xa", 1)
-    assert found.undecided("x", 1)
-    assert found.undecided("xab", 1)
-    assert not found.undecided("xabc", 1)
-    assert not found.undecided("xb", 1)
+    found = MarkerSet(["ab", "abc"])
+    assert found.match_at("xabc", 1) == 4
+    assert found.match_at("xabd", 1) == 3
+    assert found.match_at("xabc", 0) == -1
+    assert found.is_prefix_at("xa", 1)
+    assert found.is_prefix_at("x", 1)
+    assert found.is_prefix_at("xab", 1)
+    assert not found.is_prefix_at("xabc", 1)
+    assert not found.is_prefix_at("xb", 1)
 
 
 def test_markers_with_regex_characters_are_literal() -> None:
-    found = Marks(["[x]", "^y", "]"])
-    assert found.find("x^y", 0, final=True) == (1, 3)
-    assert found.find("a[x]", 0, final=True) == (1, 4)
-    assert marks("[x]") is marks("[x]")
+    found = MarkerSet(["[x]", "^y", "]"])
+    assert found.find_first("x^y", 0, final=True) == (1, 3)
+    assert found.find_first("a[x]", 0, final=True) == (1, 4)
+    assert compile_markers("[x]") is compile_markers("[x]")
 
 
 # ── copying and taking ────────────────────────────────────────────────────────────────────────────
@@ -92,7 +92,7 @@ def test_copy_until_emits_what_comes_before_and_consumes_the_marker(size: int) -
     text = "one < two <end> three"
     out: list[str] = []
     pieces = [text[at : at + size] for at in range(0, len(text), size)]
-    marker, source = drive(lambda s: s.copy_until(marks("<end>"), out.append), pieces)
+    marker, source = drive(lambda s: s.copy_until(compile_markers("<end>"), out.append), pieces)
     assert marker == "<end>"
     assert "".join(out) == "one < two "
     assert " three".startswith(rest(source))
@@ -100,7 +100,7 @@ def test_copy_until_emits_what_comes_before_and_consumes_the_marker(size: int) -
 
 def test_copy_until_holds_back_only_what_may_be_a_marker() -> None:
     out: list[str] = []
-    state, source = drive(lambda s: s.copy_until(marks("<end>"), out.append), ["ab<e"], close=False)
+    state, source = drive(lambda s: s.copy_until(compile_markers("<end>"), out.append), ["ab<e"], close=False)
     assert state is ...
     assert out == ["ab"]
     assert rest(source) == "<e"
@@ -108,32 +108,32 @@ def test_copy_until_holds_back_only_what_may_be_a_marker() -> None:
 
 def test_copy_until_gives_up_at_the_end_and_loses_nothing() -> None:
     out: list[str] = []
-    marker, source = drive(lambda s: s.copy_until(marks("<end>"), out.append), ["ab<e"])
+    marker, source = drive(lambda s: s.copy_until(compile_markers("<end>"), out.append), ["ab<e"])
     assert marker is None
     assert "".join(out) == "ab<e"
     assert rest(source) == ""
 
 
 def test_take_until_returns_text_and_marker() -> None:
-    assert drive(lambda s: s.take_until(marks(";", "|")), ["a", "b|c"])[0] == ("ab", "|")
-    assert drive(lambda s: s.take_until(marks(";")), ["ab"])[0] == ("ab", None)
+    assert drive(lambda s: s.take_to(compile_markers(";", "|")), ["a", "b|c"])[0] == ("ab", "|")
+    assert drive(lambda s: s.take_to(compile_markers(";")), ["ab"])[0] == ("ab", None)
 
 
 def test_accept_consumes_a_marker_or_nothing() -> None:
-    assert drive(lambda s: s.accept(marks("<a>", "<ab>")), ["<", "ab>x"])[0] == "<ab>"
-    value, source = drive(lambda s: s.accept(marks("<a>")), ["<", "bx"])
+    assert drive(lambda s: s.accept(compile_markers("<a>", "<ab>")), ["<", "ab>x"])[0] == "<ab>"
+    value, source = drive(lambda s: s.accept(compile_markers("<a>")), ["<", "bx"])
     assert (value, rest(source)) == ("", "<bx")
-    value, source = drive(lambda s: s.accept(marks("<a>")), ["<"])
+    value, source = drive(lambda s: s.accept(compile_markers("<a>")), ["<"])
     assert (value, rest(source)) == ("", "<")
-    assert drive(lambda s: s.accept(marks("a", "ab")), ["a"])[0] == "a"
+    assert drive(lambda s: s.accept(compile_markers("a", "ab")), ["a"])[0] == "a"
 
 
 def test_looking_at_consumes_nothing_and_passes_white_space() -> None:
-    value, source = drive(lambda s: s.looking_at(marks("<a>")), [" \n", " <", "a>x"])
+    value, source = drive(lambda s: s.peek_marker(compile_markers("<a>")), [" \n", " <", "a>x"])
     assert (value, rest(source)) == ("<a>", " \n <a>x")
-    value, source = drive(lambda s: s.looking_at(marks("<a>")), [" ", "x"])
+    value, source = drive(lambda s: s.peek_marker(compile_markers("<a>")), [" ", "x"])
     assert (value, rest(source)) == ("", " x")
-    assert drive(lambda s: s.looking_at(marks("<a>")), ["  "])[0] == ""
+    assert drive(lambda s: s.peek_marker(compile_markers("<a>")), ["  "])[0] == ""
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_looking_at_consumes_nothing_and_passes_white_space() -> None:
     ],
 )
 def test_ends_inside_says_whether_a_marker_was_cut(pieces: list[str], inside: bool) -> None:
-    value, source = drive(lambda s: s.ends_inside(marks("<a>", "<a><b>")), pieces)
+    value, source = drive(lambda s: s.is_truncated_inside(compile_markers("<a>", "<a><b>")), pieces)
     assert value is inside
     assert source.take_rest() == "".join(pieces)
     assert source.take_rest() == ""
@@ -192,32 +192,32 @@ def test_take_while_waits_for_the_character_that_ends_it() -> None:
 def test_kept_is_all_that_was_consumed_since_across_chunks() -> None:
     source = Source("one two")
     source.position = 4
-    source.keep()
+    source.start_capture()
     source.position = 7
     source.feed("three four")
     source.position = 5
     source.feed("!")
     source.position += 2
-    assert source.kept() == "twothree f"
-    assert source.kept() == ""
+    assert source.end_capture() == "twothree f"
+    assert source.end_capture() == ""
 
 
 def test_keeping_can_go_on_after_what_was_kept() -> None:
     source = Source("one two")
-    source.keep()
+    source.start_capture()
     source.position = 3
-    source.keep(source.kept())
+    source.start_capture(source.end_capture())
     source.position = 7
-    assert source.kept() == "one two"
+    assert source.end_capture() == "one two"
 
 
 def test_settle_forgets_what_was_kept() -> None:
     source = Source("abc")
-    source.keep()
+    source.start_capture()
     source.position = 2
-    source.settle()
+    source.drop_capture()
     source.feed("d")
-    assert source.kept() == ""
+    assert source.end_capture() == ""
 
 
 def test_feed_forgets_what_was_consumed() -> None:
@@ -231,7 +231,7 @@ def test_feed_forgets_what_was_consumed() -> None:
 
 
 def test_of_is_closed() -> None:
-    assert Source.of("x").closed
+    assert Source.from_text("x").closed
     assert not Source("x").closed
 
 
@@ -240,11 +240,11 @@ def test_a_limit_that_is_reached_is_an_error_never_a_cut() -> None:
     source.feed("cd")
     with pytest.raises(BackendError, match="more than 4 characters"):
         source.feed("e")
-    held = Held(Source(limit=3))
+    held = TextBuffer(Source(limit=3))
     held.add("abc")
     with pytest.raises(BackendError, match="more than 3 characters"):
         held.add("d")
-    assert held.text() == "abc"
+    assert held.get_text() == "abc"
 
 
 def test_a_long_chunk_that_nothing_holds_is_no_overflow() -> None:
@@ -260,7 +260,7 @@ def test_known_tokens_count_only_where_they_were_announced() -> None:
     source = Source()
     source.expect_tokens(frozenset({"<t>"}))
     out: list[str] = []
-    reader = source.copy_until(marks("<t>", "<u>"), out.append)
+    reader = source.copy_until(compile_markers("<t>", "<u>"), out.append)
     next(reader)
     source.feed("a<t>b")
     next(reader)
@@ -273,7 +273,7 @@ def test_known_tokens_count_only_where_they_were_announced() -> None:
     assert "".join(out) == "a<t>b"
     source.feed("<u>")
     with pytest.raises(StopIteration) as stop:
-        next(source.copy_until(marks("<u>"), out.append))
+        next(source.copy_until(compile_markers("<u>"), out.append))
     assert stop.value.value == "<u>"
 
 
@@ -288,14 +288,14 @@ def test_is_literal_speaks_of_known_tokens_only() -> None:
 
 @pytest.mark.parametrize("chunks", [[" \n<a>b"], [" ", "\n<", "a>", "b"]])
 def test_accept_next_goes_over_white_space_to_a_marker(chunks: list[str]) -> None:
-    found, source = drive(lambda s: s.accept_next(marks("<a>")), chunks)
+    found, source = drive(lambda s: s.accept_next(compile_markers("<a>")), chunks)
     assert (found, "b".startswith(rest(source))) == ("<a>", True)
 
 
 @pytest.mark.parametrize("text", ["", " ", " b<a>", " <b>", "\n<"])
 def test_where_no_marker_stands_next_nothing_is_consumed(text: str) -> None:
-    for ask in (Source.accept_next, Source.looking_at):
-        found, source = drive(lambda s, ask=ask: ask(s, marks("<a>")), [text])
+    for ask in (Source.accept_next, Source.peek_marker):
+        found, source = drive(lambda s, ask=ask: ask(s, compile_markers("<a>")), [text])
         assert (found, source.position) == ("", 0)
 
 
@@ -305,9 +305,9 @@ def test_where_no_marker_stands_next_nothing_is_consumed(text: str) -> None:
 def test_a_text_breaks_off_after_space_or_inside_a_marker(text: str, breaks: bool) -> None:
     source = Source(text)
     source.position = 1
-    assert not source.breaks_off(marks("<a>"))
+    assert not source.is_truncated_at(compile_markers("<a>"))
     source.close()
-    assert source.breaks_off(marks("<a>")) is breaks
+    assert source.is_truncated_at(compile_markers("<a>")) is breaks
 
 
 def test_after_going_back_special_tokens_are_where_they_were() -> None:
@@ -315,7 +315,7 @@ def test_after_going_back_special_tokens_are_where_they_were() -> None:
     source.expect_tokens(frozenset({"<a>"}))
     source.feed("xy<a>", [2])
     source.position = 1
-    source.keep()
+    source.start_capture()
     source.position = 3
     source.feed("<a>z<a>", [4])
     source.position = 2

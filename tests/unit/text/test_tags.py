@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import pytest
 
+from callwright.text.raw_values import RawValueRule
 from callwright.text.source import Source
-from callwright.text.tags import RawValue
 from tests.unit.text.test_source import drive, rest
 
-VALUE = RawValue("</p>", ("</f>", "</t>"), ("<p=",), "\n")
+VALUE = RawValueRule("</p>", ("</f>", "</t>"), ("<p=",), "\n")
 
 
-def ended(text: str, rule: RawValue = VALUE, expects: tuple[str, ...] = ()) -> tuple[str | None, str, str]:
+def ended(text: str, rule: RawValueRule = VALUE, expects: tuple[str, ...] = ()) -> tuple[str | None, str, str]:
     """The tag that ended the value, the value, and what is left; the same at every cut."""
     results = set()
     for size in (1, 2, 3, 4, 7, max(len(text), 1)):
         out: list[str] = []
         chunks = [text[at : at + size] for at in range(0, len(text), size)]
-        tag, _ = drive(lambda s, out=out: rule.copy(s, out.append, lambda key: key in expects), chunks)
+        tag, _ = drive(lambda s, out=out: rule.copy_value(s, out.append, lambda key: key in expects), chunks)
         results.add((tag, "".join(out)))
     assert len(results) == 1, results
     out = []
-    tag, source = drive(lambda s: rule.copy(s, out.append, lambda key: key in expects), [text])
+    tag, source = drive(lambda s: rule.copy_value(s, out.append, lambda key: key in expects), [text])
     return tag, "".join(out), rest(source)
 
 
@@ -72,20 +72,20 @@ def test_a_missing_close_is_seen_by_the_next_tag() -> None:
 
 def test_without_expectations_an_opening_tag_never_ends_a_value() -> None:
     out: list[str] = []
-    tag, _ = drive(lambda s: VALUE.copy(s, out.append), ["a\n<p=days>2\n</p></f>"])
+    tag, _ = drive(lambda s: VALUE.copy_value(s, out.append), ["a\n<p=days>2\n</p></f>"])
     assert (tag, "".join(out)) == ("\n</p>", "a\n<p=days>2")
 
 
 def test_a_value_with_nothing_around_it_ends_at_its_tag() -> None:
-    assert ended("a</v>b", RawValue("</v>")) == ("</v>", "a", "b")
-    assert ended("a</v></v>b", RawValue("</v>")) == ("</v>", "a</v>", "b")
+    assert ended("a</v>b", RawValueRule("</v>")) == ("</v>", "a", "b")
+    assert ended("a</v></v>b", RawValueRule("</v>")) == ("</v>", "a</v>", "b")
 
 
 def test_a_literal_that_looks_like_a_token_is_data() -> None:
     source = Source()
     source.expect_tokens(frozenset({"</p>"}))
     out: list[str] = []
-    reader = VALUE.copy(source, out.append)
+    reader = VALUE.copy_value(source, out.append)
     next(reader)
     source.feed("a\n</p>\n</f>\n</p>\n</f></t>", tokens=[12])
     source.close()
@@ -95,7 +95,7 @@ def test_a_literal_that_looks_like_a_token_is_data() -> None:
     assert "".join(out) == "a\n</p>\n</f>"
 
 
-PREFIXED = RawValue("§</p>", ("§</f>", "§</t>"), ("§<",), loose="</p>")
+PREFIXED = RawValueRule("§</p>", ("§</f>", "§</t>"), ("§<",), loose="</p>")
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_a_closing_tag_may_lack_its_prefix(text: str, ended_by: str, value: str)
     assert text == value + ended_by + left
 
 
-QUOTING = RawValue("</p>", ("</f>", "</f>"), ("<p>",), begins=("<f>",))
+QUOTING = RawValueRule("</p>", ("</f>", "</f>"), ("<p>",), call_tags=("<f>",))
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_a_quoted_call_is_over_with_its_outermost_tag(text: str, value: str) -> 
 
 
 def test_another_call_ends_a_value_without_a_closing_tag() -> None:
-    rule = RawValue("</p>", ("</f>", "</t>"), ("<p=",), begins=("<f=",))
+    rule = RawValueRule("</p>", ("</f>", "</t>"), ("<p=",), call_tags=("<f=",))
     assert ended("v\n</f>\n<f=y>", rule) == ("\n</f>", "v", "\n</f>\n<f=y>")
     assert ended("v\n</f>\nwords", rule) == (None, "v\n</f>\nwords", "")
     assert ended("<f=x>\n</f>\n<f=y></p></f>", rule) == ("</p>", "<f=x>\n</f>\n<f=y>", "</f>")

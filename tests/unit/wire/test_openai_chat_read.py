@@ -12,7 +12,17 @@ from hypothesis import strategies as st
 
 from callwright import collect
 from callwright.errors import BackendError, WireError
-from callwright.events import CallDelta, CallEnd, CallStart, Event, Finish, ReasoningDelta, TextDelta, UsageSeen, merged
+from callwright.events import (
+    CallDelta,
+    CallEnd,
+    CallStart,
+    Event,
+    Finish,
+    ReasoningDelta,
+    TextDelta,
+    UsageSeen,
+    merge_deltas,
+)
 from callwright.model import Usage
 from callwright.wire import CALLED
 from callwright.wire.framing import LIMIT
@@ -36,7 +46,7 @@ def calls(*entries: Any, finish: str | None = None) -> dict[str, Any]:
 def read(data: bytes, size: int = 1_000_000) -> list[Event]:
     reader = CALL.reader()
     events = [event for at in range(0, len(data), size) for event in reader.feed(data[at : at + size])]
-    return merged([*events, *reader.close()])
+    return merge_deltas([*events, *reader.close()])
 
 
 STREAMS: dict[str, tuple[bytes, list[Event]]] = {

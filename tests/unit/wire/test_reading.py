@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from callwright.errors import BackendError, WireError
-from callwright.events import Event, Finish, TextDelta, merged
+from callwright.events import Event, Finish, TextDelta, merge_deltas
 from callwright.wire.base import Reader
 from tests.support.failures import FAILURES, READ, begun
 from tests.support.streams import places, sliced, turns
@@ -35,7 +35,7 @@ def outcome(reader: Reader, pieces: list[bytes], *, checks: bool = True) -> Outc
     with pytest.raises((BackendError, WireError)) as failure:
         read_on()
     reader.check()  # the error is raised once
-    return merged(events), failure.type.__name__, str(failure.value)
+    return merge_deltas(events), failure.type.__name__, str(failure.value)
 
 
 def alone(name: str, failure: bytes) -> tuple[str, str]:
@@ -57,7 +57,7 @@ def test_what_was_said_comes_and_then_the_failure_whatever_the_cuts(
 ) -> None:
     failure = FAILURES[name][kind]
     before = begun(name, events)
-    expected = merged(READ[name].reader().feed(before))
+    expected = merge_deltas(READ[name].reader().feed(before))
     # What a server adds to a failure is part of no turn.
     sent = (before + failure + begun(name, [TextDelta("too late")])).replace(b"\n", line_end)
     came, *error = outcome(READ[name].reader(), sliced(sent, cuts), checks=checks)

@@ -17,7 +17,7 @@ from callwright.agent.tools.base import Arguments
 from callwright.agent.tools.words import one_line
 from callwright.errors import ToolError
 from callwright.model import ToolSpec
-from callwright.schema import Schema, coerce
+from callwright.schema import Schema, coerce_value
 
 __all__ = ["Form"]
 
@@ -108,7 +108,7 @@ class Form(Generic[Wanted]):
             if field is None or value is None or (field in values and field != name):
                 continue
             values[field] = value
-        settled, _ = coerce(values, self._schema)
+        settled, _ = coerce_value(values, self._schema)
         return dict(settled)
 
     def _wrong(self, message: str, values: dict[str, Any]) -> str:

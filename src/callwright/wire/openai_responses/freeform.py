@@ -10,7 +10,7 @@ import json
 import re
 
 from callwright.text.json_stream import copy_string, take_key
-from callwright.text.source import Reading, Source, ignore
+from callwright.text.source import ParseStep, Source, ignore
 
 __all__ = ["Freeform"]
 
@@ -41,7 +41,7 @@ class Freeform:
         next(self._grammar)
         return self._take(last=True) if self._found else _input("".join(self._arguments))
 
-    def _read(self) -> Reading[None]:
+    def _read(self) -> ParseStep[None]:
         source = self._source
         if (yield from source.skip_space()) == "{":
             source.position += 1

@@ -15,13 +15,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
-from callwright.text.ahead import Ahead
-from callwright.text.json_stream import Note, escape
-from callwright.text.source import Emit, Held, Marks, Reading, Source, marks
+from callwright.text.json_stream import RepairSink, escape_json
+from callwright.text.lookahead import Lookahead
+from callwright.text.source import MarkerSet, ParseStep, Source, TextBuffer, TextSink, compile_markers
 
-__all__ = ["PYTHON_QUOTES", "Closes", "Ends", "Notation", "Quote"]
+__all__ = ["PYTHON_QUOTES", "ClosingCheck", "Notation", "Quote", "StringEndRule"]
 
-Closes = Callable[[Source, int], Reading[bool]]
+ClosingCheck = Callable[[Source, int], ParseStep[bool]]
 """Whether a string ends where the source stands, if the quote there has that length."""
 
 _ESCAPE = re.compile(
@@ -32,10 +32,10 @@ _OPEN_ESCAPE = re.compile(
     r"\\(?:x[0-9a-fA-F]?|u[0-9a-fA-F]{0,3}|u[dD][89abAB][0-9a-fA-F]{2}(?:\\(?:u[0-9a-fA-F]{0,3})?)?"
     r"|U[0-9a-fA-F]{0,7}|[0-7]{0,2})?\Z"
 ).match
-_LETTERS = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "\n": ""}
+_LETTER_ESCAPES = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "\n": ""}
 _LITERAL = re.compile(r"[+-]?[\d.]|(?:True|False|None|true|false|null)\Z").match
-_PLAIN_QUOTES = marks('"', "'")
-_DEPTHS = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1, ",": 0}
+_PLAIN_QUOTES = compile_markers('"', "'")
+_BRACKET_DEPTHS = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1, ",": 0}
 
 
 @dataclass(frozen=True)
@@ -43,22 +43,22 @@ class Quote:
     """A mark that opens and closes strings."""
 
     mark: str
-    inside: str = ""
+    literal: str = ""
     """What the mark means inside a string, if it is a token of its own; otherwise it is one quote of several."""
     escapes: bool = True
     """Python's escapes count."""
     unescaped_lines: bool = False
     """A raw newline shows that nothing is escaped: after one, escapes do not count."""
 
-    def copy(self, source: Source, emit: Emit, note: Note, closes: Closes) -> Reading[bool]:
+    def copy_string(self, source: Source, emit: TextSink, note: RepairSink, closes: ClosingCheck) -> ParseStep[bool]:
         """Emit the inside of a string whose opening mark is consumed; consume the closing one.
 
         False: the text ended before the string did.
         """
-        stops = marks(self.mark, "\\") if self.escapes else marks(self.mark)
+        stops = compile_markers(self.mark, "\\") if self.escapes else compile_markers(self.mark)
         while True:
             text, position = source.text, source.position
-            start, end = stops.find(text, position, source.closed)
+            start, end = stops.find_first(text, position, source.closed)
             if start > position:
                 piece = text[position:start]
                 emit(piece)
@@ -66,7 +66,7 @@ class Quote:
                 if len(self.mark) == 1 and "\n" in piece:
                     note("escaped_control_character", "a raw newline stood inside a string")
                     if self.unescaped_lines:
-                        stops = marks(self.mark)
+                        stops = compile_markers(self.mark)
                         continue
             if start == end:
                 if source.closed:
@@ -74,22 +74,22 @@ class Quote:
                 yield
             elif text[start] == "\\":
                 yield from _copy_escape(source, emit, note)
-            elif source.tokens_known and source.is_literal(self.mark, start):
+            elif source.special_tokens and source.is_literal(self.mark, start):
                 emit(self.mark)
                 source.position = end
             elif (yield from closes(source, len(self.mark))):
                 source.position += len(self.mark)
                 return True
             else:
-                emit(self.inside or self.mark[0])
-                source.position += len(self.mark) if self.inside else 1
+                emit(self.literal or self.mark[0])
+                source.position += len(self.mark) if self.literal else 1
                 note("escaped_quote", "a quote inside a string was not escaped")
 
 
 PYTHON_QUOTES = tuple(Quote(mark) for mark in ('"""', "'''", '"', "'"))
 
 
-def _copy_escape(source: Source, emit: Emit, note: Note) -> Reading[None]:
+def _copy_escape(source: Source, emit: TextSink, note: RepairSink) -> ParseStep[None]:
     """Emit what an escape stands for; a backslash that begins none is data, as in Python."""
     while not source.closed and _OPEN_ESCAPE(source.text, source.position):
         yield
@@ -102,7 +102,7 @@ def _copy_escape(source: Source, emit: Emit, note: Note) -> Reading[None]:
     source.position = hit.end()
     letter, byte, unit, code, octal = hit.groups()
     if letter:
-        emit(_LETTERS.get(letter, letter))
+        emit(_LETTER_ESCAPES.get(letter, letter))
     elif unit:
         emit(bytes.fromhex(unit.replace("\\u", "")).decode("utf-16-be"))
     else:
@@ -110,64 +110,64 @@ def _copy_escape(source: Source, emit: Emit, note: Note) -> Reading[None]:
 
 
 @dataclass(frozen=True)
-class Ends:
+class StringEndRule:
     """Where a string can end: what may follow its closing quote, white space aside."""
 
     brackets: str
     """Brackets that may close what the string stands in."""
-    after: Marks
+    after: MarkerSet
     """What may follow such a bracket; so may the end of the text."""
-    signs: str
+    key_signs: str
     """What follows a word that comes after a comma, if the word is the next key or value."""
-    positional: bool = True
+    allows_positional: bool = True
     """Values without a key may come after a comma."""
-    colon: bool = False
+    allows_colon: bool = False
     """The string may be the key of a dictionary."""
-    quotes: Marks = _PLAIN_QUOTES
+    quotes: MarkerSet = _PLAIN_QUOTES
     """What may open the next value or stand around the next key."""
-    within: Marks | None = None
+    inner_markers: MarkerSet | None = None
     """What shows, after all that, that it was quoted inside the string: nothing opens or closes there."""
 
-    def here(self, source: Source, size: int) -> Reading[bool]:
+    def is_string_end(self, source: Source, size: int) -> ParseStep[bool]:
         """Whether a string ends where the source stands, with a quote of that size."""
-        ahead = Ahead(source, size)
-        char = yield from ahead.space()
+        ahead = Lookahead(source, size)
+        char = yield from ahead.skip_space()
         ahead.offset += 1
         if char == ",":
-            return (yield from self._goes_on(ahead))
+            return (yield from self._has_next_item(ahead))
         if char and char in self.brackets:
-            return (yield from self._is_outside(ahead))
-        return not char or (self.colon and char == ":")
+            return (yield from self._is_end_after_bracket(ahead))
+        return not char or (self.allows_colon and char == ":")
 
-    def _goes_on(self, ahead: Ahead) -> Reading[bool]:
+    def _has_next_item(self, ahead: Lookahead) -> ParseStep[bool]:
         """Whether a key or a value follows the comma."""
-        first = yield from ahead.space()
+        first = yield from ahead.skip_space()
         if not first or first in self.brackets:
             return True
         quote = yield from ahead.accept(self.quotes)
-        if quote and self.positional:
+        if quote and self.allows_positional:
             return True
-        word = yield from ahead.word()
+        word = yield from ahead.take_word()
         if quote:
             yield from ahead.accept(self.quotes)
-        sign = yield from ahead.space()
-        if not sign or sign in self.signs:
+        sign = yield from ahead.skip_space()
+        if not sign or sign in self.key_signs:
             return True
         if word:
-            return self.positional and sign in ",)]}" and _LITERAL(word) is not None
-        return self.positional and sign in "([{*"
+            return self.allows_positional and sign in ",)]}" and _LITERAL(word) is not None
+        return self.allows_positional and sign in "([{*"
 
-    def _is_outside(self, ahead: Ahead) -> Reading[bool]:
+    def _is_end_after_bracket(self, ahead: Lookahead) -> ParseStep[bool]:
         """Whether what follows the bracket may follow it."""
         while not (yield from ahead.accept(self.after)):
             char = yield from ahead.peek()
             if not char.isspace():
                 return not char
             ahead.offset += 1
-        if self.within is None:
+        if self.inner_markers is None:
             return True
-        yield from ahead.space()
-        return not (yield from ahead.accept(self.within))
+        yield from ahead.skip_space()
+        return not (yield from ahead.accept(self.inner_markers))
 
 
 @dataclass(frozen=True)
@@ -175,47 +175,51 @@ class Notation:
     """How values are written: the quotes, and where a string inside a list or a dictionary can end."""
 
     quotes: tuple[Quote, ...]
-    nested: Ends
+    nested: StringEndRule
 
-    def open(self, source: Source) -> Reading[Quote | None]:
+    def accept_quote(self, source: Source) -> ParseStep[Quote | None]:
         """Consume the quote that stands here; None when none does."""
-        mark = yield from source.accept(self._marks)
-        return self._by_mark.get(mark)
+        mark = yield from source.accept(self._quote_markers)
+        return self._quotes_by_mark.get(mark)
 
-    def take(self, source: Source, note: Note, begun: str = "") -> Reading[str | None]:
+    def take_value(self, source: Source, note: RepairSink, prefix: str = "") -> ParseStep[str | None]:
         """The value that stands here, up to a comma or a bracket that does not belong to it.
 
         Its strings are JSON, the rest is as it came. None: the text ended first. `begun` is what
         was consumed of the value already.
         """
-        held = Held(source)
-        held.add(begun)
+        held = TextBuffer(source)
+        held.add(prefix)
         depth = 0
-        while (stop := (yield from source.copy_until(self._structure, held.add))) is not None:
+        while (stop := (yield from source.copy_until(self._structure_markers, held.add))) is not None:
             if depth == 0 and stop in ",)]}":
                 source.position -= 1
-                return held.text().strip()
-            held.add('"' if stop in self._by_mark else stop)
-            if stop not in self._by_mark:
-                depth += _DEPTHS[stop]
+                return held.get_text().strip()
+            held.add('"' if stop in self._quotes_by_mark else stop)
+            if stop not in self._quotes_by_mark:
+                depth += _BRACKET_DEPTHS[stop]
                 continue
-            if not (yield from self._by_mark[stop].copy(source, _escaping(held.add), note, self.nested.here)):
+            if not (
+                yield from self._quotes_by_mark[stop].copy_string(
+                    source, _wrap_escaping(held.add), note, self.nested.is_string_end
+                )
+            ):
                 return None
             held.add('"')
         return None
 
     @cached_property
-    def _by_mark(self) -> dict[str, Quote]:
+    def _quotes_by_mark(self) -> dict[str, Quote]:
         return {quote.mark: quote for quote in self.quotes}
 
     @cached_property
-    def _marks(self) -> Marks:
-        return marks(*self._by_mark)
+    def _quote_markers(self) -> MarkerSet:
+        return compile_markers(*self._quotes_by_mark)
 
     @cached_property
-    def _structure(self) -> Marks:
-        return marks(*self._by_mark, *_DEPTHS)
+    def _structure_markers(self) -> MarkerSet:
+        return compile_markers(*self._quotes_by_mark, *_BRACKET_DEPTHS)
 
 
-def _escaping(emit: Emit) -> Emit:
-    return lambda text: emit(escape(text))
+def _wrap_escaping(emit: TextSink) -> TextSink:
+    return lambda text: emit(escape_json(text))
