@@ -28,8 +28,8 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from callwright import Parser, dialect
-from callwright.dialects.base import schema_of
+from callwright import Parser, get_dialect
+from callwright.dialects.base import build_tool_schema
 from callwright.events import CallDelta
 from tests.support.harness import TOOLS, WRITE, pieces
 
@@ -69,21 +69,21 @@ def runs(size: int) -> int:
 
 
 def ours(name: str, size: int) -> float:
-    it = dialect(name)
-    text = it.render_call(it.sample_call("write_file", {"path": "a.py", "content": content(size)}))
+    it = get_dialect(name)
+    text = it.render_call(it.build_sample_call("write_file", {"path": "a.py", "content": content(size)}))
     return timed(lambda: Parser(it, TOOLS, prefill=it.call_prefill).feed, pieces(text, 4), runs(size))
 
 
 def plain(name: str, size: int) -> float:
     text = ("Plain words, as models write them most of the time. " * (size // 50))[:size]
-    return timed(lambda: Parser(dialect(name), TOOLS).feed, pieces(text, 4), runs(size))
+    return timed(lambda: Parser(get_dialect(name), TOOLS).feed, pieces(text, 4), runs(size))
 
 
 def longest_hold(name: str) -> int:
     """The most characters of the argument that were in but not out after a feed, of plain words."""
-    it = dialect(name)
+    it = get_dialect(name)
     words = "plain words only " * 200
-    text = it.render_call(it.sample_call("write_file", {"path": "a.py", "content": words}))
+    text = it.render_call(it.build_sample_call("write_file", {"path": "a.py", "content": words}))
     start = text.index(words)
     parser = Parser(it, TOOLS, prefill=it.call_prefill)
     came = said = most = 0
@@ -112,11 +112,11 @@ def transformers_parser(name: str, size: int) -> float:
         }
     fields = {"content": {"content": "text"}, "tool_calls": calls}
     template = {"version": 1, "start_anchor": "assistant", "fields": fields}
-    text = dialect(name).render_call(
-        dialect(name).sample_call("write_file", {"path": "a.py", "content": content(size)})
+    text = get_dialect(name).render_call(
+        get_dialect(name).build_sample_call("write_file", {"path": "a.py", "content": content(size)})
     )
     return timed(
-        lambda: ResponseParser(template, prefix="", tools=[schema_of(WRITE)]).feed, pieces(text, 4), runs(size)
+        lambda: ResponseParser(template, prefix="", tools=[build_tool_schema(WRITE)]).feed, pieces(text, 4), runs(size)
     )
 
 
@@ -125,8 +125,8 @@ def harmony_parser(size: int) -> float:
     from openai_harmony import HarmonyEncodingName, Role, StreamableParser, load_harmony_encoding
 
     encoding = load_harmony_encoding(HarmonyEncodingName.HARMONY_GPT_OSS)
-    it = dialect("harmony")
-    text = it.render_call(it.sample_call("write_file", {"path": "a.py", "content": content(size)}))
+    it = get_dialect("harmony")
+    text = it.render_call(it.build_sample_call("write_file", {"path": "a.py", "content": content(size)}))
     tokens = encoding.encode(text.removeprefix("<|start|>assistant"), allowed_special="all")
 
     def make() -> Callable[[int], Any]:
@@ -173,7 +173,7 @@ def table(sizes: tuple[int, ...]) -> list[str]:
         print(line)
     for name in DIALECTS:
         figures = [ours(name, size) for size in sizes]
-        lines.append(row(f"`{name}` ({dialect(name).shape})", figures, str(longest_hold(name))))
+        lines.append(row(f"`{name}` ({get_dialect(name).shape})", figures, str(longest_hold(name))))
         print(lines[-1], flush=True)
     for label, measure in (
         ("plain text, `hermes`", lambda size: plain("hermes", size)),

@@ -29,9 +29,9 @@ sys.path.insert(0, str(ROOT))
 
 from download import downloaded, store
 
-from callwright import Dialect, Parser, collect, dialect
+from callwright import Dialect, Parser, collect, get_dialect
 from callwright.dialects import REGISTRY
-from callwright.dialects.elements import Elements, NamedTags
+from callwright.dialects.elements import ElementTags, ToolNameTags
 from callwright.ids import counted_ids
 from callwright.model import ToolCall, ToolSpec
 from callwright.schema import Schema, parse_tool_spec, text_to_json
@@ -171,7 +171,7 @@ def mutated(case: Case, draw: random.Random) -> Case:
 def through(it: Dialect, case: Case, draw: random.Random) -> str:
     """Render, cut, parse. Empty when equal, else what came instead."""
     calls = [
-        ToolCall(it.make_id(name, at), name, json.dumps(given, ensure_ascii=False))
+        ToolCall(it.make_call_id(name, at), name, json.dumps(given, ensure_ascii=False))
         for at, (name, given) in enumerate(case.calls)
     ]
     text = it.render_call(*calls)
@@ -194,7 +194,7 @@ class Result(NamedTuple):
 
 
 def judged(name: str) -> Result:
-    it = dialect(name)
+    it = get_dialect(name)
     draw = random.Random(name)
     result = Result(name, 0, [], Counter())
     for case in cases(Counter()):
@@ -212,7 +212,7 @@ def cannot_carry(it: Dialect, case: Case) -> str:
     """Why a dialect has no way to write a value of these calls; empty when it has."""
     schemas = {tool.name: Schema(tool.parameters) for tool in case.tools}
     # Where the tool's name is the tag, what follows must be a parameter; where parameters are tags too, all must be.
-    told = None if isinstance(it, Elements) else 1 if isinstance(it, NamedTags) else 0
+    told = None if isinstance(it, ElementTags) else 1 if isinstance(it, ToolNameTags) else 0
     if any(key not in schemas[name].properties for name, given in case.calls for key in list(given)[:told]):
         return "a parameter that its tool does not declare, which is taken for text"
     values = ((value, schemas[name].get_member(key)) for name, given in case.calls for key, value in given.items())
@@ -223,13 +223,13 @@ def unwritable(it: Dialect, value: Any, schema: Schema) -> str:
     """Where values are bare text, the type is the schema's; where it says none, the text's own."""
     if not tells_types(it) and isinstance(value, str) and json.loads(text_to_json(value, schema)[0]) != value:
         return "text without a declared type that reads as another type"
-    if it.nested == "elements" and (value is None or value == [] or value == {}):
+    if it.nested_format == "elements" and (value is None or value == [] or value == {}):
         return "null or an empty list or object, which elements cannot show"
-    if it.nested == "elements" and isinstance(value, dict):
+    if it.nested_format == "elements" and isinstance(value, dict):
         if any(re.search(r"[\s<>/]", key) for key in value):
             return "a member whose name cannot be a tag's"
         return next(filter(None, (unwritable(it, item, schema.get_member(key)) for key, item in value.items())), "")
-    if it.nested == "elements" and isinstance(value, list):
+    if it.nested_format == "elements" and isinstance(value, list):
         return next(filter(None, (unwritable(it, item, schema.items) for item in value)), "")
     return ""
 
@@ -237,7 +237,7 @@ def unwritable(it: Dialect, value: Any, schema: Schema) -> str:
 @cache
 def tells_types(it: Dialect) -> bool:
     """Whether the dialect writes a text in another way than a number; some write both, or read both, as one."""
-    text, number = (it.render_call(it.sample_call("f", {"x": value})) for value in ("42", 42))
+    text, number = (it.render_call(it.build_sample_call("f", {"x": value})) for value in ("42", 42))
     return text != number and not getattr(it, "quotes_all", False)
 
 
@@ -250,7 +250,7 @@ def false_alarms() -> tuple[int, list[str]]:
             asked = "\n".join(message["content"] for turn in question["question"] for message in turn)
             for text in (asked, *prose(tools)):
                 count += 1
-                parser = Parser(dialect("auto"), tools)
+                parser = Parser(get_dialect("auto"), tools)
                 turn = collect([*parser.feed(text), *parser.close()])
                 if turn.tool_calls or turn.text != text:
                     alarms.append(f"{question['id']}: {text!r} gave {turn.tool_calls} and {turn.text!r}")

@@ -36,7 +36,11 @@ PLACES = st.lists(st.integers(0, 4000), max_size=16)
 def damaged(draw: st.DrawFn, dialect: Dialect) -> str:
     """Rendered calls with a few edits."""
     text = dialect.render_text(draw(st.sampled_from(["", "Hm. ", "a\n"]))) + dialect.render_call(*draw(calls(dialect)))
-    markers = (*dialect.markers, *(think.open for think in dialect.thinks), *(think.close for think in dialect.thinks))
+    markers = (
+        *dialect.markers,
+        *(think.open for think in dialect.reasoning_tags),
+        *(think.close for think in dialect.reasoning_tags),
+    )
     for _ in range(draw(st.integers(0, 4))):
         start, size = draw(st.integers(0, len(text))), draw(st.integers(0, 12))
         middle = text[start : start + size]

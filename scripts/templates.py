@@ -31,9 +31,9 @@ sys.path.insert(0, str(ROOT))
 
 from download import downloaded, store
 
-from callwright import Dialect, collect, dialect
-from callwright.dialects import for_model
-from callwright.dialects.base import schema_of
+from callwright import Dialect, collect, get_dialect
+from callwright.dialects import find_model_dialect
+from callwright.dialects.base import build_tool_schema
 from callwright.model import ToolSpec
 from tests.support.harness import PING, SIZES, WEATHER, WRITE, drive, pieces
 
@@ -160,7 +160,7 @@ def render(
 def _described(tool: ToolSpec) -> dict[str, Any]:
     """A tool whose parameters have descriptions, which a few templates need."""
     properties = {name: {**body, "description": name} for name, body in tool.parameters["properties"].items()}
-    return schema_of(ToolSpec(tool.name, tool.description, {**tool.parameters, "properties": properties}))
+    return build_tool_schema(ToolSpec(tool.name, tool.description, {**tool.parameters, "properties": properties}))
 
 
 # ── what a template writes of a scene ─────────────────────────────────────────────────────────────
@@ -192,11 +192,11 @@ def messages(it: Dialect, scene: Scene) -> Iterator[dict[str, Any]]:
     if scene.reasoning:
         thought = dict.fromkeys(("reasoning_content", "reasoning", "thinking"), scene.reasoning)
         contents.append([{"type": "thinking", "thinking": scene.reasoning}])
-        contents += [think.open + scene.reasoning + think.close for think in it.thinks[:1]]
+        contents += [think.open + scene.reasoning + think.close for think in it.reasoning_tags[:1]]
     for content, as_text in product(contents, (False, True)):
         calls = [
             {
-                "id": it.make_id(tool, at),
+                "id": it.make_call_id(tool, at),
                 "type": "function",
                 "function": {"name": tool, "arguments": json.dumps(given, ensure_ascii=False) if as_text else given},
             }
@@ -267,7 +267,7 @@ def judged(name: str, source: str) -> dict[str, Verdict]:
 
 def family(name: str) -> Dialect | None:
     """The dialect of a template's models, found by their name as anybody's would be."""
-    return dialect(NAMES[name]) if name in NAMES else for_model(name)
+    return get_dialect(NAMES[name]) if name in NAMES else find_model_dialect(name)
 
 
 def _read(template: jinja2.Template, it: Dialect, scene: Scene, lossy: str) -> Verdict:

@@ -32,7 +32,7 @@ def _write(content: str) -> Said:
 def cases(dialect: Dialect) -> dict[str, tuple[str, list[Said]]]:
     """Text before the calls, and the calls, by the name of the case."""
     marker = markers_of(dialect)[-1]
-    nulls = {} if dialect.nested == "elements" else {"maybe": None}
+    nulls = {} if dialect.nested_format == "elements" else {"maybe": None}
     return {
         "one-call": ("", [WEATHER]),
         "no-arguments": ("", [PING]),
@@ -76,7 +76,7 @@ def rendered(dialect: Dialect) -> list[dict[str, Any]]:
     lines = []
     for name, (before, said) in cases(dialect).items():
         calls = [
-            ToolCall(dialect.make_id(tool, at), tool, json.dumps(given, ensure_ascii=False))
+            ToolCall(dialect.make_call_id(tool, at), tool, json.dumps(given, ensure_ascii=False))
             for at, (tool, given) in enumerate(said)
         ]
         expect: dict[str, Any] = {"calls": said, "finish": "tool_calls"}

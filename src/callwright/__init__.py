@@ -1,7 +1,7 @@
 """Callwright: tool calls that work between any chat client and any model. This is the library's front door."""
 
 from callwright import events, model
-from callwright.dialects import Dialect, dialect
+from callwright.dialects import Dialect, get_dialect
 from callwright.events import check_events
 from callwright.parser import Parser
 from callwright.structured import ToolCallAggregator, text_pattern
@@ -14,8 +14,8 @@ __all__ = [
     "ToolCallAggregator",
     "check_events",
     "collect",
-    "dialect",
     "events",
+    "get_dialect",
     "model",
     "text_pattern",
 ]

@@ -25,7 +25,7 @@ BOTH = ("", (PARIS, OSLO), "tool_calls")
 def _written(dialect: str) -> Script:
     family = REGISTRY[dialect]
     calls = (
-        ToolCall(family.make_id(one.name, at), one.name, json.dumps(one.arguments))
+        ToolCall(family.make_call_id(one.name, at), one.name, json.dumps(one.arguments))
         for at, one in enumerate((PARIS, OSLO))
     )
     return spoken(f"{family.render_text(LOOK)}\n{family.render_call(*calls)}")

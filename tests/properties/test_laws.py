@@ -75,7 +75,7 @@ def test_soup_never_raises_at_any_length(dialect: Dialect, data: st.DataObject) 
     """Laws 4 and 5: marker soup cut off anywhere is a legal stream that ends in Finish."""
     text = data.draw(soup(dialect))
     end = data.draw(st.integers(0, len(text)))
-    prefill = data.draw(st.sampled_from(["", dialect.call_prefill, *(think.open for think in dialect.thinks)]))
+    prefill = data.draw(st.sampled_from(["", dialect.call_prefill, *(think.open for think in dialect.reasoning_tags)]))
     events = drive(dialect, pieces(text[:end], 5), prefill=prefill)
     assert isinstance(events[-1], Finish)
 
@@ -102,7 +102,7 @@ def test_a_cut_call_is_never_passed_off_as_whole(dialect: Dialect, data: st.Data
 @every_dialect
 def test_a_call_cut_after_its_name_shows_no_markup(dialect: Dialect) -> None:
     """Laws 5 and 6: what has named its tool is a call, cut or whole, or set aside; never text."""
-    text = dialect.render_call(dialect.sample_call("get_weather", {"city": "Oslo Town", "days": 2}))
+    text = dialect.render_call(dialect.build_sample_call("get_weather", {"city": "Oslo Town", "days": 2}))
     tokens = [marker for marker in dialect.markers if marker.startswith(("<|", "<｜", "]<]"))]
     for end in range(text.index("get_weather") + len("get_weather") + 1, len(text)):
         if any(text[:end].endswith(token[:size]) for token in tokens for size in range(1, len(token))):
@@ -159,7 +159,7 @@ def test_string_arguments_are_out_as_soon_as_they_are_in(dialect: Dialect) -> No
     """Law 7: so is a character of a string argument that cannot end it."""
     path = "some words, (3) of them "
     content = "and other words of the file " * 8
-    text = dialect.render_call(dialect.sample_call("write_file", {"path": path, "content": content}))
+    text = dialect.render_call(dialect.build_sample_call("write_file", {"path": path, "content": content}))
     for value in (path, content):
         parser = Parser(dialect, TOOLS, prefill=dialect.call_prefill)
         start = text.index(value)
@@ -186,8 +186,8 @@ def test_fragments_of_a_finished_call_join_to_its_arguments(dialect: Dialect, da
 @every_dialect
 def test_reasoning_is_kept_apart(dialect: Dialect) -> None:
     """T-12: reasoning goes its own way, also when the prompt opened it."""
-    call = dialect.sample_call("get_weather", {"city": "Oslo", "days": 2})
-    for think in dialect.thinks:
+    call = dialect.build_sample_call("get_weather", {"city": "Oslo", "days": 2})
+    for think in dialect.reasoning_tags:
         text = f"{think.open}\nNeed the weather.\n{think.close}\n\n{dialect.render_call(call)}"
         for size in (1, 4, 1000):
             turn = read(dialect, text, size)

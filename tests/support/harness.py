@@ -162,7 +162,7 @@ NASTY = (
 
 def markers_of(dialect: Dialect) -> tuple[str, ...]:
     """The markers of the dialect when `TOOLS` are offered."""
-    return dialect.markers_for(Toolbox(TOOLS)) or ("<x>",)
+    return dialect.list_markers(Toolbox(TOOLS)) or ("<x>",)
 
 
 # Strategies are made once for each dialect: making them takes longer than drawing from them.
@@ -201,7 +201,7 @@ def arguments(dialect: Dialect, tool: ToolSpec) -> st.SearchStrategy[dict[str, A
         "mode": st.sampled_from(["fast", "slow"]),
         "maybe": st.one_of(st.none(), st.integers(-5, 5)),
     }
-    if dialect.nested == "elements":
+    if dialect.nested_format == "elements":
         untyped = string.filter(lambda text: convert_python_literal(text.strip()) is None)
         by_name["options"] = st.dictionaries(st.sampled_from(["a", "b_c"]), st.one_of(untyped, st.integers(-9, 9)))
         by_name["maybe"] = st.integers(-5, 5)
@@ -225,14 +225,14 @@ def calls(dialect: Dialect, most: int = 3) -> st.SearchStrategy[list[ToolCall]]:
 
 def _id(dialect: Dialect, call: ToolCall, at: int) -> str:
     """An id of the form that the dialect's own model would write."""
-    return dialect.make_id(call.name, at)
+    return dialect.make_call_id(call.name, at)
 
 
 @cache
 def soup(dialect: Dialect) -> st.SearchStrategy[str]:
     """Markers, halves of markers, and other text in any order."""
-    markers = markers_of(dialect) + tuple(think.open for think in dialect.thinks)
-    markers += tuple(think.close for think in dialect.thinks) + dialect.framing
+    markers = markers_of(dialect) + tuple(think.open for think in dialect.reasoning_tags)
+    markers += tuple(think.close for think in dialect.reasoning_tags) + dialect.framing
     halves = st.builds(
         lambda marker, at: marker[: at % (len(marker) + 1)], st.sampled_from(markers), st.integers(0, 40)
     )

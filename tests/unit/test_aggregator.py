@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from callwright import ToolCallAggregator, dialect, text_pattern
+from callwright import ToolCallAggregator, get_dialect, text_pattern
 from callwright.aggregator import MAX_CALLS, ToolCallDelta, ToolCallRecord
 from callwright.errors import BackendError
 from callwright.ids import counted_ids
@@ -269,7 +269,7 @@ def test_a_message_that_contradicts_what_was_said_does_not_win() -> None:
 def test_text_patterns_find_calls_that_were_left_as_text() -> None:
     text = 'Hm. <tool_call>{"name": "ping", "arguments": {}}</tool_call> <tool_call>{"name": "ping", "argu'
     calls = ToolCallAggregator(counted_ids(), patterns=[lambda text: []])
-    calls.register_text_pattern(text_pattern(dialect("hermes"), TOOLS))
+    calls.register_text_pattern(text_pattern(get_dialect("hermes"), TOOLS))
     calls.register_text_pattern(lambda text: [("never", "asked")])
     assert calls.ingest_message({"content": text}) == []
     assert calls.ingest_message({"content": text}, emit_if_missing=True) == [

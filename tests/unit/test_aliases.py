@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from callwright import dialect
-from callwright.dialects import REGISTRY, for_model
+from callwright import get_dialect
+from callwright.dialects import REGISTRY, find_model_dialect
 from callwright.errors import MisuseError
 
 
@@ -38,7 +38,7 @@ from callwright.errors import MisuseError
     ],
 )
 def test_parser_names_of_servers(parser: str, name: str) -> None:
-    assert dialect(parser).name == name
+    assert get_dialect(parser).name == name
 
 
 @pytest.mark.parametrize(
@@ -68,9 +68,9 @@ def test_parser_names_of_servers(parser: str, name: str) -> None:
     ],
 )
 def test_model_names(model: str, name: str) -> None:
-    found = for_model(model)
+    found = find_model_dialect(model)
     assert found is not None
-    assert found.name == dialect(model).name == name
+    assert found.name == get_dialect(model).name == name
 
 
 def test_a_parser_name_belongs_to_one_dialect() -> None:
@@ -83,10 +83,10 @@ def test_a_parser_name_belongs_to_one_dialect() -> None:
 
 
 def test_ids_may_be_written_with_dashes() -> None:
-    assert dialect("kimi-k2") is dialect("kimi_k2")
+    assert get_dialect("kimi-k2") is get_dialect("kimi_k2")
 
 
 def test_an_unknown_name_is_an_error_that_lists_the_known_ones() -> None:
-    assert for_model("nobody-knows-this") is None
+    assert find_model_dialect("nobody-knows-this") is None
     with pytest.raises(MisuseError, match=r"'nobody-knows-this', .*; dialects are: apertus, .*yaml_xml"):
-        dialect("nobody-knows-this")
+        get_dialect("nobody-knows-this")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from callwright import collect, dialect
+from callwright import collect, get_dialect
 from callwright.dialects import REGISTRY
 from callwright.events import merge_deltas
 from tests.support.harness import SIZES, TOOLS, Vector, drive, pieces, told, vectors
@@ -16,7 +16,7 @@ CASES = [(name, vector) for name in REGISTRY for vector in vectors(name)]
 def test_vector(name: str, vector: Vector) -> None:
     tools = TOOLS if vector.tools is None else vector.tools
     streams = [
-        drive(dialect(name), pieces(vector.text, size), tools, prefill=vector.prefill, truncated=vector.truncated)
+        drive(get_dialect(name), pieces(vector.text, size), tools, prefill=vector.prefill, truncated=vector.truncated)
         for size in SIZES
     ]
     assert all(merge_deltas(stream) == merge_deltas(streams[0]) for stream in streams[1:])

@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from callwright.dialects import dialect
+from callwright.dialects import get_dialect
 from callwright.errors import BackendError, BackendErrorKind, MisuseError
 from callwright.events import (
     CallDelta,
@@ -103,7 +103,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         if sum(one is not None for one in does) != 1:
             raise ValueError("a step does exactly one of: text, reasoning, chunks, call, say, pause, error")
         try:
-            dialect(self.dialect)
+            get_dialect(self.dialect)
         except MisuseError as unknown:
             raise ValueError(str(unknown)) from unknown
 
@@ -162,7 +162,7 @@ def perform(script: Script, request: Request, ids: IdFactory) -> Iterator[Event 
         elif step.chunks is not None:
             yield from map(TextDelta, filter(None, step.chunks))
         elif step.say is not None:
-            yield from map(TextDelta, _cut(dialect(step.dialect).render_call(scene.call(step)), chunk))
+            yield from map(TextDelta, _cut(get_dialect(step.dialect).render_call(scene.call(step)), chunk))
         else:
             yield from map(TextDelta, _cut(scene.filled(step.text), chunk))
     if words.usage is not None:
@@ -210,7 +210,9 @@ class _Scene:
         """The call that a step makes."""
         wanted, tool = next(self._choices(step.wanted))
         made = self._made_up(tool) if wanted.arguments is None else self.filled(wanted.arguments)
-        return ToolCall(dialect(step.dialect).make_id(tool.name, 0), tool.name, json.dumps(made, ensure_ascii=False))
+        return ToolCall(
+            get_dialect(step.dialect).make_call_id(tool.name, 0), tool.name, json.dumps(made, ensure_ascii=False)
+        )
 
     def filled(self, value: Any) -> Any:
         """A value with its placeholders filled in, however deep."""

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable
 from typing import Any, TextIO, get_args
 
-from callwright import Collected, Parser, collect, dialect
+from callwright import Collected, Parser, collect, get_dialect
 from callwright.errors import CallwrightError, RequestError
 from callwright.turn import TruncationMode
 
@@ -61,7 +61,7 @@ def _parsed(case: dict[str, Any], default: str, size: int, truncated: Truncation
         raise RequestError('"prefill" must be a string: what the prompt wrote of the answer')
     if policy not in get_args(TruncationMode):
         raise RequestError(f'"truncated" must be one of {", ".join(get_args(TruncationMode))}')
-    parser = Parser(dialect(str(case.get("dialect") or default)), tools, prefill=prefill, truncated=policy)
+    parser = Parser(get_dialect(str(case.get("dialect") or default)), tools, prefill=prefill, truncated=policy)
     events = [event for chunk in chunks for event in parser.feed(chunk)]
     return collect([*events, *parser.close()])
 

@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from callwright import Parser, collect, dialect
+from callwright import Parser, collect, get_dialect
 from callwright.cli import screen
 from callwright.events import CallDelta, CallEnd, CallStart, Event, Finish, Malformed, ReasoningDelta, TextDelta
 
@@ -67,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
     console.print(Text("What the model writes, four characters at a time:", style="bold"))
     console.print(Text(_STREAM, style="cyan"))
     console.print(Text("\nWhat Callwright says while it comes in:", style="bold"))
-    parser = Parser(dialect("hermes"), _TOOLS)
+    parser = Parser(get_dialect("hermes"), _TOOLS)
     pause = arguments.slow if sys.stdout.isatty() else 0
     events: list[Event] = []
     for start in range(0, len(_STREAM), 4):

@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def example(dialect: Dialect) -> str:
     """The example call of the catalogue, as this dialect writes it."""
-    return dialect.render_call(dialect.sample_call("get_weather", {"city": "Oslo", "days": 2}))
+    return dialect.render_call(dialect.build_sample_call("get_weather", {"city": "Oslo", "days": 2}))
 
 
 def _facts(dialect: Dialect) -> dict[str, Any]:
@@ -60,7 +60,7 @@ def _facts(dialect: Dialect) -> dict[str, Any]:
         "source": dialect.source,
         "parsers": list(dialect.parsers),
         "patterns": list(dialect.patterns),
-        "reasoning": [[think.open, think.close] for think in dialect.thinks],
+        "reasoning": [[think.open, think.close] for think in dialect.reasoning_tags],
         "example": example(dialect),
     }
 

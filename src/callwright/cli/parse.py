@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from callwright import Parser, collect, dialect
+from callwright import Parser, collect, get_dialect
 from callwright.cli import batch, screen
 from callwright.errors import MisuseError, RequestError
 from callwright.events import Event
@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
             batch.run(lines, sys.stdout, default=arguments.dialect, size=arguments.chunk, truncated=arguments.truncated)
         return 0
     tools = _tools(arguments.tools) if arguments.tools else []
-    parser = Parser(dialect(arguments.dialect), tools, prefill=arguments.prefill, truncated=arguments.truncated)
+    parser = Parser(get_dialect(arguments.dialect), tools, prefill=arguments.prefill, truncated=arguments.truncated)
     events: list[Event] = []
     with _opened(arguments.file) as file:
         for chunk in _chunks(file, arguments.chunk):

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from callwright import Parser, collect, dialect
+from callwright import Parser, collect, get_dialect
 from callwright.cli.fetch import Peer, Reply
 from callwright.cli.shapes import SHAPES, Seen, Shape, Trial
 from callwright.cli.shapes.base import decoded, field, need, same
@@ -130,7 +130,7 @@ def _called(seen: Seen) -> ToolCall:
 
 def _read(text: str, name: str) -> tuple[ToolCall, ...]:
     spec = {"name": _WEATHER.name, "parameters": _WEATHER.parameters}
-    parser = Parser(dialect(name), [{"type": "function", "function": spec}])
+    parser = Parser(get_dialect(name), [{"type": "function", "function": spec}])
     return collect([*parser.feed(text), *parser.close()]).tool_calls
 
 

@@ -16,7 +16,7 @@ from callwright.config.secrets import masked_url
 from callwright.config.settings import Config
 from callwright.config.sources import Sheet
 from callwright.config.templates import template_sources
-from callwright.dialects import REGISTRY, dialect
+from callwright.dialects import REGISTRY, get_dialect
 from callwright.engine.jobs import JobSettings
 from callwright.errors import ConfigError, MisuseError
 from callwright.prompt.templates import Templates
@@ -214,7 +214,7 @@ def _check_model(config: Config, table: Table, model: Any, profiles: Collection[
                 table, "backend", f'is "{name}", and no [[backends]] table has that name', _choice(name, known)
             )
     try:
-        dialect(model.dialect)
+        get_dialect(model.dialect)
     except MisuseError:
         remedy = _choice(model.dialect, REGISTRY, "callwright dialects lists them")
         report.value(table, "dialect", f'is "{model.dialect}", which is no dialect', remedy)

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from callwright.dialects import (
     arg_pairs,
     atem,
-    bare,
+    bare_json,
     deepseek,
     elements,
     function_tags,
@@ -30,13 +30,13 @@ from callwright.dialects import (
     xtml,
     yaml_xml,
 )
-from callwright.dialects.auto import ENDINGS, TOKEN, Auto
+from callwright.dialects.auto import TOKEN_PREFIXES, TURN_END_TOKENS, AutoDialect
 from callwright.dialects.base import Dialect
 from callwright.errors import MisuseError
 
-__all__ = ["REGISTRY", "Dialect", "dialect", "for_model"]
+__all__ = ["REGISTRY", "Dialect", "find_model_dialect", "get_dialect"]
 
-_FAMILIES = (
+_FAMILY_MODULES = (
     hermes,
     tagged_json,
     inkling,
@@ -58,13 +58,13 @@ _FAMILIES = (
     use_tool,
     python_calls,
     gemma,
-    bare,
+    bare_json,
 )
 
-_MEMBERS = tuple(dialect for family in _FAMILIES for dialect in family.DIALECTS)
+_MEMBER_DIALECTS = tuple(dialect for family in _FAMILY_MODULES for dialect in family.DIALECTS)
 
 
-def _is_tag(marker: str) -> bool:
+def _is_reasoning_tag(marker: str) -> bool:
     """Whether a reasoning marker is a tag: no words, which prose has too, and no token of one family's framing."""
     return not marker[0].isalpha() and not marker.startswith("<|")
 
@@ -73,17 +73,23 @@ REGISTRY: Mapping[str, Dialect] = MappingProxyType(
     {
         dialect.name: dialect
         for dialect in (
-            *_MEMBERS,
-            Auto(
+            *_MEMBER_DIALECTS,
+            AutoDialect(
                 name="auto",
                 shape="auto",
                 models="any model whose dialect is not known",
                 source="the table of dialects itself",
-                members=_MEMBERS,
-                framing=ENDINGS,
-                thinks=tuple(dict.fromkeys(think for one in _MEMBERS for think in one.thinks if _is_tag(think.open))),
+                members=_MEMBER_DIALECTS,
+                framing=TURN_END_TOKENS,
+                reasoning_tags=tuple(
+                    dict.fromkeys(
+                        think for one in _MEMBER_DIALECTS for think in one.thinks if _is_reasoning_tag(think.open)
+                    )
+                ),
                 # Those that one model has as tokens another may write as text, unless no text looks like them.
-                tokens=frozenset(token for one in _MEMBERS for token in one.tokens if token.startswith(TOKEN)),
+                tokens=frozenset(
+                    token for one in _MEMBER_DIALECTS for token in one.tokens if token.startswith(TOKEN_PREFIXES)
+                ),
                 text_tags=True,
             ),
         )
@@ -91,19 +97,24 @@ REGISTRY: Mapping[str, Dialect] = MappingProxyType(
 )
 """Every dialect by its id, `auto` last."""
 
-_PARSERS = {parser: dialect for dialect in REGISTRY.values() for parser in dialect.parsers}
+_DIALECTS_BY_PARSER = {parser: dialect for dialect in REGISTRY.values() for parser in dialect.parsers}
 
 
-def dialect(name: str) -> Dialect:
+def get_dialect(name: str) -> Dialect:
     """The dialect of that id, of that `--tool-call-parser` name of vLLM or SGLang, or of that model name."""
-    found = REGISTRY.get(name) or _PARSERS.get(name) or REGISTRY.get(name.replace("-", "_")) or for_model(name)
+    found = (
+        REGISTRY.get(name)
+        or _DIALECTS_BY_PARSER.get(name)
+        or REGISTRY.get(name.replace("-", "_"))
+        or find_model_dialect(name)
+    )
     if found is None:
         known = ", ".join(sorted(REGISTRY))
         raise MisuseError(f"no dialect is called {name!r}, and no model or parser that is known; dialects are: {known}")
     return found
 
 
-def for_model(model: str) -> Dialect | None:
+def find_model_dialect(model: str) -> Dialect | None:
     """The dialect that a model of this name writes, by the longest pattern that matches; None when none does."""
     lowered = model.lower()
     matches = [

@@ -15,7 +15,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from callwright.dialects.bare import BareJson
+from callwright.dialects.bare_json import BareJson
 from callwright.model import ToolSpec
 from callwright.text.json_stream import copy_string
 from callwright.text.source import ParseStep, Source, TextSink, ignore
@@ -24,8 +24,8 @@ from callwright.turn import Turn
 __all__ = ["ANSWER", "ANSWER_KEY", "AnswerJson"]
 
 ANSWER_KEY = "answer"
-_BEGINNING = re.compile(rf'\s*\{{\s*"{ANSWER_KEY}"\s*:\s*"').match
-_UNDECIDED = re.compile(
+_ANSWER_START = re.compile(rf'\s*\{{\s*"{ANSWER_KEY}"\s*:\s*"').match
+_UNDECIDED_START = re.compile(
     r"\s*(?:\{\s*(?:" + "|".join([f'"{ANSWER_KEY[:length]}' for length in range(len(ANSWER_KEY) + 1)])
     + rf'|"{ANSWER_KEY}"\s*(?::\s*)?)?)?\Z'
 ).match  # fmt: skip
@@ -36,13 +36,13 @@ class AnswerJson(BareJson):
     """One object: a call, or words."""
 
     def grammar(self, source: Source, turn: Turn) -> ParseStep[None]:
-        while not source.closed and _UNDECIDED(source.text, source.position):
+        while not source.closed and _UNDECIDED_START(source.text, source.position):
             yield
-        if found := _BEGINNING(source.text, source.position):
+        if found := _ANSWER_START(source.text, source.position):
             source.position = found.end()
-            words = _Unescaped(turn.add_text)
+            words = _JsonUnescaper(turn.add_text)
             yield from copy_string(source, words.write, ignore)
-            words.end()
+            words.finish()
             # The object's end; whatever else follows is not among the forms of an answer.
             if (yield from source.skip_space()) == "}":
                 source.position += 1
@@ -56,7 +56,7 @@ class AnswerJson(BareJson):
         return f"{lesson}\n\nTo answer without calling a tool, write exactly this form:\n{self.render_text('...')}"
 
 
-class _Unescaped:
+class _JsonUnescaper:
     """Pieces of a JSON string, decoded. Half of a surrogate pair waits for the other."""
 
     def __init__(self, emit: TextSink) -> None:
@@ -71,7 +71,7 @@ class _Unescaped:
         else:
             self._emit(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
 
-    def end(self) -> None:
+    def finish(self) -> None:
         if self._half:
             self._emit("\ufffd")
 
@@ -83,5 +83,5 @@ ANSWER = AnswerJson(
     source="callwright.prompt.constrain",
     opens=(),
     text_tags=True,
-    result="{content}",
+    result_template="{content}",
 )

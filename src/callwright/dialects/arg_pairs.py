@@ -14,19 +14,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from callwright.dialects.base import THINK, Dialect, Think
-from callwright.dialects.pair_grammar import ArgPairs, SuffixedPairs
+from callwright.dialects.arg_pairs_grammar import ArgPairs, SuffixedPairs
+from callwright.dialects.base import THINK_TAGS, Dialect, ReasoningTags
 
 __all__ = ["DIALECTS"]
 
 
-def _pairs(*words: str, suffix: str = "") -> frozenset[str]:
+def _build_tag_pairs(*words: str, suffix: str = "") -> frozenset[str]:
     """The opening and the closing tag of each word."""
     return frozenset(f"<{end}{word}{suffix}>" for end in ("", "/") for word in words)
 
 
-_WORDS = ("tool_calls", "tool_call", "arg_key", "arg_value", "think")
-_GLM_TOKENS = _pairs("tool_call", "arg_key", "arg_value", "think") | {"<|observation|>", "<|user|>"}
+_TAG_NAMES = ("tool_calls", "tool_call", "arg_key", "arg_value", "think")
+_GLM_TOKENS = _build_tag_pairs("tool_call", "arg_key", "arg_value", "think") | {"<|observation|>", "<|user|>"}
 
 GLM45 = ArgPairs(
     name="glm45",
@@ -45,10 +45,10 @@ GLM47 = ArgPairs(
     models="GLM-4.7 to 5.3, Laguna, Spark 2.5",
     source="chat templates of zai-org/GLM-4.7-Flash, poolside/Laguna-S-2.1 and Spark 2.5",
     inset="",
-    between="",
+    call_separator="",
     framing=("<|observation|>", "<|user|>", "<｜end▁of▁sentence｜>"),
     tokens=_GLM_TOKENS,
-    result="<tool_response>{content}</tool_response>",
+    result_template="<tool_response>{content}</tool_response>",
     parsers=("glm47", "poolside_v1", "spark25"),
     patterns=("*glm-4.7*", "*glm-5*", "*laguna*", "*spark-2.5*", "*spark2.5*"),
 )
@@ -58,12 +58,12 @@ IQUEST = ArgPairs(
     shape="X2",
     models="IQuest-Q1",
     source="the vLLM plugin and SGLang's detector for IQuest-Q1",
-    call="iquest_tool_call",
+    call_tag="iquest_tool_call",
     inset="",
-    between="",
+    call_separator="",
     framing=("<|iquest_end|>",),
-    tokens=_pairs("iquest_tool_call", "think") | {"<|iquest_end|>"},
-    result="<tool_response>{content}</tool_response>",
+    tokens=_build_tag_pairs("iquest_tool_call", "think") | {"<|iquest_end|>"},
+    result_template="<tool_response>{content}</tool_response>",
     parsers=("iquest_q1",),
     patterns=("*iquest-q1*",),
 )
@@ -73,11 +73,11 @@ LONGCAT2 = ArgPairs(
     shape="X2",
     models="LongCat-2.0, LongCat-Flash-Lite and Next",
     source="mlx-lm's longcat parser, and the tokenizer of meituan-longcat/LongCat-Flash-Lite-Sparse",
-    call="longcat_tool_call",
+    call_tag="longcat_tool_call",
     prefix="longcat_",
-    thinks=(Think("<longcat_think>", "</longcat_think>"), THINK),
-    tokens=_pairs("longcat_tool_call", "longcat_think"),
-    result="<longcat_tool_response>\n{content}\n</longcat_tool_response>",
+    reasoning_tags=(ReasoningTags("<longcat_think>", "</longcat_think>"), THINK_TAGS),
+    tokens=_build_tag_pairs("longcat_tool_call", "longcat_think"),
+    result_template="<longcat_tool_response>\n{content}\n</longcat_tool_response>",
     patterns=("*longcat-2*", "*longcat-flash-lite*", "*longcat-next*"),
 )
 
@@ -86,13 +86,13 @@ HY3 = SuffixedPairs(
     shape="X2",
     models="Hy3 (Hunyuan 3)",
     source="chat template of tencent/Hy3",
-    section="tool_calls",
+    section_tag="tool_calls",
     suffix=":opensource",
-    separated=True,
-    thinks=(Think("<think:opensource>", "</think:opensource>"), THINK),
+    has_separator=True,
+    reasoning_tags=(ReasoningTags("<think:opensource>", "</think:opensource>"), THINK_TAGS),
     framing=("<｜hy_eos:opensource｜>",),
-    tokens=_pairs(*_WORDS, suffix=":opensource") | {"<tool_sep:opensource>", "<｜hy_eos:opensource｜>"},
-    result="<tool_response:opensource>\n{content}\n</tool_response:opensource>",
+    tokens=_build_tag_pairs(*_TAG_NAMES, suffix=":opensource") | {"<tool_sep:opensource>", "<｜hy_eos:opensource｜>"},
+    result_template="<tool_response:opensource>\n{content}\n</tool_response:opensource>",
     parsers=("hy_v3",),
     patterns=("*hy3*", "*hunyuan-3*"),
 )
@@ -102,14 +102,14 @@ HY4 = SuffixedPairs(
     shape="X2",
     models="Hy4 (Hunyuan 4)",
     source="vLLM's hy_v4 parser and its tests, and text that Hy4-preview leaked into clients",
-    section="tool_calls",
+    section_tag="tool_calls",
     suffix=":6124c78e",
     inset="",
-    between="",
-    thinks=(Think("<think:6124c78e>", "</think:6124c78e>"), THINK),
+    call_separator="",
+    reasoning_tags=(ReasoningTags("<think:6124c78e>", "</think:6124c78e>"), THINK_TAGS),
     framing=("<｜hy_eos:6124c78e｜>",),
-    tokens=_pairs(*_WORDS, suffix=":6124c78e") | {"<｜hy_eos:6124c78e｜>"},
-    result="<tool_response:6124c78e>{content}</tool_response:6124c78e>",
+    tokens=_build_tag_pairs(*_TAG_NAMES, suffix=":6124c78e") | {"<｜hy_eos:6124c78e｜>"},
+    result_template="<tool_response:6124c78e>{content}</tool_response:6124c78e>",
     parsers=("hy_v4",),
     patterns=("*hy4*", "*hunyuan-4*"),
 )
@@ -119,13 +119,16 @@ K2_HORIZON = ArgPairs(
     shape="X2",
     models="K2 Horizon",
     source="the k2_horizon parsers of vLLM and SGLang",
-    call="ifm|tool_call",
-    section="ifm|tool_calls",
+    call_tag="ifm|tool_call",
+    section_tag="ifm|tool_calls",
     prefix="ifm|",
-    thinks=tuple(Think(f"<ifm|{word}>", f"</ifm|{word}>") for word in ("think", "think_fast", "think_faster")),
+    reasoning_tags=tuple(
+        ReasoningTags(f"<ifm|{word}>", f"</ifm|{word}>") for word in ("think", "think_fast", "think_faster")
+    ),
     framing=("<|ifm|im_end|>",),
-    tokens=_pairs(*(f"ifm|{word}" for word in (*_WORDS, "think_fast", "think_faster"))) | {"<|ifm|im_end|>"},
-    result="{content}",
+    tokens=_build_tag_pairs(*(f"ifm|{word}" for word in (*_TAG_NAMES, "think_fast", "think_faster")))
+    | {"<|ifm|im_end|>"},
+    result_template="{content}",
     parsers=("k2_horizon",),
     patterns=("*k2-horizon*", "*k2horizon*"),
 )

@@ -19,10 +19,10 @@ from types import MappingProxyType
 from typing import ClassVar
 
 from callwright.arguments import ArgumentsWriter
-from callwright.dialects.base import Dialect, break_off, open_call
-from callwright.dialects.message_header import ANALYSIS, MESSAGE, START, Header
-from callwright.dialects.messages import Framed
-from callwright.dialects.named_parameters import NamedParameters, read_name
+from callwright.dialects.base import Dialect, open_call, truncate_call
+from callwright.dialects.framed_messages import FramedDialect
+from callwright.dialects.message_header import ANALYSIS, MESSAGE, START, MessageHeader
+from callwright.dialects.named_parameters import NamedParameters, read_name_attribute
 from callwright.model import ToolCall
 from callwright.text.source import ParseStep, Source, compile_markers
 from callwright.turn import Turn
@@ -33,37 +33,37 @@ EOM = "<|eom|>"
 EOT = "<|eot|>"
 
 
-def _parameters(prefix: str) -> NamedParameters:
+def _build_parameters(prefix: str) -> NamedParameters:
     around = (f"</{prefix}invoke>", f"</{prefix}function_calls>", EOM, EOT)
     return NamedParameters(prefix, around, (f"<{prefix}invoke name=", f"{START}assistant"))
 
 
-_TAGS = {f"<{prefix}invoke name=": _parameters(prefix) for prefix in ("atem:", "")}
+_INVOKE_TAGS = {f"<{prefix}invoke name=": _build_parameters(prefix) for prefix in ("atem:", "")}
 """The tags of a call; the model forgets their prefix now and then."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Atem(Framed):
+class Atem(FramedDialect):
     """Framed messages whose recipient is the channel."""
 
     raw_values: ClassVar[bool] = True
-    addresses: ClassVar[Mapping[str, str]] = MappingProxyType({"self": ANALYSIS, "user": "final"})
+    non_tool_recipients: ClassVar[Mapping[str, str]] = MappingProxyType({"self": ANALYSIS, "user": "final"})
 
-    ends_call: tuple[str, ...] = (EOM, EOT)
-    ends_text: tuple[str, ...] = (EOM, EOT)
-    bare: tuple[str, ...] = ("<atem:function_calls>", "<atem:invoke name=")
+    call_end_markers: tuple[str, ...] = (EOM, EOT)
+    text_end_markers: tuple[str, ...] = (EOM, EOT)
+    unframed_openers: tuple[str, ...] = ("<atem:function_calls>", "<atem:invoke name=")
     tokens: frozenset[str] = frozenset({START, MESSAGE, EOM, EOT})
 
     @property
-    def starts(self) -> tuple[str, ...]:
+    def body_starts(self) -> tuple[str, ...]:
         return ("assistant to=", "<atem:invoke name=")
 
     @property
     def markers(self) -> tuple[str, ...]:
-        tags = _TAGS[self.bare[1]]
-        return (*self.frame, *self.bare, *tags.around[:2], tags.open, tags.close)
+        tags = _INVOKE_TAGS[self.unframed_openers[1]]
+        return (*self.message_markers, *self.unframed_openers, *tags.around[:2], tags.open, tags.close)
 
-    def tool_of(self, turn: Turn, recipient: str) -> str:
+    def find_recipient_tool(self, turn: Turn, recipient: str) -> str:
         """The recipient, or what stands before its dot: the prompt lists recipients as `read.*`."""
         name = recipient.partition("<")[0]
         head = name.partition(".")[0]
@@ -71,57 +71,59 @@ class Atem(Framed):
             return head
         return name if turn.can_call(name) else ""
 
-    def read_body(self, source: Source, turn: Turn, header: Header) -> ParseStep[str]:
+    def read_body(self, source: Source, turn: Turn, header: MessageHeader) -> ParseStep[str]:
         wrapper = yield from source.accept_next(compile_markers("<atem:function_calls>", "<function_calls>"))
         read = False
         while not turn.is_truncated:
-            opener = yield from source.accept_next(compile_markers(*_TAGS))
+            opener = yield from source.accept_next(compile_markers(*_INVOKE_TAGS))
             if not opener:
                 break
-            written = yield from read_name(source, turn.add_repair)
+            written = yield from read_name_attribute(source, turn.add_repair)
             if written is None:
                 return "the tag of a call does not close"
-            problem = yield from self._read_invoke(source, turn, header, written, _TAGS[opener])
+            problem = yield from self._read_invoke(source, turn, header, written, _INVOKE_TAGS[opener])
             if problem:
-                yield from _TAGS[opener].skip(source)
-                yield from source.accept(compile_markers(_TAGS[opener].around[0]))
+                yield from _INVOKE_TAGS[opener].skip_parameters(source)
+                yield from source.accept(compile_markers(_INVOKE_TAGS[opener].around[0]))
                 turn.add_malformed(source.end_capture(), problem)
             read = True
             source.start_capture()
         if not read:
             return "no call follows"
         if not wrapper:
-            turn.add_repair("missing_open", f"{self.bare[0]} was missing before a call")
+            turn.add_repair("missing_open", f"{self.unframed_openers[0]} was missing before a call")
         elif not (yield from source.accept_next(compile_markers(f"</{wrapper[1:]}"))) and not turn.is_truncated:
             turn.add_repair("missing_close", f"</{wrapper[1:]} was missing after a call")
         return ""
 
     def _read_invoke(
-        self, source: Source, turn: Turn, header: Header, written: str, tags: NamedParameters
+        self, source: Source, turn: Turn, header: MessageHeader, written: str, tags: NamedParameters
     ) -> ParseStep[str]:
-        name = self.tool_of(turn, written)
+        name = self.find_recipient_tool(turn, written)
         if not name:
             return f"unknown tool {written!r}"
         arguments = open_call(source, turn, name)
-        known = header.recipient in (header.tool, written, *self.bare)
-        if header.odd or not known:
-            arguments.call.add_repair("odd_header", ", ".join((*header.odd, *(() if known else (header.recipient,)))))
+        known = header.recipient in (header.tool, written, *self.unframed_openers)
+        if header.oddities or not known:
+            arguments.call.add_repair(
+                "odd_header", ", ".join((*header.oddities, *(() if known else (header.recipient,))))
+            )
         if name != written:
             arguments.call.add_repair("renamed_tool", f"{written!r} became {name!r}")
         if not tags.prefix:
             arguments.call.add_repair("missing_prefix", f"{tags.open} stood for an atem tag")
-        whole = yield from self._read_swallowed(source, arguments, tags, written.removeprefix(f"{name}."))
+        whole = yield from self._read_swallowed_parameter(source, arguments, tags, written.removeprefix(f"{name}."))
         if (
             whole
-            and (yield from tags.read(source, arguments))
+            and (yield from tags.read_parameters(source, arguments))
             and (yield from source.accept(compile_markers(tags.around[0])))
         ):
             arguments.close()
         else:
-            yield from break_off(source, turn, arguments)
+            yield from truncate_call(source, turn, arguments)
         return ""
 
-    def _read_swallowed(
+    def _read_swallowed_parameter(
         self, source: Source, arguments: ArgumentsWriter, tags: NamedParameters, key: str
     ) -> ParseStep[bool]:
         """Read a first parameter whose opening tag became part of the call's name: `read.path` and then the path."""
@@ -131,14 +133,14 @@ class Atem(Framed):
         return (yield from tags.read_value(source, arguments, key))
 
     def render_call(self, *calls: ToolCall) -> str:
-        return EOM.join(self._rendered(call) for call in calls) + EOT
+        return EOM.join(self._render_one_call(call) for call in calls) + EOT
 
-    def _rendered(self, call: ToolCall) -> str:
-        tags = _TAGS[self.bare[1]]
-        inside = "".join(f"{parameter}\n" for parameter in tags.render(call.arguments))
+    def _render_one_call(self, call: ToolCall) -> str:
+        tags = _INVOKE_TAGS[self.unframed_openers[1]]
+        inside = "".join(f"{parameter}\n" for parameter in tags.render_parameters(call.arguments))
         return (
-            f"{START}assistant to={call.name}{MESSAGE}{self.bare[0]}\n"
-            f'{self.bare[1]}"{call.name}">\n{inside}{tags.around[0]}\n{tags.around[1]}'
+            f"{START}assistant to={call.name}{MESSAGE}{self.unframed_openers[0]}\n"
+            f'{self.unframed_openers[1]}"{call.name}">\n{inside}{tags.around[0]}\n{tags.around[1]}'
         )
 
     def render_text(self, text: str) -> str:
@@ -150,7 +152,7 @@ ATEM = Atem(
     shape="X3",
     models="Muse Spark, Muse Glimmer",
     source="chat template of meta-models/Muse-Glimmer-30B",
-    result=f'{START}tool {{name}}{MESSAGE}<tool_output name="{{name}}">\n{{content}}\n</tool_output>{EOT}',
+    result_template=f'{START}tool {{name}}{MESSAGE}<tool_output name="{{name}}">\n{{content}}\n</tool_output>{EOT}',
     parsers=("muse_glimmer",),
     patterns=("*muse-glimmer*", "*muse-spark*", "*muse_glimmer*", "*muse_spark*"),
 )

@@ -19,28 +19,28 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from callwright.dialects.base import FENCE, Dialect
-from callwright.dialects.fences import is_all_calls, read_fence
-from callwright.dialects.lines import copy_rest, names_tool_first
+from callwright.dialects.fences import has_only_calls, read_fenced_calls
+from callwright.dialects.line_calls import copy_rest, has_call_key_first
 from callwright.model import ToolCall
 from callwright.schema import Toolbox
 from callwright.text.lookahead import Lookahead
 from callwright.text.source import MarkerSet, ParseStep, Source, TextBuffer, compile_markers
 from callwright.turn import Turn
 
-__all__ = ["ENDINGS", "TOKEN", "Auto"]
+__all__ = ["TOKEN_PREFIXES", "TURN_END_TOKENS", "AutoDialect"]
 
-TOKEN = ("<|", "<｜", "]<]", ">>>")
+TOKEN_PREFIXES = ("<|", "<｜", "]<]", ">>>")
 """How markers begin that no prose begins with."""
-_PLACED = ("\n", "`", ">>>")
+_POSITIONAL_PREFIXES = ("\n", "`", ">>>")
 """How openers begin that count only in their place: where a line, a fence or the output begins."""
-_PREFERRED = {"<function=": "qwen3_coder", "<|python_tag|>": "python_tag"}
+_PREFERRED_MEMBERS = {"<function=": "qwen3_coder", "<|python_tag|>": "python_tag"}
 """Openers that several families share and that one of them reads for all."""
-ENDINGS = (
+TURN_END_TOKENS = (
     *("<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|eot|>", "<|eom|>", "<|end|>", "<|return|>", "<|end_of_msg|>"),
     *("<|endoftext|>", "<|end_of_text|>", "<｜end▁of▁sentence｜>", "</s>", "<end_of_turn>", "<turn|>", "<seed:eos>"),
 )
 """Tokens that end a turn in one family or another."""
-_LABELS = ("Action:",)
+_LINE_LABELS = ("Action:",)
 """Openers that are words, and count where a line begins."""
 _WRAPPERS = {
     f"<{tag}>{inset}": (f"\n</{tag}>\n", f"\n</{tag}>", f"</{tag}>")
@@ -49,27 +49,29 @@ _WRAPPERS = {
 }
 """Tags that Hunyuan and ERNIE put around the answer to their reasoning."""
 _CLOSING_WRAPPERS = frozenset(close for closes in _WRAPPERS.values() for close in closes)
-_BARE = ("{", "[")
+_BARE_OPENERS = ("{", "[")
 _BARE_LINES = ("\n{", "\n[")
 _LINE_FENCE = f"\n{FENCE}"
-_INFO = re.compile(r"[^\n`]*")
+_FENCE_INFO = re.compile(r"[^\n`]*")
 _CALL_FENCES = ("", "json", "tool_call", "tool_calls")
 _CODE_FENCE = "tool_code"
-_EXAMPLE = re.compile(r"example|e\.g\.|instance|looks? like|like this|format|sample|template|syntax", re.IGNORECASE)
-_REMEMBERED = 200
+_EXAMPLE_WORDS = re.compile(
+    r"example|e\.g\.|instance|looks? like|like this|format|sample|template|syntax", re.IGNORECASE
+)
+_TAIL_LENGTH = 200
 """Characters before a call without markers that are searched for words such as "example"."""
 _PYTHON_CALL = re.compile(r"\s*\[\s*([\w.-]+)\s*\(").match
-_MUSE = re.compile(
+_MUSE_HEADER = re.compile(
     r"\s*(?:<\|start\|>assistant)?\s*to=(?:(?:self|user)<\|message\|>|[^<\s]+<\|message\|>\s*<atem:)"
 ).match
-_ADDRESSED = re.compile(
+_HARMONY_HEADER = re.compile(
     r"\s*(?:<\|start\|>assistant)?\s*to=[^<\s]+\s*<\|(?:channel\|>|constrain\|>|message\|>\s*\{)"
 ).match
-_LONGEST_HEADER = 300
+_MAX_HEADER_LENGTH = 300
 
 
 @dataclass(frozen=True, kw_only=True)
-class Auto(Dialect):
+class AutoDialect(Dialect):
     """Listens for all of its members. The first of them writes."""
 
     members: tuple[Dialect, ...]
@@ -78,42 +80,45 @@ class Auto(Dialect):
 
     @property
     def openers(self) -> tuple[str, ...]:
-        return tuple(opener for opener in self._families if not opener.startswith(_PLACED))
+        return tuple(opener for opener in self._members_by_opener if not opener.startswith(_POSITIONAL_PREFIXES))
 
     @property
     def markers(self) -> tuple[str, ...]:
         return self.members[0].markers
 
-    def openers_for(self, tools: Toolbox) -> tuple[str, ...]:
-        return (*self.openers, *(opener for member in self._by_name for opener in member.openers_for(tools)))
+    def list_openers(self, tools: Toolbox) -> tuple[str, ...]:
+        return (
+            *self.openers,
+            *(opener for member in self._tool_named_members for opener in member.list_openers(tools)),
+        )
 
     @cached_property
-    def _families(self) -> dict[str, tuple[Dialect, ...]]:
+    def _members_by_opener(self) -> dict[str, tuple[Dialect, ...]]:
         """Which families begin calls with which marker, in the order of the table."""
         openers = dict.fromkeys(opener for member in self.members for opener in member.openers)
         return {opener: tuple(one for one in self.members if opener in one.openers) for opener in openers}
 
     @cached_property
-    def _by_name(self) -> tuple[Dialect, ...]:
+    def _tool_named_members(self) -> tuple[Dialect, ...]:
         """The families whose opening tags are the names of tools."""
         return tuple(member for member in self.members if not member.openers)
 
     @cached_property
-    def _sole(self) -> dict[str, Dialect]:
+    def _members_by_token(self) -> dict[str, Dialect]:
         """Tokens that only one family begins an output with."""
         owners: dict[str, list[Dialect]] = {}
         for member in self.members:
-            for marker in {*member.openers, *member.framing, *(think.open for think in member.thinks)}:
-                if marker.startswith(TOKEN):
+            for marker in {*member.openers, *member.framing, *(think.open for think in member.reasoning_tags)}:
+                if marker.startswith(TOKEN_PREFIXES):
                     owners.setdefault(marker, []).append(member)
         sole = {marker: some[0] for marker, some in owners.items() if len(some) == 1}
-        return sole | dict.fromkeys(("<|start|>", "<|channel|>"), self._named("harmony"))
+        return sole | dict.fromkeys(("<|start|>", "<|channel|>"), self._get_member("harmony"))
 
     @cached_property
-    def _bare_or_marked(self) -> MarkerSet:
-        return compile_markers(*_BARE, *self.openers, *self._closers, *self._silent)
+    def _bare_or_marker_marks(self) -> MarkerSet:
+        return compile_markers(*_BARE_OPENERS, *self.openers, *self._reasoning_closers, *self._silent_markers)
 
-    def _named(self, name: str) -> Dialect:
+    def _get_member(self, name: str) -> Dialect:
         return next(member for member in self.members if member.name == name)
 
     # ── reading ────────────────────────────────────────────────────────────────────────────────
@@ -121,110 +126,110 @@ class Auto(Dialect):
     def grammar(self, source: Source, turn: Turn) -> ParseStep[None]:
         turn.accepts_unknown_tools = False
         turn.why = "no call of an offered tool was found" if len(turn.tools) else "no tools were offered"
-        owner = yield from self._owner(source)
+        owner = yield from self._find_owner(source)
         if owner is not None:
-            _decide(turn, owner, "the output begins with a token of this family")
+            _record_decision(turn, owner, "the output begins with a token of this family")
             yield from owner.grammar(source, turn)
             return
-        tail = _Tail(turn)
-        yield from self._start(source, turn, tail)
-        yield from self._read(source, turn, tail, (*self._listen(turn.tools).markers, *_BARE_LINES))
+        tail = _TextTail(turn)
+        yield from self._read_unmarked_start(source, turn, tail)
+        yield from self._read_to_end(source, turn, tail, (*self._build_marks(turn.tools).markers, *_BARE_LINES))
 
-    def _read(self, source: Source, turn: Turn, tail: _Tail, listen: tuple[str, ...]) -> ParseStep[None]:
+    def _read_to_end(self, source: Source, turn: Turn, tail: _TextTail, listen: tuple[str, ...]) -> ParseStep[None]:
         """Read to the end, listening for these markers."""
-        while (marker := (yield from source.copy_until(compile_markers(*listen), tail.text))) is not None:
-            if marker in self._closers:
-                yield from self._think(source, turn, self._closers[marker])
+        while (marker := (yield from source.copy_until(compile_markers(*listen), tail.emit_text))) is not None:
+            if marker in self._reasoning_closers:
+                yield from self._read_reasoning(source, turn, self._reasoning_closers[marker])
                 wrapper = yield from source.accept(compile_markers(*_WRAPPERS))
                 listen = (*listen, *_WRAPPERS.get(wrapper, ()))
-                yield from self._start(source, turn, tail)
-            elif marker in self._silent:
-                yield from self._drop(source, turn, marker)
+                yield from self._read_unmarked_start(source, turn, tail)
+            elif marker in self._silent_markers:
+                yield from self._drop_marker(source, turn, marker)
                 if marker not in self.framing:
-                    yield from self._start(source, turn, tail)
+                    yield from self._read_unmarked_start(source, turn, tail)
             elif marker == _LINE_FENCE:
-                yield from self._fence(source, turn, marker, tail)
+                yield from self._try_fenced_call(source, turn, marker, tail)
             elif marker in _BARE_LINES:
-                yield from self._line(source, turn, tail)
+                yield from self._try_bare_line(source, turn, tail)
             elif marker[0] == "`":
-                yield from self._quoted(source, marker, tail.text)
-            elif marker in _LABELS and not tail.at_line_start:
-                tail.text(marker)
+                yield from self._copy_inline_code(source, marker, tail.emit_text)
+            elif marker in _LINE_LABELS and not tail.at_line_start:
+                tail.emit_text(marker)
             elif marker not in _CLOSING_WRAPPERS:
-                yield from self.attempt(source, turn, marker, tail.text)
+                yield from self.try_read_calls(source, turn, marker, tail.emit_text)
 
-    def _drop(self, source: Source, turn: Turn, marker: str) -> ParseStep[None]:
+    def _drop_marker(self, source: Source, turn: Turn, marker: str) -> ParseStep[None]:
         """A token that ends turns counts only where this one ends."""
         if marker in self.framing and (yield from Lookahead(source).skip_space()):
             turn.add_text(marker)
         else:
-            yield from super()._drop(source, turn, marker)
+            yield from super()._drop_marker(source, turn, marker)
 
-    def _owner(self, source: Source) -> ParseStep[Dialect | None]:
+    def _find_owner(self, source: Source) -> ParseStep[Dialect | None]:
         """The one family that begins an output like this, if there is one."""
         if (yield from source.peek_marker(compile_markers("<|start|>", "to="))):
             # Muse frames messages as Harmony does, but has no channels.
-            while not (_MUSE(source.text) or _ADDRESSED(source.text)):
-                if source.closed or len(source.text) > _LONGEST_HEADER:
+            while not (_MUSE_HEADER(source.text) or _HARMONY_HEADER(source.text)):
+                if source.closed or len(source.text) > _MAX_HEADER_LENGTH:
                     break
                 yield
-            if _MUSE(source.text):
-                return self._named("atem")
-            if _ADDRESSED(source.text):
-                return self._named("harmony")
-        return self._sole.get((yield from source.peek_marker(compile_markers(*self._sole))))
+            if _MUSE_HEADER(source.text):
+                return self._get_member("atem")
+            if _HARMONY_HEADER(source.text):
+                return self._get_member("harmony")
+        return self._members_by_token.get((yield from source.peek_marker(compile_markers(*self._members_by_token))))
 
     def read_calls(self, source: Source, turn: Turn, opener: str) -> ParseStep[str]:
-        member = yield from self._member(source, opener)
+        member = yield from self._choose_member(source, opener)
         problem = yield from member.read_calls(source, turn, opener)
         if not problem:
-            _decide(turn, member, f"{opener!r} began a call of an offered tool")
-            yield from self._follow(source, turn, member)
+            _record_decision(turn, member, f"{opener!r} began a call of an offered tool")
+            yield from self._skip_trailing_framing(source, turn, member)
         return problem
 
-    def _follow(self, source: Source, turn: Turn, member: Dialect) -> ParseStep[None]:
+    def _skip_trailing_framing(self, source: Source, turn: Turn, member: Dialect) -> ParseStep[None]:
         """What the family of a call has after it and does not show: framing, such as end-of-turn tokens. ReAct
         labels the whole rest."""
         while member.framing and (yield from source.accept_next(compile_markers(*member.framing))):
             pass
-        yield from member.drop_cut_marker(source, turn)
-        if member.openers == _LABELS:
+        yield from member.drop_partial_marker(source, turn)
+        if member.openers == _LINE_LABELS:
             yield from member.grammar(source, turn)
 
-    def is_cut(self, turn: Turn, opener: str, raw: str) -> bool:
-        families = self._families.get(opener, self._by_name)
-        return raw.strip() != opener.strip() and any(member.is_cut(turn, opener, raw) for member in families)
+    def is_truncated_call(self, turn: Turn, opener: str, raw: str) -> bool:
+        families = self._members_by_opener.get(opener, self._tool_named_members)
+        return raw.strip() != opener.strip() and any(member.is_truncated_call(turn, opener, raw) for member in families)
 
-    def is_malformed(self, turn: Turn, opener: str, raw: str) -> bool:
+    def should_report_malformed(self, turn: Turn, opener: str, raw: str) -> bool:
         """Where nobody knows the family, a marker that people do not write and the name of a tool make it a call that
         was tried."""
-        marked = any(not member.text_tags for member in self._families.get(opener, ()))
+        marked = any(not member.text_tags for member in self._members_by_opener.get(opener, ()))
         return marked and any(name in raw for name in turn.tools.names)
 
-    def _member(self, source: Source, opener: str) -> ParseStep[Dialect]:
+    def _choose_member(self, source: Source, opener: str) -> ParseStep[Dialect]:
         """The family that an opener belongs to here, by what follows it."""
-        if opener in _PREFERRED:
-            return self._named(_PREFERRED[opener])
-        candidates = self._families.get(opener, self._by_name)
+        if opener in _PREFERRED_MEMBERS:
+            return self._get_member(_PREFERRED_MEMBERS[opener])
+        candidates = self._members_by_opener.get(opener, self._tool_named_members)
         for member in candidates:
-            if member.starts and (yield from source.peek_marker(compile_markers(*member.starts))):
+            if member.body_starts and (yield from source.peek_marker(compile_markers(*member.body_starts))):
                 return member
-        return next((member for member in candidates if not member.starts), candidates[0])
+        return next((member for member in candidates if not member.body_starts), candidates[0])
 
     # ── calls without markers ──────────────────────────────────────────────────────────────────
 
-    def _start(self, source: Source, turn: Turn, tail: _Tail) -> ParseStep[None]:
+    def _read_unmarked_start(self, source: Source, turn: Turn, tail: _TextTail) -> ParseStep[None]:
         """Read what counts where an answer begins."""
-        yield from self._begin(source, turn)
+        yield from self._try_bare_call(source, turn)
         if (yield from source.accept(compile_markers(FENCE))):
-            yield from self._fence(source, turn, FENCE, tail)
+            yield from self._try_fenced_call(source, turn, FENCE, tail)
 
-    def _begin(self, source: Source, turn: Turn) -> ParseStep[None]:
+    def _try_bare_call(self, source: Source, turn: Turn) -> ParseStep[None]:
         """A call that is the answer itself: JSON objects, a list of them, or a Python list of calls."""
-        if (yield from source.peek_marker(self._bare_or_marked)) not in _BARE:
+        if (yield from source.peek_marker(self._bare_or_marker_marks)) not in _BARE_OPENERS:
             return
         source.start_capture()
-        member = yield from self._unmarked(source, turn.tools)
+        member = yield from self._find_unmarked_member(source, turn.tools)
         bracket = yield from source.skip_space()
         problem = "no call follows"
         if member is not None:
@@ -232,70 +237,72 @@ class Auto(Dialect):
             source.position += len(opener)
             problem = yield from member.read_calls(source, turn, opener)
         if problem:
-            (member or self).refuse(source, turn, "", problem, turn.add_text)
+            (member or self).reject_calls(source, turn, "", problem, turn.add_text)
         else:
             member = member or self
-            _decide(turn, member, "a line begins with a call of an offered tool")
-            yield from self._follow(source, turn, member)
+            _record_decision(turn, member, "a line begins with a call of an offered tool")
+            yield from self._skip_trailing_framing(source, turn, member)
 
-    def _unmarked(self, source: Source, tools: Toolbox) -> ParseStep[Dialect | None]:
+    def _find_unmarked_member(self, source: Source, tools: Toolbox) -> ParseStep[Dialect | None]:
         """The family that would write what stands here as a call; nothing is consumed."""
-        if (yield from names_tool_first(source)):
-            return self._named("llama3_json")
-        while not source.closed and "(" not in source.text[source.position :][:_LONGEST_HEADER]:
-            if len(source.text) - source.position > _LONGEST_HEADER:
+        if (yield from has_call_key_first(source)):
+            return self._get_member("llama3_json")
+        while not source.closed and "(" not in source.text[source.position :][:_MAX_HEADER_LENGTH]:
+            if len(source.text) - source.position > _MAX_HEADER_LENGTH:
                 return None
             yield
         call = _PYTHON_CALL(source.text, source.position)
-        return self._named("pythonic") if call and call[1] in tools else None
+        return self._get_member("pythonic") if call and call[1] in tools else None
 
-    def _line(self, source: Source, turn: Turn, tail: _Tail) -> ParseStep[None]:
+    def _try_bare_line(self, source: Source, turn: Turn, tail: _TextTail) -> ParseStep[None]:
         """A bracket at the start of a line, after text: calls if all the rest is, else the rest is read again."""
         source.position -= 1
         member: Dialect | None = None
-        marked = (yield from source.peek_marker(self._bare_or_marked)) not in _BARE
-        if not marked and not _EXAMPLE.search(tail.last):
-            member = yield from self._unmarked(source, turn.tools)
+        marked = (yield from source.peek_marker(self._bare_or_marker_marks)) not in _BARE_OPENERS
+        if not marked and not _EXAMPLE_WORDS.search(tail.last):
+            member = yield from self._find_unmarked_member(source, turn.tools)
         if member is None:
-            tail.text("\n" if marked else f"\n{source.text[source.position]}")
+            tail.emit_text("\n" if marked else f"\n{source.text[source.position]}")
             source.position += not marked
             return
         if member.shape == "P":
-            tail.text("\n")
-            yield from self._begin(source, turn)
+            tail.emit_text("\n")
+            yield from self._try_bare_call(source, turn)
             return
         held = TextBuffer(source)
         yield from copy_rest(source, held.add)
-        if (yield from is_all_calls(member, held.get_text(), turn.tools)):
+        if (yield from has_only_calls(member, held.get_text(), turn.tools)):
             yield from member.grammar(Source.from_text(held.get_text()), turn)
-            _decide(turn, member, "the answer ends with a call of an offered tool")
+            _record_decision(turn, member, "the answer ends with a call of an offered tool")
         else:
-            tail.text("\n")
-            yield from self._read(Source.from_text(held.get_text()), turn, tail, self._listen(turn.tools).markers)
+            tail.emit_text("\n")
+            yield from self._read_to_end(
+                Source.from_text(held.get_text()), turn, tail, self._build_marks(turn.tools).markers
+            )
 
-    def _fence(self, source: Source, turn: Turn, fence: str, tail: _Tail) -> ParseStep[None]:
+    def _try_fenced_call(self, source: Source, turn: Turn, fence: str, tail: _TextTail) -> ParseStep[None]:
         """A fenced block: text, unless it is a call."""
-        info = yield from source.take_while(_INFO, _LONGEST_HEADER)
+        info = yield from source.take_while(_FENCE_INFO, _MAX_HEADER_LENGTH)
         kind = info.strip().lower()
-        example = _EXAMPLE.search(tail.last)
+        example = _EXAMPLE_WORDS.search(tail.last)
         if kind == _CODE_FENCE and not example:
             source.start_capture(fence + info)
-            member = self._named(_CODE_FENCE)
+            member = self._get_member(_CODE_FENCE)
             if (yield from member.read_calls(source, turn, member.openers[0])):
-                yield from self._fenced(source, turn, source.end_capture())
+                yield from self._read_fenced_block(source, turn, source.end_capture())
             else:
-                _decide(turn, member, "a fence with code began a call of an offered tool")
-                yield from member.drop_cut_marker(source, turn)
+                _record_decision(turn, member, "a fence with code began a call of an offered tool")
+                yield from member.drop_partial_marker(source, turn)
             return
-        if example or kind not in _CALL_FENCES or not (yield from names_tool_first(source)):
-            yield from self._fenced(source, turn, fence + info)
+        if example or kind not in _CALL_FENCES or not (yield from has_call_key_first(source)):
+            yield from self._read_fenced_block(source, turn, fence + info)
             return
-        member = self._named("fenced")
-        shown = yield from read_fence(source, turn, info, member)
+        member = self._get_member("fenced")
+        shown = yield from read_fenced_calls(source, turn, info, member)
         if shown:
-            tail.text(fence.removesuffix(FENCE) + shown)
+            tail.emit_text(fence.removesuffix(FENCE) + shown)
         else:
-            _decide(turn, member, "the answer ends with a fenced call of an offered tool")
+            _record_decision(turn, member, "the answer ends with a fenced call of an offered tool")
 
     # ── rendering ──────────────────────────────────────────────────────────────────────────────
 
@@ -303,7 +310,7 @@ class Auto(Dialect):
         return self.members[0].render_call(*calls)
 
 
-class _Tail:
+class _TextTail:
     """Says text and remembers the end of it."""
 
     def __init__(self, turn: Turn) -> None:
@@ -315,12 +322,12 @@ class _Tail:
         """Whether nothing but emphasis stands on the line so far."""
         return not self.last.rpartition("\n")[2].strip(" \t*")
 
-    def text(self, text: str) -> None:
-        self.last = (self.last + text)[-_REMEMBERED:]
+    def emit_text(self, text: str) -> None:
+        self.last = (self.last + text)[-_TAIL_LENGTH:]
         self._turn.add_text(text)
 
 
-def _decide(turn: Turn, member: Dialect, why: str) -> None:
+def _record_decision(turn: Turn, member: Dialect, why: str) -> None:
     """Report what the turn was read as; the first finding stands, others are added to its reason."""
     if turn.dialect == "auto":
         turn.dialect, turn.why = member.name, why

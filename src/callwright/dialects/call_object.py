@@ -10,31 +10,31 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from callwright.arguments import ArgumentsWriter, read_object
-from callwright.dialects.base import break_off, open_call
+from callwright.dialects.base import open_call, truncate_call
 from callwright.text.json_stream import copy_json, escape_json, take_json, take_key
 from callwright.text.repair import parse_json, repair_json
 from callwright.text.source import ParseStep, Source, ignore
 from callwright.turn import Turn
 
 __all__ = [
-    "CUT",
-    "KEYS",
+    "DEFAULT_CALL_KEYS",
     "NO_JSON",
-    "Keys",
-    "read_arguments",
-    "read_call",
-    "read_calls",
-    "read_held",
-    "read_list",
-    "set_aside",
+    "TRUNCATED",
+    "CallKeys",
+    "emit_complete_call",
+    "read_call_array",
+    "read_call_object",
+    "read_json_arguments",
+    "read_json_calls",
+    "report_malformed",
 ]
 
 NO_JSON = "no JSON follows"
-CUT = "the output ended before the call was named"
+TRUNCATED = "the output ended before the call was named"
 
 
 @dataclass(frozen=True)
-class Keys:
+class CallKeys:
     """Which keys of a call object mean what."""
 
     name: frozenset[str] = frozenset({"name", "tool", "function", "tool_name"})
@@ -42,26 +42,26 @@ class Keys:
     id: frozenset[str] = frozenset({"id", "tool_call_id", "call_id"})
     ignored: frozenset[str] = frozenset({"type", "index"})
     calls: frozenset[str] = frozenset({"tool_calls"})
-    no_call: frozenset[str] = frozenset()
+    no_call_names: frozenset[str] = frozenset()
     """Tools that the family's prompt invents for "nothing to call"."""
     name_is_key: bool = False
     """The object has one member, whose key is the tool's name."""
 
 
-KEYS = Keys()
-_KINDS = ("function", "tool", "tool_call", "tool_use")
+DEFAULT_CALL_KEYS = CallKeys()
+_OBJECT_KINDS = ("function", "tool", "tool_call", "tool_use")
 """What a member that says of which kind the object is may say."""
 
 
 @dataclass
-class _Draft:
+class _CallDraft:
     """What is known of a call while its object is read."""
 
     name: str = ""
     id: str = ""
     arguments: str | None = None
     members: dict[str, str] = field(default_factory=dict)
-    said: bool = False
+    is_emitted: bool = False
     notes: dict[str, str] = field(default_factory=dict)
 
     def drop_members(self, turn: Turn) -> None:
@@ -70,30 +70,32 @@ class _Draft:
             turn.add_repair("dropped_member", f"{key}: {raw}")
         self.members.clear()
 
-    def note(self, kind: str, detail: str) -> None:
+    def add_note(self, kind: str, detail: str) -> None:
         self.notes.setdefault(kind, detail)
 
 
-def read_calls(source: Source, turn: Turn, keys: Keys = KEYS, *, whole: bool = False) -> ParseStep[str]:
+def read_json_calls(
+    source: Source, turn: Turn, keys: CallKeys = DEFAULT_CALL_KEYS, *, skip_rejected: bool = False
+) -> ParseStep[str]:
     """Read a call object or an array of them, whichever stands here. Returns a problem or the empty string."""
     char = yield from source.skip_space()
     if char == "[":
         source.position += 1
-        return (yield from read_list(source, turn, keys))
+        return (yield from read_call_array(source, turn, keys))
     if char == "{":
-        return (yield from read_call(source, turn, keys, whole=whole))
+        return (yield from read_call_object(source, turn, keys, skip_rejected=skip_rejected))
     return NO_JSON
 
 
-def set_aside(source: Source, turn: Turn, problem: str) -> None:
+def report_malformed(source: Source, turn: Turn, problem: str) -> None:
     """What was consumed is no call, and no text either."""
-    if problem == CUT:
+    if problem == TRUNCATED:
         turn.add_truncated(source.end_capture())
     else:
         turn.add_malformed(source.end_capture(), problem)
 
 
-def read_list(source: Source, turn: Turn, keys: Keys = KEYS) -> ParseStep[str]:
+def read_call_array(source: Source, turn: Turn, keys: CallKeys = DEFAULT_CALL_KEYS) -> ParseStep[str]:
     """Read the calls of an array whose bracket is consumed. Returns a problem if none of its objects is a call."""
     problem = "the list is empty"
     before = ""
@@ -104,7 +106,7 @@ def read_list(source: Source, turn: Turn, keys: Keys = KEYS) -> ParseStep[str]:
             continue
         if char != "{":
             break
-        refused = yield from read_call(source, turn, keys, whole=True)
+        refused = yield from read_call_object(source, turn, keys, skip_rejected=True)
         if not refused:
             if before:
                 turn.add_malformed(before, problem)
@@ -114,7 +116,7 @@ def read_list(source: Source, turn: Turn, keys: Keys = KEYS) -> ParseStep[str]:
             problem = problem if before else refused
             before += source.end_capture()
         else:
-            set_aside(source, turn, refused)
+            report_malformed(source, turn, refused)
         source.start_capture()
     if char == "]":
         source.position += 1
@@ -127,41 +129,47 @@ def read_list(source: Source, turn: Turn, keys: Keys = KEYS) -> ParseStep[str]:
     return problem
 
 
-def read_call(
-    source: Source, turn: Turn, keys: Keys = KEYS, *, name: str = "", call_id: str = "", whole: bool = False
+def read_call_object(
+    source: Source,
+    turn: Turn,
+    keys: CallKeys = DEFAULT_CALL_KEYS,
+    *,
+    name: str = "",
+    call_id: str = "",
+    skip_rejected: bool = False,
 ) -> ParseStep[str]:
     """Read the call object that begins here. Returns a problem or the empty string.
 
     `name` and `call_id`: the tool and the id, where what stands before the object has said them. `whole`: an object
     that is no call is consumed to its end, so that the next one can be read; otherwise only as far as was needed.
     """
-    draft = _Draft(name, call_id)
+    draft = _CallDraft(name, call_id)
     source.position += 1
     while True:
         char = yield from source.skip_space()
         if char == "}":
             source.position += 1
-            return (yield from _settle(source, turn, draft))
+            return (yield from _finish_object(source, turn, draft))
         if char == ",":
             source.position += 1
             continue
-        if draft.said:
+        if draft.is_emitted:
             source.start_capture()
-        key = yield from take_key(source, draft.note)
+        key = yield from take_key(source, draft.add_note)
         if key is None:
-            problem: str | None = yield from _unfinished(source, turn, draft)
+            problem: str | None = yield from _end_unfinished_object(source, turn, draft)
         else:
             problem = yield from _read_member(source, turn, draft, key, keys)
         if problem is not None:
-            if problem and whole:
+            if problem and skip_rejected:
                 yield from copy_json(source, ignore, ignore, depth=1)
             return problem
 
 
-def _unfinished(source: Source, turn: Turn, draft: _Draft) -> ParseStep[str]:
+def _end_unfinished_object(source: Source, turn: Turn, draft: _CallDraft) -> ParseStep[str]:
     """The object breaks off. After its arguments that is a missing brace; before them it is no call, or one that the
     end of the output has cut."""
-    if draft.said:
+    if draft.is_emitted:
         draft.drop_members(turn)
         stray = source.end_capture()
         if stray.strip():
@@ -171,81 +179,83 @@ def _unfinished(source: Source, turn: Turn, draft: _Draft) -> ParseStep[str]:
     if (yield from source.peek()):
         return "the JSON breaks off"
     if not draft.name:
-        return CUT
+        return TRUNCATED
     raw = source.end_capture()
     open_call(source, turn, draft.name, draft.id).call.end_truncated(raw)
     return ""
 
 
-def _read_member(source: Source, turn: Turn, draft: _Draft, key: str, keys: Keys) -> ParseStep[str | None]:
+def _read_member(source: Source, turn: Turn, draft: _CallDraft, key: str, keys: CallKeys) -> ParseStep[str | None]:
     """Read one member's value into the draft. None: go on; otherwise the object is over, well or not."""
     char = yield from source.peek()
-    if keys.name_is_key and (turn.can_call(key) or not (draft.said or draft.name or key in keys.name)):
+    if keys.name_is_key and (turn.can_call(key) or not (draft.is_emitted or draft.name or key in keys.name)):
         draft.name = key
-        return (yield from _read_arguments(source, turn, draft)) if turn.can_call(key) else f"unknown tool {key!r}"
+        return (
+            (yield from _read_arguments_member(source, turn, draft)) if turn.can_call(key) else f"unknown tool {key!r}"
+        )
     if key in keys.calls and char == "[":
-        draft.said = True
+        draft.is_emitted = True
         source.position += 1
-        return (yield from read_list(source, turn, keys)) or None
+        return (yield from read_call_array(source, turn, keys)) or None
     if key in keys.name and char == "{":
-        problem = yield from read_call(source, turn, keys, call_id=draft.id, whole=True)
-        draft.said = True
+        problem = yield from read_call_object(source, turn, keys, call_id=draft.id, skip_rejected=True)
+        draft.is_emitted = True
         return problem or None
-    if key in keys.arguments and draft.name and not draft.said:
+    if key in keys.arguments and draft.name and not draft.is_emitted:
         if key == "parameters" and "description" in draft.members:
             return "it is the definition of a tool"
-        return (yield from _read_arguments(source, turn, draft))
-    raw = yield from take_json(source, draft.note)
+        return (yield from _read_arguments_member(source, turn, draft))
+    raw = yield from take_json(source, draft.add_note)
     if raw is None:
-        return (yield from _unfinished(source, turn, draft))
-    if key in keys.name and char in "\"'" and draft.name in ("", _string(raw)):
-        draft.name = _string(raw)
-        if draft.name in keys.no_call and draft.name not in turn.tools:
+        return (yield from _end_unfinished_object(source, turn, draft))
+    if key in keys.name and char in "\"'" and draft.name in ("", _parse_string(raw)):
+        draft.name = _parse_string(raw)
+        if draft.name in keys.no_call_names and draft.name not in turn.tools:
             yield from copy_json(source, ignore, ignore, depth=1)
             turn.add_repair("no_call", f"the model wrote {source.end_capture()}")
             return ""
         return None if turn.can_call(draft.name) else f"unknown tool {draft.name!r}"
     if key in keys.id:
-        if draft.said:
+        if draft.is_emitted:
             turn.add_repair("late_id", f"the model's own id {raw} came after the arguments")
-        draft.id = _string(raw)
+        draft.id = _parse_string(raw)
     elif key in keys.arguments:
         draft.arguments = raw
-    elif key not in keys.ignored or (_string(raw) not in _KINDS and not raw.isdecimal()):
+    elif key not in keys.ignored or (_parse_string(raw) not in _OBJECT_KINDS and not raw.isdecimal()):
         draft.members[key] = raw
     return None
 
 
-def _read_arguments(source: Source, turn: Turn, draft: _Draft) -> ParseStep[str | None]:
+def _read_arguments_member(source: Source, turn: Turn, draft: _CallDraft) -> ParseStep[str | None]:
     """Read the arguments value that stands here for the tool that is named already."""
     if (yield from source.peek()) != "{":
-        raw = yield from take_json(source, draft.note)
+        raw = yield from take_json(source, draft.add_note)
         if raw is None:
-            return (yield from _unfinished(source, turn, draft))
+            return (yield from _end_unfinished_object(source, turn, draft))
         draft.arguments = raw
         return None
     arguments = open_call(source, turn, draft.name, draft.id)
     for kind, detail in draft.notes.items():
         arguments.call.add_repair(kind, detail)
-    draft.said = True
+    draft.is_emitted = True
     draft.drop_members(turn)
-    intact = yield from read_arguments(source, turn, arguments, depth=2)
+    intact = yield from read_json_arguments(source, turn, arguments, depth=2)
     return None if intact else ""
 
 
-def read_arguments(source: Source, turn: Turn, arguments: ArgumentsWriter, *, depth: int = 1) -> ParseStep[bool]:
+def read_json_arguments(source: Source, turn: Turn, arguments: ArgumentsWriter, *, depth: int = 1) -> ParseStep[bool]:
     """Read the JSON object that begins here as a call's arguments, to its end. False: the text ended inside it
     or it is broken; then the call is cut, and what is left of the `depth` brackets around it is set aside."""
     if (yield from read_object(source, arguments)):
         return True
     yield from copy_json(source, ignore, ignore, depth=depth)
-    yield from break_off(source, turn, arguments)
+    yield from truncate_call(source, turn, arguments)
     return False
 
 
-def _settle(source: Source, turn: Turn, draft: _Draft) -> ParseStep[str]:
+def _finish_object(source: Source, turn: Turn, draft: _CallDraft) -> ParseStep[str]:
     """The object is closed: say the call if its arguments had to wait for it."""
-    if draft.said:
+    if draft.is_emitted:
         draft.drop_members(turn)
         source.drop_capture()
         return ""
@@ -256,10 +266,10 @@ def _settle(source: Source, turn: Turn, draft: _Draft) -> ParseStep[str]:
     else:
         raw = draft.arguments
         draft.drop_members(turn)
-    return (yield from read_held(source, turn, draft.name, raw, draft.id, draft.notes))
+    return (yield from emit_complete_call(source, turn, draft.name, raw, draft.id, draft.notes))
 
 
-def read_held(
+def emit_complete_call(
     source: Source, turn: Turn, name: str, raw: str, call_id: str = "", notes: dict[str, str] | None = None
 ) -> ParseStep[str]:
     """Say a call whose arguments are whole already: an object, JSON text in a string, or nothing."""
@@ -278,6 +288,6 @@ def read_held(
     return ""
 
 
-def _string(raw: str) -> str:
+def _parse_string(raw: str) -> str:
     mended = repair_json(raw)
     return str(parse_json(mended.text)) if mended else raw

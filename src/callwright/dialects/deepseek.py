@@ -17,7 +17,7 @@ from callwright.dialects.header_json import HeaderJson
 
 __all__ = ["DIALECTS"]
 
-_SEP = "<｜tool▁sep｜>"
+_SEPARATOR = "<｜tool▁sep｜>"
 
 DEEPSEEK_V31 = HeaderJson(
     name="deepseek_v31",
@@ -25,13 +25,13 @@ DEEPSEEK_V31 = HeaderJson(
     models="DeepSeek-V3.1, Cogito v2",
     source="chat template of deepseek-ai/DeepSeek-V3.1",
     sections=("<｜tool▁calls▁begin｜>",),
-    call="<｜tool▁call▁begin｜>",
+    call_marker="<｜tool▁call▁begin｜>",
     # V3 puts the type before the name and a fence around the arguments; either version is read as both.
-    separators=((f"function{_SEP}", "name"), (_SEP, "arguments")),
+    separators=((f"function{_SEPARATOR}", "name"), (_SEPARATOR, "arguments")),
     fences=("```json", "```"),
     closes=("<｜tool▁call▁end｜>",),
-    ends=("<｜tool▁calls▁end｜>",),
-    form="<｜tool▁call▁begin｜>{name}<｜tool▁sep｜>{arguments}<｜tool▁call▁end｜>",
+    section_ends=("<｜tool▁calls▁end｜>",),
+    call_template="<｜tool▁call▁begin｜>{name}<｜tool▁sep｜>{arguments}<｜tool▁call▁end｜>",
     framing=("<｜end▁of▁sentence｜>",),
     tokens=frozenset(
         {
@@ -43,7 +43,7 @@ DEEPSEEK_V31 = HeaderJson(
             "<｜end▁of▁sentence｜>",
         }
     ),
-    result="<｜tool▁output▁begin｜>{content}<｜tool▁output▁end｜>",
+    result_template="<｜tool▁output▁begin｜>{content}<｜tool▁output▁end｜>",
     parsers=("deepseek_v31", "deepseekv31"),
     patterns=("*deepseek-v3.1*", "*cogito-v2*"),
 )
@@ -53,9 +53,9 @@ DEEPSEEK_V3 = replace(
     name="deepseek_v3",
     models="DeepSeek-V3, DeepSeek-R1 and its distilled models",
     source="chat template of deepseek-ai/DeepSeek-R1-0528",
-    form="<｜tool▁call▁begin｜>function<｜tool▁sep｜>{name}\n```json\n{arguments}\n```<｜tool▁call▁end｜>",
-    between="\n",
-    result="<｜tool▁outputs▁begin｜><｜tool▁output▁begin｜>{content}<｜tool▁output▁end｜><｜tool▁outputs▁end｜>",
+    call_template="<｜tool▁call▁begin｜>function<｜tool▁sep｜>{name}\n```json\n{arguments}\n```<｜tool▁call▁end｜>",
+    call_separator="\n",
+    result_template="<｜tool▁outputs▁begin｜><｜tool▁output▁begin｜>{content}<｜tool▁output▁end｜><｜tool▁outputs▁end｜>",
     parsers=("deepseek_v3", "deepseekv3"),
     patterns=("*deepseek-v3*", "*deepseek-r1*"),
 )

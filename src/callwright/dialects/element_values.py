@@ -21,11 +21,11 @@ from callwright.text.json_stream import RepairSink, escape_json
 from callwright.text.raw_values import RawValueRule
 from callwright.text.source import ParseStep, Source, TextBuffer, TextSink, compile_markers
 
-__all__ = ["ElementArguments", "json_of"]
+__all__ = ["ElementArguments", "elements_to_json"]
 
 _KEY = re.compile(r"[^\s<>/\"'=]*")
-_LONGEST_KEY = 256
-_DEEPEST = 32
+_MAX_KEY_LENGTH = 256
+_MAX_DEPTH = 32
 """Nesting that is followed; what lies deeper is text."""
 
 
@@ -50,7 +50,7 @@ class ElementArguments:
         self._opens = tuple(self._keys) or (f"{prefix}<",)
         self._closes = closes
 
-    def read(self, source: Source) -> ParseStep[bool]:
+    def read_elements(self, source: Source) -> ParseStep[bool]:
         """Read up to the closing tag and end the call. False: it did not come, and the call is still open.
 
         Where an outer closing tag stands in its place that ends the call too; the outer one is left.
@@ -64,7 +64,7 @@ class ElementArguments:
                     source.position += len(tag)
                 else:
                     self._arguments.call.add_repair("missing_close", f"{self._closes[0]} was missing after a call")
-                self._end()
+                self._finish_call()
                 return True
             source.start_capture()
             if not tag and not (yield from source.accept(compile_markers("<"))):
@@ -79,33 +79,33 @@ class ElementArguments:
             if not (yield from self._read_value(source, key)):
                 return False
 
-    def _end(self) -> None:
+    def _finish_call(self) -> None:
         """Say the values that had to wait, and end the call."""
         waiting, self._arguments.pending_values = self._arguments.pending_values, {}
         for key, raws in waiting.items():
             schema = self._arguments.call.schema.get_member(key)
             note = self._arguments.call.add_repair
             if len(raws) == 1:
-                self._arguments.write_json(key, json_of(raws[0], schema, note, self._prefix))
+                self._arguments.write_json(key, elements_to_json(raws[0], schema, note, self._prefix))
             else:
-                items = (json_of(raw, schema.items, note, self._prefix) for raw in raws)
+                items = (elements_to_json(raw, schema.items, note, self._prefix) for raw in raws)
                 self._arguments.write_json(key, f"[{', '.join(items)}]")
         self._arguments.close()
 
     def _read_value(self, source: Source, key: str) -> ParseStep[bool]:
-        if not _holds_elements(self._arguments.call.schema.get_member(key), untyped=bool(self._prefix)):
+        if not _can_hold_elements(self._arguments.call.schema.get_member(key), untyped=bool(self._prefix)):
             parameter = self._arguments.start_parameter(key)
-            whole = yield from self._copy(source, key, parameter.write)
+            whole = yield from self._copy_value(source, key, parameter.write)
             if whole:
                 parameter.end()
             return whole
         # Another element of this name makes it a list, so the value waits for the end of the call.
         held = TextBuffer(source)
-        whole = yield from self._copy(source, key, held.add)
+        whole = yield from self._copy_value(source, key, held.add)
         self._arguments.pending_values.setdefault(key, []).append(held.get_text())
         return whole
 
-    def _copy(self, source: Source, key: str, write: TextSink) -> ParseStep[bool]:
+    def _copy_value(self, source: Source, key: str, write: TextSink) -> ParseStep[bool]:
         """Copy a value up to its end; False when it has none that can be relied on."""
         close = f"</{key}>"
         quoted: list[str] = []
@@ -115,7 +115,7 @@ class ElementArguments:
             if piece.endswith(close):
                 quoted.append(piece)
 
-        end = _value(key, self._closes, self._opens, self._prefix)
+        end = _build_value_rule(key, self._closes, self._opens, self._prefix)
         closed = yield from end.copy_value(source, emit, self._arguments.is_missing if self._prefix else None)
         if closed is None:
             return False
@@ -129,7 +129,7 @@ class ElementArguments:
 
 
 @lru_cache(maxsize=1024)
-def _value(key: str, closes: tuple[str, ...], opens: tuple[str, ...], prefix: str) -> RawValueRule:
+def _build_value_rule(key: str, closes: tuple[str, ...], opens: tuple[str, ...], prefix: str) -> RawValueRule:
     if prefix:
         # The prefix is a token of its own: a value quotes single tags at most, and what follows one tells.
         return RawValueRule(f"{prefix}</{key}>", closes, opens, loose_close_tag=f"</{key}>")
@@ -146,38 +146,38 @@ def _value(key: str, closes: tuple[str, ...], opens: tuple[str, ...], prefix: st
 
 
 def _take_key(source: Source) -> ParseStep[str]:
-    key = yield from source.take_while(_KEY, _LONGEST_KEY)
+    key = yield from source.take_while(_KEY, _MAX_KEY_LENGTH)
     return key if (yield from source.accept(compile_markers(">"))) else ""
 
 
-def _holds_elements(schema: Schema, *, untyped: bool) -> bool:
+def _can_hold_elements(schema: Schema, *, untyped: bool) -> bool:
     """Whether elements inside such a value are structure rather than text."""
     types = schema.types
     return bool(types & {"array", "object"}) and "string" not in types if types else untyped
 
 
-def json_of(raw: str, schema: Schema, note: RepairSink, prefix: str = "", depth: int = 0) -> str:
+def elements_to_json(raw: str, schema: Schema, note: RepairSink, prefix: str = "", depth: int = 0) -> str:
     """The JSON for a value that is written as elements, as JSON text, or as bare text."""
-    children = _children(raw, prefix) if _holds_elements(schema, untyped=True) and depth < _DEEPEST else []
+    children = _parse_children(raw, prefix) if _can_hold_elements(schema, untyped=True) and depth < _MAX_DEPTH else []
     is_array = "array" in schema.types and "object" not in schema.types
     if not children:
-        return _leaf(raw, schema, note, is_array=is_array)
+        return _leaf_to_json(raw, schema, note, is_array=is_array)
     names = {name for name, _ in children}
     if len(names) == 1:
         name = children[0][0]
         # Where every tag has a prefix, the items of a list are always called so, whatever their members are called.
         is_item = name == "item" and "object" not in schema.types and (bool(prefix) or not is_array)
         if is_item or (is_array and name not in schema.items.properties):
-            items = (json_of(inner, schema.items, note, prefix, depth + 1) for _, inner in children)
+            items = (elements_to_json(inner, schema.items, note, prefix, depth + 1) for _, inner in children)
             return f"[{', '.join(items)}]"
     return (
-        f"[{_object(children, schema.items, note, prefix, depth)}]"
+        f"[{_object_to_json(children, schema.items, note, prefix, depth)}]"
         if is_array
-        else _object(children, schema, note, prefix, depth)
+        else _object_to_json(children, schema, note, prefix, depth)
     )
 
 
-def _object(children: list[tuple[str, str]], schema: Schema, note: RepairSink, prefix: str, depth: int) -> str:
+def _object_to_json(children: list[tuple[str, str]], schema: Schema, note: RepairSink, prefix: str, depth: int) -> str:
     """Elements as the members of an object; several of one name as a list."""
     members: dict[str, list[str]] = {}
     for name, inner in children:
@@ -186,14 +186,14 @@ def _object(children: list[tuple[str, str]], schema: Schema, note: RepairSink, p
     for name, raws in members.items():
         inside = schema.get_member(name)
         if len(raws) == 1:
-            value = json_of(raws[0], inside, note, prefix, depth + 1)
+            value = elements_to_json(raws[0], inside, note, prefix, depth + 1)
         else:
-            value = f"[{', '.join(json_of(raw, inside.items, note, prefix, depth + 1) for raw in raws)}]"
+            value = f"[{', '.join(elements_to_json(raw, inside.items, note, prefix, depth + 1) for raw in raws)}]"
         written.append(f'"{escape_json(name)}": {value}')
     return f"{{{', '.join(written)}}}"
 
 
-def _leaf(raw: str, schema: Schema, note: RepairSink, *, is_array: bool) -> str:
+def _leaf_to_json(raw: str, schema: Schema, note: RepairSink, *, is_array: bool) -> str:
     """A value without elements. Where a list is wanted, bare text is its only item."""
     if not raw.strip() and schema.types & {"array", "object"}:
         return "[]" if is_array else "{}"
@@ -205,7 +205,7 @@ def _leaf(raw: str, schema: Schema, note: RepairSink, *, is_array: bool) -> str:
     return value
 
 
-def _children(text: str, prefix: str) -> list[tuple[str, str]]:
+def _parse_children(text: str, prefix: str) -> list[tuple[str, str]]:
     """The elements that a text consists of, as names and insides; none when it is anything else."""
     opening = re.compile(rf"\s*{re.escape(prefix)}<({_KEY.pattern})>")
     children = []
@@ -214,7 +214,7 @@ def _children(text: str, prefix: str) -> list[tuple[str, str]]:
         name = hit.group(1)
         opener = f"{prefix}<{name}>"
         closers = (f"{prefix}</{name}>", f"</{name}>")
-        ends = ((_end(text, hit.end(), opener, closer), closer) for closer in closers)
+        ends = ((_find_element_end(text, hit.end(), opener, closer), closer) for closer in closers)
         end, closer = next(((end, closer) for end, closer in ends if end >= 0), (-1, ""))
         if end < 0:
             return []
@@ -223,7 +223,7 @@ def _children(text: str, prefix: str) -> list[tuple[str, str]]:
     return [] if text[position:].strip() else children
 
 
-def _end(text: str, start: int, opener: str, closer: str) -> int:
+def _find_element_end(text: str, start: int, opener: str, closer: str) -> int:
     """Where the element whose inside starts at `start` closes, those of its own name inside it counted; or -1."""
     depth, position = 1, start
     while True:

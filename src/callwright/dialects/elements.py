@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from callwright.dialects.base import THINK, Dialect, Think, break_off, open_call, raw_text
+from callwright.dialects.base import THINK_TAGS, Dialect, ReasoningTags, format_raw_value, open_call, truncate_call
 from callwright.dialects.element_values import ElementArguments
 from callwright.dialects.use_tool import read_named_call
 from callwright.model import ToolCall
@@ -27,28 +27,28 @@ from callwright.text.repair import convert_python_literal
 from callwright.text.source import ParseStep, Source, compile_markers
 from callwright.turn import Turn
 
-__all__ = ["DIALECTS", "Elements", "NamedTags"]
+__all__ = ["DIALECTS", "ElementTags", "ToolNameTags"]
 
-_MCP = "use_mcp_tool"
+_MCP_TAG = "use_mcp_tool"
 _ELEMENT_NAME = re.compile(r"[A-Za-z_][\w.-]*")
 
 
 @dataclass(frozen=True, kw_only=True)
-class NamedTags(Dialect):
+class ToolNameTags(Dialect):
     """A family whose tags are the names of the tools offered; with none offered, nothing is a call."""
 
-    thinks: tuple[Think, ...] = (THINK, Think("<thinking>", "</thinking>"))
+    reasoning_tags: tuple[ReasoningTags, ...] = (THINK_TAGS, ReasoningTags("<thinking>", "</thinking>"))
     text_tags: bool = True
 
     @property
     def openers(self) -> tuple[str, ...]:
         return ()
 
-    def openers_for(self, tools: Toolbox) -> tuple[str, ...]:
+    def list_openers(self, tools: Toolbox) -> tuple[str, ...]:
         return tuple(tag for name in tools.names for tag in (f"<{name}>", f"<{name}/>", f"<{name} />"))
 
-    def markers_for(self, tools: Toolbox) -> tuple[str, ...]:
-        return (*self.openers_for(tools), *(f"</{name}>" for name in tools.names))
+    def list_markers(self, tools: Toolbox) -> tuple[str, ...]:
+        return (*self.list_openers(tools), *(f"</{name}>" for name in tools.names))
 
     def read_calls(self, source: Source, turn: Turn, opener: str) -> ParseStep[str]:
         name = opener.strip("</ >")
@@ -63,95 +63,95 @@ class NamedTags(Dialect):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Elements(NamedTags):
+class ElementTags(ToolNameTags):
     """Parameters as elements. `nesting`: lists and objects are written as elements too, where that loses nothing."""
 
     raw_values: ClassVar[bool] = True
-    nesting: bool = False
+    nests_elements: bool = False
     indent: str = ""
-    mcp: bool = False
+    reads_mcp_calls: bool = False
     """Cline's form for an MCP server's tool is read too, when that tool itself is offered."""
 
     @property
-    def starts(self) -> tuple[str, ...]:
+    def body_starts(self) -> tuple[str, ...]:
         return ("<",)
 
-    def openers_for(self, tools: Toolbox) -> tuple[str, ...]:
-        return (*super().openers_for(tools), *((f"<{_MCP}>",) if self.mcp and tools.names else ()))
+    def list_openers(self, tools: Toolbox) -> tuple[str, ...]:
+        return (*super().list_openers(tools), *((f"<{_MCP_TAG}>",) if self.reads_mcp_calls and tools.names else ()))
 
-    def markers_for(self, tools: Toolbox) -> tuple[str, ...]:
-        keys = dict.fromkeys(key for name in tools.names for key in _declared(tools, name))
-        return (*super().markers_for(tools), *(tag for key in keys for tag in (f"<{key}>", f"</{key}>")))
+    def list_markers(self, tools: Toolbox) -> tuple[str, ...]:
+        keys = dict.fromkeys(key for name in tools.names for key in _list_parameters(tools, name))
+        return (*super().list_markers(tools), *(tag for key in keys for tag in (f"<{key}>", f"</{key}>")))
 
     def read_body(self, source: Source, turn: Turn, name: str) -> ParseStep[str]:
         if name not in turn.tools:
             return (yield from read_named_call(source, turn, f"</{name}>"))
         close = f"</{name}>"
-        keys = _declared(turn.tools, name)
+        keys = _list_parameters(turn.tools, name)
         if not (yield from source.peek_marker(compile_markers(close, *(f"<{key}>" for key in keys)))):
             return f"no parameter of {name} follows"
         arguments = open_call(source, turn, name)
-        if not (yield from ElementArguments(arguments, keys, (close,)).read(source)):
-            return (yield from break_off(source, turn, arguments))
+        if not (yield from ElementArguments(arguments, keys, (close,)).read_elements(source)):
+            return (yield from truncate_call(source, turn, arguments))
         return ""
 
     def render_call(self, *calls: ToolCall) -> str:
-        return "\n".join(self._rendered(call) for call in calls)
+        return "\n".join(self._render_one_call(call) for call in calls)
 
-    def _rendered(self, call: ToolCall) -> str:
-        members = (self._member(key, value) for key, value in json.loads(call.arguments).items())
+    def _render_one_call(self, call: ToolCall) -> str:
+        members = (self._render_member(key, value) for key, value in json.loads(call.arguments).items())
         return f"<{call.name}>\n{''.join(members)}</{call.name}>"
 
-    def _member(self, key: str, value: Any) -> str:
-        if self.nesting and isinstance(value, dict | list) and _is_plain(value):
-            return f"{self.indent}{_nested(key, value)}\n"
-        return f"{self.indent}<{key}>{raw_text(value)}</{key}>\n"
+    def _render_member(self, key: str, value: Any) -> str:
+        if self.nests_elements and isinstance(value, dict | list) and _is_plain_value(value):
+            return f"{self.indent}{_render_nested(key, value)}\n"
+        return f"{self.indent}<{key}>{format_raw_value(value)}</{key}>\n"
 
 
-def _declared(tools: Toolbox, name: str) -> tuple[str, ...]:
+def _list_parameters(tools: Toolbox, name: str) -> tuple[str, ...]:
     tool = tools.get(name)
     return tuple(tool.schema.properties) if tool else ()
 
 
-def _nested(key: str, value: Any) -> str:
+def _render_nested(key: str, value: Any) -> str:
     """A value as elements: a list repeats its element, an object's members stand inside it."""
     if isinstance(value, list):
-        return "".join(_nested(key, item) for item in value)
+        return "".join(_render_nested(key, item) for item in value)
     if isinstance(value, dict):
-        return f"<{key}>{''.join(_nested(name, item) for name, item in value.items())}</{key}>"
-    return f"<{key}>{raw_text(value)}</{key}>"
+        return f"<{key}>{''.join(_render_nested(name, item) for name, item in value.items())}</{key}>"
+    return f"<{key}>{format_raw_value(value)}</{key}>"
 
 
-def _is_plain(value: Any) -> bool:
+def _is_plain_value(value: Any) -> bool:
     """Whether a value, written as elements, reads back as what it was; others are written as JSON."""
     match value:
         case str():
             return bool(value.strip()) and "<" not in value and convert_python_literal(value.strip()) is None
         case dict():
             named = all(_ELEMENT_NAME.fullmatch(key) and key != "item" for key in value)
-            return bool(value) and named and all(map(_is_plain, value.values()))
+            return bool(value) and named and all(map(_is_plain_value, value.values()))
         case list():
-            return len(value) > 1 and all(_is_plain(item) and not isinstance(item, list) for item in value)
+            return len(value) > 1 and all(_is_plain_value(item) and not isinstance(item, list) for item in value)
         case _:
             return value is not None
 
 
-ELEMENT = Elements(
+ELEMENT = ElementTags(
     name="element",
     shape="X4",
     models="any model under the prompts of Cline, Roo Code and Kilo Code before their native tools",
     source="system prompts of cline/cline and RooCodeInc/Roo-Code",
-    mcp=True,
-    result="[{name}] Result:\n\n{content}",
+    reads_mcp_calls=True,
+    result_template="[{name}] Result:\n\n{content}",
 )
-MORPH_XML = Elements(
+MORPH_XML = ElementTags(
     name="morph_xml",
     shape="X4",
     models="any model under the ai-sdk middleware's morphXml prompt",
     source="packages/parser of minpeter/ai-sdk-tool-call-middleware",
-    nesting=True,
+    nests_elements=True,
     indent="  ",
-    result="<tool_response><tool_name>{name}</tool_name><result>{content}</result></tool_response>",
+    result_template="<tool_response><tool_name>{name}</tool_name><result>{content}</result></tool_response>",
 )
 
 DIALECTS: Sequence[Dialect] = (ELEMENT, MORPH_XML)

@@ -16,26 +16,26 @@ from callwright.schema import Toolbox
 from callwright.text.source import ParseStep, Source, compile_markers
 from callwright.turn import Turn, collect
 
-__all__ = ["is_all_calls", "read_fence"]
+__all__ = ["has_only_calls", "read_fenced_calls"]
 
 _LINE_FENCE = f"\n{FENCE}"
-_MORE = compile_markers("{", "[", FENCE)
+_NEXT_CALL_MARKS = compile_markers("{", "[", FENCE)
 
 
-def read_fence(source: Source, turn: Turn, info: str, member: Dialect) -> ParseStep[str]:
+def read_fenced_calls(source: Source, turn: Turn, info: str, member: Dialect) -> ParseStep[str]:
     """Read the rest of a fenced block as the calls of a family, if they end the answer. Returns the empty string, or
     the whole block, to be shown: nothing was said then."""
     body, close = yield from source.take_to(compile_markers(_LINE_FENCE))
     whole = f"{FENCE}{info}{body}{close or ''}"
-    more = yield from source.peek_marker(_MORE)
+    more = yield from source.peek_marker(_NEXT_CALL_MARKS)
     last = more or (source.closed and not source.text[source.position :].strip())
-    if not last or not (yield from is_all_calls(member, whole, turn.tools)):
+    if not last or not (yield from has_only_calls(member, whole, turn.tools)):
         return whole
     yield from member.grammar(Source.from_text(whole), turn)
     return ""
 
 
-def is_all_calls(member: Dialect, text: str, tools: Toolbox) -> ParseStep[bool]:
+def has_only_calls(member: Dialect, text: str, tools: Toolbox) -> ParseStep[bool]:
     """Whether a family reads a whole text as whole calls of offered tools and nothing else."""
     numbers = count()
     trial = Turn(tools, lambda: str(next(numbers)))

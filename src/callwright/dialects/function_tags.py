@@ -22,9 +22,9 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from callwright.arguments import ArgumentsWriter
-from callwright.dialects.base import Dialect, Think, break_off, open_call, raw_text
-from callwright.dialects.call_object import read_arguments
-from callwright.dialects.section import Section, close, expected, read_json
+from callwright.dialects.base import Dialect, ReasoningTags, format_raw_value, open_call, truncate_call
+from callwright.dialects.call_object import read_json_arguments
+from callwright.dialects.tag_section import TagSection, get_key_filter, read_closing_tag, read_json_section
 from callwright.model import ToolCall
 from callwright.text.raw_values import RawValueRule
 from callwright.text.source import MarkerSet, ParseStep, Source, compile_markers
@@ -32,10 +32,10 @@ from callwright.turn import Turn
 
 __all__ = ["DIALECTS", "FunctionTags"]
 
-_BEGIN = "<function="
-_NAME = re.compile(r"[^<>\n]*")
-_TOOL = re.compile(r"[^<>\n{]*")
-_LONGEST_NAME = 256
+_FUNCTION_OPENER = "<function="
+_PARAMETER_NAME = re.compile(r"[^<>\n]*")
+_TOOL_NAME = re.compile(r"[^<>\n{]*")
+_MAX_NAME_LENGTH = 256
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,26 +51,26 @@ class FunctionTags(Dialect):
 
     @property
     def openers(self) -> tuple[str, ...]:
-        return (self.wrapper[0], _BEGIN)
+        return (self.wrapper[0], _FUNCTION_OPENER)
 
     @property
-    def starts(self) -> tuple[str, ...]:
-        return (_BEGIN,)
+    def body_starts(self) -> tuple[str, ...]:
+        return (_FUNCTION_OPENER,)
 
     @property
     def markers(self) -> tuple[str, ...]:
-        return (*self.wrapper, _BEGIN, "</function>", "<parameter=", "</parameter>")
+        return (*self.wrapper, _FUNCTION_OPENER, "</function>", "<parameter=", "</parameter>")
 
     @cached_property
-    def _section(self) -> Section:
-        return Section(self.wrapper[0], _BEGIN, self.wrapper[1])
+    def _section(self) -> TagSection:
+        return TagSection(self.wrapper[0], _FUNCTION_OPENER, self.wrapper[1])
 
     @cached_property
-    def _inside(self) -> MarkerSet:
+    def _body_marks(self) -> MarkerSet:
         return compile_markers("<parameter=", "</function>", self.wrapper[1])
 
     @cached_property
-    def _values(self) -> dict[str, RawValueRule]:
+    def _value_rules(self) -> dict[str, RawValueRule]:
         """How a value ends, by the newline that it begins with."""
         around = ("</function>", self.wrapper[1])
         insets = {"": self.inset, "\n": "\n", "\r\n": "\r\n"}
@@ -80,22 +80,24 @@ class FunctionTags(Dialect):
         }
 
     def read_calls(self, source: Source, turn: Turn, opener: str) -> ParseStep[str]:
-        opened = opener != _BEGIN
+        opened = opener != _FUNCTION_OPENER
         if opened:
             if (yield from source.skip_space()) in ("{", "["):
-                return (yield from read_json(source, turn, self.wrapper[1]))
-            if not (yield from source.accept(compile_markers(_BEGIN))):
-                return f"no {_BEGIN}…> follows"
-        return (yield from self._section.read(source, turn, lambda: self._read_call(source, turn), opened=opened))
+                return (yield from read_json_section(source, turn, self.wrapper[1]))
+            if not (yield from source.accept(compile_markers(_FUNCTION_OPENER))):
+                return f"no {_FUNCTION_OPENER}…> follows"
+        return (
+            yield from self._section.read_section(source, turn, lambda: self._read_call(source, turn), is_opened=opened)
+        )
 
     def _read_call(self, source: Source, turn: Turn) -> ParseStep[str]:
-        name = (yield from source.take_while(_TOOL, _LONGEST_NAME)).strip()
+        name = (yield from source.take_while(_TOOL_NAME, _MAX_NAME_LENGTH)).strip()
         closed = yield from source.accept(compile_markers(">"))
         if not closed and (yield from source.peek()) != "{":
             return "the tag of the function does not close"
         if not turn.can_call(name):
             return f"unknown tool {name!r}"
-        body = compile_markers(*self._inside.markers, "{")
+        body = compile_markers(*self._body_marks.markers, "{")
         if not (yield from source.peek_marker(body)) and not source.is_truncated_at(body):
             return "no parameter follows"
         arguments = open_call(source, turn, name)
@@ -104,12 +106,12 @@ class FunctionTags(Dialect):
             # (freellmapi PR #291).
             if not closed:
                 arguments.call.add_repair("missing_close", "> was missing after the name of a function")
-            yield from read_arguments(source, turn, arguments)
-            yield from close(source, turn, "</function>")
+            yield from read_json_arguments(source, turn, arguments)
+            yield from read_closing_tag(source, turn, "</function>")
             return ""
         while True:
             yield from source.skip_space()
-            tag = yield from source.accept(self._inside)
+            tag = yield from source.accept(self._body_marks)
             if tag == self.wrapper[1]:
                 arguments.call.add_repair("missing_close", "</function> was missing after a call")
                 source.position -= len(tag)
@@ -117,17 +119,17 @@ class FunctionTags(Dialect):
                 arguments.close()
                 return ""
             if not tag or not (yield from self._read_parameter(source, arguments)):
-                return (yield from break_off(source, turn, arguments))
+                return (yield from truncate_call(source, turn, arguments))
 
     def _read_parameter(self, source: Source, arguments: ArgumentsWriter) -> ParseStep[bool]:
         source.start_capture()
-        key = (yield from source.take_while(_NAME, _LONGEST_NAME)).strip()
+        key = (yield from source.take_while(_PARAMETER_NAME, _MAX_NAME_LENGTH)).strip()
         if not (yield from source.accept(compile_markers(">"))):
             return False
         source.drop_capture()
         newline = (yield from source.accept(compile_markers("\r\n", "\n"))) if self.inset else ""
         parameter = arguments.start_parameter(key)
-        closed = yield from self._values[newline].copy_value(source, parameter.write, expected(arguments))
+        closed = yield from self._value_rules[newline].copy_value(source, parameter.write, get_key_filter(arguments))
         if closed is None:
             return False
         parameter.end()
@@ -136,17 +138,17 @@ class FunctionTags(Dialect):
         return True
 
     def render_call(self, *calls: ToolCall) -> str:
-        return "\n".join(self._rendered(call) for call in calls)
+        return "\n".join(self._render_one_call(call) for call in calls)
 
-    def _rendered(self, call: ToolCall) -> str:
+    def _render_one_call(self, call: ToolCall) -> str:
         members = "".join(
-            f"<parameter={key}>{self.inset}{self._written(value)}{self.inset}</parameter>\n"
+            f"<parameter={key}>{self.inset}{self._format_value(value)}{self.inset}</parameter>\n"
             for key, value in json.loads(call.arguments).items()
         )
-        return f"{self.wrapper[0]}\n{_BEGIN}{call.name}>\n{members}</function>\n{self.wrapper[1]}"
+        return f"{self.wrapper[0]}\n{_FUNCTION_OPENER}{call.name}>\n{members}</function>\n{self.wrapper[1]}"
 
-    def _written(self, value: Any) -> str:
-        return str(value) if self.python_values else raw_text(value)
+    def _format_value(self, value: Any) -> str:
+        return str(value) if self.python_values else format_raw_value(value)
 
 
 QWEN3_CODER = FunctionTags(
@@ -176,12 +178,12 @@ SEED_OSS = FunctionTags(
     wrapper=("<seed:tool_call>", "</seed:tool_call>"),
     inset="",
     python_values=True,
-    thinks=(Think("<seed:think>", "</seed:think>"),),
+    reasoning_tags=(ReasoningTags("<seed:think>", "</seed:think>"),),
     framing=("<seed:eos>",),
     tokens=frozenset(
         {"<seed:tool_call>", "</seed:tool_call>", "<seed:think>", "</seed:think>", "<seed:eos>"},
     ),
-    result="{content}",
+    result_template="{content}",
     parsers=("seed_oss",),
     patterns=("*seed-oss*",),
 )

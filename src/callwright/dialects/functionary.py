@@ -17,72 +17,72 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from callwright.dialects.base import Dialect, open_call
-from callwright.dialects.header_json import Head, HeaderJson
+from callwright.dialects.header_json import HeaderJson, JsonCallHeader
 from callwright.schema import Schema
 from callwright.text.source import ParseStep, Source, TextSink, compile_markers
 from callwright.turn import Turn
 
 __all__ = ["DIALECTS", "Functionary"]
 
-PYTHON = "python"
-_STRING = Schema({"type": "string"})
+PYTHON_TOOL = "python"
+_STRING_SCHEMA = Schema({"type": "string"})
 
 
 @dataclass(frozen=True, kw_only=True)
 class Functionary(HeaderJson):
     """A version of Functionary."""
 
-    code: str
+    code_marker: str
     """What begins raw Python, up to the next call or the end of the turn."""
-    header: str
+    call_header: str
     """How a call of a tool begins: a format string of {name}."""
-    recipients: bool = False
+    has_recipients: bool = False
     """Text has a recipient too, and the prompt has written the first marker."""
 
     @property
     def openers(self) -> tuple[str, ...]:
-        return (self.call, self.code)
+        return (self.call_marker, self.code_marker)
 
     @property
     def markers(self) -> tuple[str, ...]:
         return (*self.openers, *self.closes)
 
     def grammar(self, source: Source, turn: Turn) -> ParseStep[None]:
-        if self.recipients:
-            yield from self._begin(source, turn)
+        if self.has_recipients:
+            yield from self._read_first_recipient(source, turn)
         yield from super().grammar(source, turn)
 
-    def _begin(self, source: Source, turn: Turn) -> ParseStep[None]:
+    def _read_first_recipient(self, source: Source, turn: Turn) -> ParseStep[None]:
         """Read a recipient that stands at the beginning without its marker, if one does."""
         lines = {f"{name}\n": name for name in ("all", *turn.tools.names)}
         name = lines.get((yield from source.peek_marker(compile_markers(*lines))))
-        if name == "all" or name == PYTHON:
+        if name == "all" or name == PYTHON_TOOL:
             yield from source.accept_next(compile_markers(f"{name}\n"))
-        if name == PYTHON:
-            yield from self.attempt(source, turn, self.code, turn.add_text)
+        if name == PYTHON_TOOL:
+            yield from self.try_read_calls(source, turn, self.code_marker, turn.add_text)
         elif name and name != "all":
-            yield from self.attempt(source, turn, "", turn.add_text)
+            yield from self.try_read_calls(source, turn, "", turn.add_text)
 
-    def attempt(self, source: Source, turn: Turn, opener: str, emit: TextSink) -> ParseStep[bool]:
+    def try_read_calls(self, source: Source, turn: Turn, opener: str, emit: TextSink) -> ParseStep[bool]:
         while opener == ">>>" and (yield from source.peek()) == ">":
             # Text that ends in this character runs into the marker.
             emit(">")
             source.position += 1
-        return (yield from super().attempt(source, turn, opener, emit))
+        return (yield from super().try_read_calls(source, turn, opener, emit))
 
     def read_calls(self, source: Source, turn: Turn, opener: str) -> ParseStep[str]:
-        if opener != self.code:
+        if opener != self.code_marker:
             return (yield from super().read_calls(source, turn, opener))
-        if PYTHON not in turn.tools:
-            return f"no tool {PYTHON!r} is offered"
+        if PYTHON_TOOL not in turn.tools:
+            return f"no tool {PYTHON_TOOL!r} is offered"
         if (yield from source.peek_marker(compile_markers('{"code"'))):
             yield from source.skip_space()
-            yield from self.read_arguments(source, turn, Head(PYTHON))
+            yield from self.read_arguments(source, turn, JsonCallHeader(PYTHON_TOOL))
             return ""
-        arguments = open_call(source, turn, PYTHON)
-        parameter = arguments.start_parameter("code", _STRING)
-        headers = (self.header.format(name=name) for name in ("all", *turn.tools.names))
-        mark = yield from source.copy_until(compile_markers(*headers, self.code, *self.framing), parameter.write)
+        arguments = open_call(source, turn, PYTHON_TOOL)
+        parameter = arguments.start_parameter("code", _STRING_SCHEMA)
+        headers = (self.call_header.format(name=name) for name in ("all", *turn.tools.names))
+        mark = yield from source.copy_until(compile_markers(*headers, self.code_marker, *self.framing), parameter.write)
         source.position -= len(mark or "")
         parameter.end()
         arguments.close()
@@ -94,17 +94,17 @@ FUNCTIONARY31 = Functionary(
     shape="J3",
     models="Functionary v3.1",
     source="chat template of meetkai/functionary-medium-v3.1",
-    call="<function=",
+    call_marker="<function=",
     separators=((">", "arguments"),),
     closes=("</function>",),
-    code="<|python_tag|>",
-    header="<function={name}>",
-    form="<function={name}>{arguments}</function>",
-    thinks=(),
+    code_marker="<|python_tag|>",
+    call_header="<function={name}>",
+    call_template="<function={name}>{arguments}</function>",
+    reasoning_tags=(),
     framing=("<|eom_id|>", "<|eot_id|>"),
     text_tags=True,
     tokens=frozenset({"<|python_tag|>", "<|eom_id|>", "<|eot_id|>"}),
-    result="{content}",
+    result_template="{content}",
     patterns=("*functionary*v3.1*",),
 )
 
@@ -113,17 +113,17 @@ FUNCTIONARY32 = Functionary(
     shape="J3",
     models="Functionary v3.2",
     source="chat template of meetkai/functionary-medium-v3.2",
-    call=">>>",
-    code=">>>python\n",
-    header=">>>{name}\n",
-    recipients=True,
-    form=">>>{name}\n{arguments}",
-    text_form=">>>all\n{text}",
-    thinks=(),
+    call_marker=">>>",
+    code_marker=">>>python\n",
+    call_header=">>>{name}\n",
+    has_recipients=True,
+    call_template=">>>{name}\n{arguments}",
+    text_template=">>>all\n{text}",
+    reasoning_tags=(),
     framing=(">>>all\n", "<|eom_id|>", "<|eot_id|>"),
     text_tags=True,
     tokens=frozenset({"<|eom_id|>", "<|eot_id|>"}),
-    result="{content}",
+    result_template="{content}",
     patterns=("*functionary*v3.2*",),
 )
 

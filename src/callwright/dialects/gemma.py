@@ -19,8 +19,8 @@ from functools import cached_property, partial
 from typing import Any, ClassVar
 
 from callwright.arguments import ArgumentsWriter
-from callwright.dialects.base import Dialect, Think, break_off, open_call
-from callwright.dialects.quoted_values import read_string, read_value
+from callwright.dialects.base import Dialect, ReasoningTags, open_call, truncate_call
+from callwright.dialects.quoted_values import read_literal_value, read_string_value
 from callwright.model import ToolCall
 from callwright.text.lookahead import Lookahead
 from callwright.text.source import MarkerSet, ParseStep, Source, compile_markers, ignore
@@ -30,9 +30,9 @@ from callwright.turn import Turn
 __all__ = ["DIALECTS", "Gemma"]
 
 _NAME = re.compile(r"[^\s{(<]*")
-_LONGEST_NAME = 256
+_MAX_NAME_LENGTH = 256
 _KEY = re.compile(r"[^\s:=,{}()\[\]<\"']*")
-_BRACKETS = {"{": "}", "(": ")"}
+_BRACKET_PAIRS = {"{": "}", "(": ")"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +56,7 @@ class Gemma(Dialect):
         return (self.open, self.close)
 
     @property
-    def starts(self) -> tuple[str, ...]:
+    def body_starts(self) -> tuple[str, ...]:
         return ("call:", ":")
 
     # ── reading ────────────────────────────────────────────────────────────────────────────────
@@ -64,13 +64,13 @@ class Gemma(Dialect):
     def read_calls(self, source: Source, turn: Turn, opener: str) -> ParseStep[str]:
         yield from source.skip_space()
         prefix = yield from source.accept(compile_markers("call:", ":"))
-        written = yield from source.take_while(_NAME, _LONGEST_NAME)
+        written = yield from source.take_while(_NAME, _MAX_NAME_LENGTH)
         # Some checkpoints put a namespace before the name: `call:ns:create`.
         name = next((name for name in (written, re.split(r"[:.]", written)[-1]) if turn.can_call(name)), "")
         if not name:
             return f"unknown tool {written!r}"
         bracket = yield from source.skip_space()
-        if bracket not in _BRACKETS:
+        if bracket not in _BRACKET_PAIRS:
             return "no arguments follow the name"
         source.position += 1
         arguments = open_call(source, turn, name)
@@ -80,21 +80,21 @@ class Gemma(Dialect):
             arguments.call.add_repair("missing_prefix", "'call:' was missing before the name")
         if bracket == "(":
             arguments.call.add_repair("round_brackets", "the arguments stood in round brackets")
-        if not (yield from self._read_members(source, arguments, _BRACKETS[bracket])):
-            yield from self._break_off(source, turn, arguments)
+        if not (yield from self._read_members(source, arguments, _BRACKET_PAIRS[bracket])):
+            yield from self._truncate_call(source, turn, arguments)
             return ""
-        yield from self._close(source, turn)
+        yield from self._read_call_end(source, turn)
         return ""
 
-    def _break_off(self, source: Source, turn: Turn, arguments: ArgumentsWriter) -> ParseStep[None]:
+    def _truncate_call(self, source: Source, turn: Turn, arguments: ArgumentsWriter) -> ParseStep[None]:
         """The members break off: set what is left of the call aside."""
         mark = yield from source.copy_until(compile_markers(self.close, self.open, *self.framing), ignore)
         source.position -= len(mark or "")
-        yield from break_off(source, turn, arguments)
+        yield from truncate_call(source, turn, arguments)
         if mark == self.close:
             source.position += len(mark)
 
-    def _close(self, source: Source, turn: Turn) -> ParseStep[None]:
+    def _read_call_end(self, source: Source, turn: Turn) -> ParseStep[None]:
         marker = yield from source.accept_next(compile_markers(self.close, "}" + self.close))
         if not marker:
             turn.add_repair("missing_close", f"{self.close} was missing after a call")
@@ -104,7 +104,7 @@ class Gemma(Dialect):
     def _read_members(self, source: Source, arguments: ArgumentsWriter, bracket: str) -> ParseStep[bool]:
         """Read members up to the closing bracket, and end the call. False: they break off."""
         note = arguments.call.add_repair
-        closes = partial(_closes, self._ends(bracket), arguments)
+        closes = partial(_is_value_end, self._build_ends(bracket), arguments)
         separated = True
         while (char := (yield from source.skip_space())) != bracket:
             if char == ",":
@@ -128,7 +128,7 @@ class Gemma(Dialect):
         if quote:
             key, _ = yield from source.take_to(compile_markers(quote.mark))
         else:
-            key = yield from source.take_while(_KEY, _LONGEST_NAME)
+            key = yield from source.take_while(_KEY, _MAX_NAME_LENGTH)
         sign = yield from source.skip_space()
         if sign not in (":", "="):
             return ""
@@ -144,8 +144,8 @@ class Gemma(Dialect):
         quote = yield from self._notation.accept_quote(source)
         if quote is None:
             if char and char in "[{":
-                return (yield from read_value(source, arguments, key, self._notation))
-            return (yield from self._read_bare(source, arguments, key, closes))
+                return (yield from read_literal_value(source, arguments, key, self._notation))
+            return (yield from self._read_bare_value(source, arguments, key, closes))
         if quote is not self.quote:
             arguments.call.add_repair("plain_quotes", f"a string was in {quote.mark}, not in {self.quote.mark}")
         elif self.quotes_all:
@@ -155,9 +155,11 @@ class Gemma(Dialect):
             if whole:
                 parameter.end()
             return whole
-        return (yield from read_string(source, arguments, key, quote, closes))
+        return (yield from read_string_value(source, arguments, key, quote, closes))
 
-    def _read_bare(self, source: Source, arguments: ArgumentsWriter, key: str, closes: ClosingCheck) -> ParseStep[bool]:
+    def _read_bare_value(
+        self, source: Source, arguments: ArgumentsWriter, key: str, closes: ClosingCheck
+    ) -> ParseStep[bool]:
         """A value without an opening quote: a number, a word, or a string that lost its quote."""
         source.drop_capture()
         parameter = arguments.start_parameter(key)
@@ -175,33 +177,37 @@ class Gemma(Dialect):
             parameter.write(stop)
         return False
 
-    def _ends(self, bracket: str) -> StringEndRule:
+    def _build_ends(self, bracket: str) -> StringEndRule:
         after = compile_markers(self.close, "}" + self.close, self.open, *self.framing)
         within = compile_markers(self.quote.mark)
-        return StringEndRule(bracket, after, ":=", allows_positional=False, quotes=self._quotes, inner_markers=within)
+        return StringEndRule(
+            bracket, after, ":=", allows_positional=False, quotes=self._quote_marks, inner_markers=within
+        )
 
     @cached_property
-    def _quotes(self) -> MarkerSet:
+    def _quote_marks(self) -> MarkerSet:
         return compile_markers(self.quote.mark, '"', "'")
 
     @cached_property
     def _notation(self) -> Notation:
-        nested = StringEndRule(")]}", compile_markers(*",)]}", self.close), ":", allows_colon=True, quotes=self._quotes)
+        nested = StringEndRule(
+            ")]}", compile_markers(*",)]}", self.close), ":", allows_colon=True, quotes=self._quote_marks
+        )
         return Notation((self.quote, *PYTHON_QUOTES), nested)
 
     # ── rendering ──────────────────────────────────────────────────────────────────────────────
 
     def render_call(self, *calls: ToolCall) -> str:
         return "".join(
-            f"{self.open}call:{call.name}{self._value(json.loads(call.arguments))}{self.close}" for call in calls
+            f"{self.open}call:{call.name}{self._format_value(json.loads(call.arguments))}{self.close}" for call in calls
         )
 
-    def _value(self, value: Any) -> str:
+    def _format_value(self, value: Any) -> str:
         match value:
             case dict():
-                return "{" + ",".join(f"{key}:{self._value(item)}" for key, item in value.items()) + "}"
+                return "{" + ",".join(f"{key}:{self._format_value(item)}" for key, item in value.items()) + "}"
             case list():
-                return "[" + ",".join(map(self._value, value)) + "]"
+                return "[" + ",".join(map(self._format_value, value)) + "]"
             case str():
                 return f"{self.quote.mark}{value}{self.quote.mark}"
             case None:
@@ -210,7 +216,7 @@ class Gemma(Dialect):
                 return json.dumps(value)
 
 
-def _closes(ends: StringEndRule, arguments: ArgumentsWriter, source: Source, size: int) -> ParseStep[bool]:
+def _is_value_end(ends: StringEndRule, arguments: ArgumentsWriter, source: Source, size: int) -> ParseStep[bool]:
     """Whether a value ends here: where the notation can go on, with a key that has not come yet."""
     ahead = Lookahead(source, size)
     comma = (yield from ahead.skip_space()) == ","
@@ -239,7 +245,7 @@ FUNCTIONGEMMA = Gemma(
     tokens=frozenset(
         {"<start_function_call>", "<end_function_call>", "<escape>", "<start_function_response>", "<end_of_turn>"}
     ),
-    result="<start_function_response>response:{name}{value:<escape>{content}<escape>}<end_function_response>",
+    result_template="<start_function_response>response:{name}{value:<escape>{content}<escape>}<end_function_response>",
     parsers=("functiongemma",),
     patterns=("*functiongemma*",),
 )
@@ -253,12 +259,12 @@ GEMMA4 = Gemma(
     close="<tool_call|>",
     quote=Quote('<|"|>', '"', escapes=False),
     null="None",
-    thinks=(Think("<|channel>thought", "<channel|>"), Think("<|channel>", "<channel|>")),
+    reasoning_tags=(ReasoningTags("<|channel>thought", "<channel|>"), ReasoningTags("<|channel>", "<channel|>")),
     framing=("<|tool_response>", "<turn|>"),
     tokens=frozenset(
         {"<|tool_call>", "<tool_call|>", '<|"|>', "<|channel>", "<channel|>", "<|tool_response>", "<turn|>"}
     ),
-    result='<|tool_response>response:{name}{value:<|"|>{content}<|"|>}<tool_response|>',
+    result_template='<|tool_response>response:{name}{value:<|"|>{content}<|"|>}<tool_response|>',
     parsers=("gemma4",),
     patterns=("*gemma-4*", "*gemma4*"),
 )

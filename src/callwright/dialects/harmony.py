@@ -17,13 +17,13 @@ from types import MappingProxyType
 from typing import ClassVar
 
 from callwright.arguments import ArgumentsWriter, read_object
-from callwright.dialects.base import Dialect, break_off, open_call
-from callwright.dialects.call_object import read_held
+from callwright.dialects.base import Dialect, open_call, truncate_call
+from callwright.dialects.call_object import emit_complete_call
 from callwright.dialects.elements import ELEMENT
-from callwright.dialects.message_header import ANALYSIS, CHANNEL, CHANNELS, CONSTRAIN, MESSAGE, START, Header
-from callwright.dialects.messages import Framed
+from callwright.dialects.framed_messages import FramedDialect
+from callwright.dialects.message_header import ANALYSIS, CHANNEL, CHANNELS, CONSTRAIN, MESSAGE, START, MessageHeader
 from callwright.dialects.named_parameters import NamedParameters
-from callwright.dialects.typescript import namespace
+from callwright.dialects.typescript import render_namespace
 from callwright.model import ToolCall, ToolSpec
 from callwright.schema import Tool, Toolbox
 from callwright.text.json_stream import copy_json
@@ -36,131 +36,131 @@ CALL = "<|call|>"
 END = "<|end|>"
 RETURN = "<|return|>"
 
-_SPACE_OF_NAMES = re.compile(r"^(?:functions?|tools?)[.:/]")
-_GLUED = re.compile(rf"(?:json|code|xml|{'|'.join(CHANNELS)})$")
-_PARAMETERS = NamedParameters("rfl:", (CALL, END, RETURN, START), (MESSAGE, START), (CALL,), inset="\n")
+_NAMESPACE_PREFIX = re.compile(r"^(?:functions?|tools?)[.:/]")
+_GLUED_SUFFIX = re.compile(rf"(?:json|code|xml|{'|'.join(CHANNELS)})$")
+_PARAMETER_TAGS = NamedParameters("rfl:", (CALL, END, RETURN, START), (MESSAGE, START), (CALL,), inset="\n")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Harmony(Framed):
+class Harmony(FramedDialect):
     """Harmony framing with JSON bodies. Bodies of `rfl` tags are read wherever they turn up."""
 
-    addresses: ClassVar[Mapping[str, str]] = MappingProxyType(
+    non_tool_recipients: ClassVar[Mapping[str, str]] = MappingProxyType(
         dict.fromkeys(("assistant", "user", "all", *CHANNELS), "")
     )
 
     channels: tuple[str, ...] = CHANNELS
-    sections: tuple[str, ...] = (CHANNEL, CONSTRAIN)
-    ends_call: tuple[str, ...] = (CALL,)
-    ends_text: tuple[str, ...] = (END, RETURN)
+    header_markers: tuple[str, ...] = (CHANNEL, CONSTRAIN)
+    call_end_markers: tuple[str, ...] = (CALL,)
+    text_end_markers: tuple[str, ...] = (END, RETURN)
     tokens: frozenset[str] = frozenset({START, CHANNEL, CONSTRAIN, MESSAGE, END, CALL, RETURN})
     call_channel: str = "commentary"
     # Under the prompts of agents such as Kilo Code gpt-oss writes their tags into its answers: seed S4.
-    tags: Dialect | None = ELEMENT
+    tag_dialect: Dialect | None = ELEMENT
 
     @property
-    def starts(self) -> tuple[str, ...]:
+    def body_starts(self) -> tuple[str, ...]:
         return (*CHANNELS, f"assistant{CHANNEL}", f"assistant{MESSAGE}", "assistant to=functions.")
 
     @property
-    def frames(self) -> tuple[str, ...]:
-        return (START, CHANNEL, MESSAGE, *self.begins)
+    def frame_indicators(self) -> tuple[str, ...]:
+        return (START, CHANNEL, MESSAGE, *self.stripped_markers)
 
     @property
-    def thought_prefill(self) -> str:
+    def reasoning_prefill(self) -> str:
         return f"{START}assistant{CHANNEL}{ANALYSIS}{MESSAGE}"
 
-    def tool_of(self, turn: Turn, recipient: str) -> str:
-        bare = _SPACE_OF_NAMES.sub("", recipient)
-        return self.meant(recipient, turn.tools) or (bare if turn.can_call(bare) else "")
+    def find_recipient_tool(self, turn: Turn, recipient: str) -> str:
+        bare = _NAMESPACE_PREFIX.sub("", recipient)
+        return self.resolve_tool_name(recipient, turn.tools) or (bare if turn.can_call(bare) else "")
 
-    def meant(self, name: str, tools: Toolbox) -> str:
-        for left in (name, _SPACE_OF_NAMES.sub("", name)):
+    def resolve_tool_name(self, name: str, tools: Toolbox) -> str:
+        for left in (name, _NAMESPACE_PREFIX.sub("", name)):
             while left:
                 if left in tools:
                     return left
-                left, glued = _GLUED.subn("", left)
+                left, glued = _GLUED_SUFFIX.subn("", left)
                 if not glued:
                     break
         return ""
 
-    def read_body(self, source: Source, turn: Turn, header: Header) -> ParseStep[str]:
+    def read_body(self, source: Source, turn: Turn, header: MessageHeader) -> ParseStep[str]:
         if not header.tool:
             return f"unknown tool {header.recipient!r}"
         char = yield from source.skip_space()
-        follows = yield from source.peek_marker(self._bodies)
+        follows = yield from source.peek_marker(self._plain_body_marks)
         if char == "{":
             return (yield from self._read_object(source, turn, header))
         if not char or follows:
-            arguments = self._open(source, turn, header)
-            whole = yield from _PARAMETERS.read(source, arguments)
-            if whole and ((yield from source.peek_marker(self._bodies)) or arguments.has_all_parameters):
+            arguments = self._open_call(source, turn, header)
+            whole = yield from _PARAMETER_TAGS.read_parameters(source, arguments)
+            if whole and ((yield from source.peek_marker(self._plain_body_marks)) or arguments.has_all_parameters):
                 arguments.close()
                 return ""
-            return (yield from break_off(source, turn, arguments))
-        return (yield from self._read_raw(source, turn, header))
+            return (yield from truncate_call(source, turn, arguments))
+        return (yield from self._read_raw_body(source, turn, header))
 
     def skip_body(self, source: Source) -> ParseStep[None]:
         yield from super().skip_body(source)
-        yield from _PARAMETERS.skip(source)
+        yield from _PARAMETER_TAGS.skip_parameters(source)
 
     @cached_property
-    def _bodies(self) -> MarkerSet:
+    def _plain_body_marks(self) -> MarkerSet:
         """What a body without JSON begins with, or an empty one is followed by."""
-        return compile_markers(*self.frame, *self.framing, _PARAMETERS.open)
+        return compile_markers(*self.message_markers, *self.framing, _PARAMETER_TAGS.open)
 
-    def _read_object(self, source: Source, turn: Turn, header: Header) -> ParseStep[str]:
-        arguments = self._open(source, turn, header)
+    def _read_object(self, source: Source, turn: Turn, header: MessageHeader) -> ParseStep[str]:
+        arguments = self._open_call(source, turn, header)
         if (yield from read_object(source, arguments)):
             return ""
-        if (yield from source.peek_marker(self._bodies)):
+        if (yield from source.peek_marker(self._plain_body_marks)):
             arguments.call.add_repair("missing_brace", "'}' was missing after the arguments")
             arguments.close()
             return ""
         yield from copy_json(source, ignore, arguments.call.add_repair, depth=1)
-        return (yield from break_off(source, turn, arguments))
+        return (yield from truncate_call(source, turn, arguments))
 
-    def _read_raw(self, source: Source, turn: Turn, header: Header) -> ParseStep[str]:
+    def _read_raw_body(self, source: Source, turn: Turn, header: MessageHeader) -> ParseStep[str]:
         """A body that is no object: JSON in a string, or the bare text of a tool's only argument, such as code."""
-        key = _only_string(turn.tools.get(header.tool))
-        ends = compile_markers(*self.frame, *self.framing)
+        key = _find_only_string(turn.tools.get(header.tool))
+        ends = compile_markers(*self.message_markers, *self.framing)
         if key and (yield from source.peek()) != '"':
-            arguments = self._open(source, turn, header)
+            arguments = self._open_call(source, turn, header)
             parameter = arguments.start_parameter(key)
             ended = yield from source.copy_until(ends, parameter.write)
             if ended is None:
                 arguments.call.end_truncated()
                 return ""
             parameter.end()
-            self._close_bare(arguments, key)
+            self._close_bare_argument(arguments, key)
             source.position -= len(ended)
             return ""
         raw, ended = yield from source.take_to(ends)
         if ended is None:
-            self._open(source, turn, header).call.end_truncated(raw)
+            self._open_call(source, turn, header).call.end_truncated(raw)
             return ""
         source.position -= len(ended)
-        problem = yield from read_held(source, turn, header.tool, raw, notes=self._notes(header))
+        problem = yield from emit_complete_call(source, turn, header.tool, raw, notes=self._build_notes(header))
         if problem and key:
-            arguments = self._open(source, turn, header)
+            arguments = self._open_call(source, turn, header)
             arguments.write_text(key, raw, arguments.call.schema.get_member(key))
-            self._close_bare(arguments, key)
+            self._close_bare_argument(arguments, key)
             return ""
         return problem
 
-    def _close_bare(self, arguments: ArgumentsWriter, key: str) -> None:
+    def _close_bare_argument(self, arguments: ArgumentsWriter, key: str) -> None:
         arguments.call.add_repair("bare_argument", f"the body is taken as {key!r}")
         arguments.close()
 
-    def _open(self, source: Source, turn: Turn, header: Header) -> ArgumentsWriter:
+    def _open_call(self, source: Source, turn: Turn, header: MessageHeader) -> ArgumentsWriter:
         arguments = open_call(source, turn, header.tool)
-        for kind, detail in self._notes(header).items():
+        for kind, detail in self._build_notes(header).items():
             arguments.call.add_repair(kind, detail)
         return arguments
 
-    def _notes(self, header: Header) -> dict[str, str]:
-        notes = {"odd_header": ", ".join(header.odd)} if header.odd else {}
-        if header.tool not in (header.recipient, _SPACE_OF_NAMES.sub("", header.recipient)):
+    def _build_notes(self, header: MessageHeader) -> dict[str, str]:
+        notes = {"odd_header": ", ".join(header.oddities)} if header.oddities else {}
+        if header.tool not in (header.recipient, _NAMESPACE_PREFIX.sub("", header.recipient)):
             notes["renamed_tool"] = f"{header.recipient!r} became {header.tool!r}"
         if header.channel == ANALYSIS != self.call_channel:
             notes["call_in_reasoning"] = "the call stood on the analysis channel"
@@ -177,9 +177,9 @@ class Harmony(Framed):
         return f"{START}assistant{CHANNEL}commentary{MESSAGE}{text}{END}" if text else ""
 
     def render_tools(self, tools: Sequence[ToolSpec]) -> str:
-        return f"# Tools\n\n## functions\n\n{namespace('functions', tools)}\n\n{self.how_to_call()}"
+        return f"# Tools\n\n## functions\n\n{render_namespace('functions', tools)}\n\n{self.describe_call_format()}"
 
-    def how_to_call(self) -> str:
+    def describe_call_format(self) -> str:
         return "Calls to these tools must go to the commentary channel: 'functions'."
 
 
@@ -189,17 +189,17 @@ class Beam(Harmony):
 
     raw_values: ClassVar[bool] = True
 
-    ends_call: tuple[str, ...] = (CALL, END)
+    call_end_markers: tuple[str, ...] = (CALL, END)
     call_channel: str = ANALYSIS
 
     @property
     def markers(self) -> tuple[str, ...]:
-        return (*self.frame, _PARAMETERS.open, _PARAMETERS.close)
+        return (*self.message_markers, _PARAMETER_TAGS.open, _PARAMETER_TAGS.close)
 
     def render_call(self, *calls: ToolCall) -> str:
         return "".join(
             f"{START}assistant to={call.name}{CHANNEL}{self.call_channel} {CONSTRAIN}xml{MESSAGE}"
-            + "\n".join(_PARAMETERS.render(call.arguments))
+            + "\n".join(_PARAMETER_TAGS.render_parameters(call.arguments))
             + CALL
             for call in calls
         )
@@ -207,11 +207,11 @@ class Beam(Harmony):
     def render_tools(self, tools: Sequence[ToolSpec]) -> str:
         return Dialect.render_tools(self, tools)
 
-    def how_to_call(self) -> str:
-        return Dialect.how_to_call(self)
+    def describe_call_format(self) -> str:
+        return Dialect.describe_call_format(self)
 
 
-def _only_string(tool: Tool | None) -> str:
+def _find_only_string(tool: Tool | None) -> str:
     """The parameter of a tool that takes one string and nothing else."""
     names = [name for name, schema in tool.schema.properties.items() if schema.is_string] if tool else []
     return names[0] if tool and len(names) == len(tool.schema.properties) == 1 else ""
@@ -222,7 +222,7 @@ HARMONY = Harmony(
     shape="J3",
     models="gpt-oss-20b, gpt-oss-120b, gpt-oss-safeguard and their fine-tunes",
     source="openai/harmony docs/format.md, chat template of openai/gpt-oss-120b",
-    result=f"{START}functions.{{name}} to=assistant{CHANNEL}commentary{MESSAGE}{{content}}{END}",
+    result_template=f"{START}functions.{{name}} to=assistant{CHANNEL}commentary{MESSAGE}{{content}}{END}",
     parsers=("openai", "gpt-oss"),
     patterns=("*gpt-oss*", "*gpt_oss*"),
 )
@@ -232,7 +232,7 @@ BEAM = Beam(
     shape="J3",
     models="Beam",
     source="response template in Hugging Face form, as tested by the Shepherd model gateway",
-    result=f"{START}{{name}} to=assistant{CHANNEL}commentary{MESSAGE}{{content}}{END}",
+    result_template=f"{START}{{name}} to=assistant{CHANNEL}commentary{MESSAGE}{{content}}{END}",
     patterns=("*/beam-*", "beam-*"),
 )
 

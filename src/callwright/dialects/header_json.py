@@ -16,197 +16,203 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from callwright.arguments import ArgumentsWriter, read_object
-from callwright.dialects.base import Dialect, Think, break_off, open_call
-from callwright.dialects.call_object import read_held
+from callwright.dialects.base import Dialect, ReasoningTags, open_call, truncate_call
+from callwright.dialects.call_object import emit_complete_call
 from callwright.model import ToolCall
 from callwright.text.json_stream import RepairSink, copy_json, take_string
 from callwright.text.source import MarkerSet, ParseStep, Source, compile_markers, ignore
 from callwright.turn import Turn
 
-__all__ = ["DIALECTS", "Head", "HeaderJson"]
+__all__ = ["DIALECTS", "HeaderJson", "JsonCallHeader"]
 
 _WORD = re.compile(r"[^\s<>\[\]{}\"'`]*")
-_LONGEST_WORD = 256
+_MAX_WORD_LENGTH = 256
 _BRACKETS = ("}", "]")
 
 
 @dataclass(frozen=True)
-class Head:
+class JsonCallHeader:
     """What a header said. `mended` tells how it was odd, if it was."""
 
     name: str = ""
     id: str = ""
-    mended: str = ""
+    repair_detail: str = ""
 
     @property
     def notes(self) -> dict[str, str]:
-        return {"mended_header": self.mended} if self.mended else {}
+        return {"mended_header": self.repair_detail} if self.repair_detail else {}
 
 
 @dataclass(frozen=True, kw_only=True)
 class HeaderJson(Dialect):
     """A family whose calls are a header and a JSON object, alone or several in a section."""
 
-    call: str
+    call_marker: str
     """The marker that begins a call."""
-    form: str
+    call_template: str
     """How a call is written: a format string of {name}, {id} and {arguments}."""
     separators: tuple[tuple[str, str], ...] = ()
     """Separators of the header, and what the word after each is: "name", "id" or "arguments"."""
-    first: str = "name"
+    first_word: str = "name"
     """What the first word of the header is."""
     closes: tuple[str, ...] = ()
     """What closes a call, in this order."""
     sections: tuple[str, ...] = ()
     """What opens a section of calls, the one to write first; none when calls stand alone."""
-    ends: tuple[str, ...] = ()
+    section_ends: tuple[str, ...] = ()
     """What closes a section, the one to write first."""
-    between: str = ""
+    call_separator: str = ""
     """What stands between two calls."""
     fences: tuple[str, ...] = ()
     """Code fences that may stand around the arguments: what opens one first, what closes it last."""
-    text_form: str = "{text}"
+    text_template: str = "{text}"
     """How text before calls is written."""
-    id_form: str = "call_{index}"
+    id_template: str = "call_{index}"
     """What the family's ids look like; {name} is the tool's."""
 
     # ── reading ────────────────────────────────────────────────────────────────────────────────
 
     @property
     def openers(self) -> tuple[str, ...]:
-        return (*self.sections, self.call)
+        return (*self.sections, self.call_marker)
 
     @property
     def markers(self) -> tuple[str, ...]:
-        return (*self.openers, *(separator for separator, _ in self.separators), *self.closes, *self.ends)
+        return (*self.openers, *(separator for separator, _ in self.separators), *self.closes, *self.section_ends)
 
     def read_calls(self, source: Source, turn: Turn, opener: str) -> ParseStep[str]:
         if opener in self.sections:
             yield from source.skip_space()
-            if not (yield from source.accept(compile_markers(self.call))):
-                return f"no {self.call} follows"
+            if not (yield from source.accept(compile_markers(self.call_marker))):
+                return f"no {self.call_marker} follows"
         problem = yield from self._read_call(source, turn)
         if not problem and opener in self.sections[1:]:
             turn.add_repair("variant_marker", f"{opener} stood for {self.sections[0]}")
         if problem or not self.sections:
             return problem
-        while (mark := (yield from source.accept_next(self._next))) == self.call:
+        while (mark := (yield from source.accept_next(self._next_marks))) == self.call_marker:
             source.start_capture()
             refused = yield from self._read_call(source, turn)
             if refused:
                 # Its neighbours are calls: this one alone is set aside.
                 turn.add_malformed(mark + source.end_capture(), refused)
         if not mark and not turn.is_truncated:
-            turn.add_repair("missing_close", f"{self.ends[0]} was missing after a call")
+            turn.add_repair("missing_close", f"{self.section_ends[0]} was missing after a call")
         return ""
 
     def _read_call(self, source: Source, turn: Turn) -> ParseStep[str]:
         """Read what follows a call's opener up to its closers. Returns why it is no call, or the empty string."""
-        words, announced = yield from self._read_head(source)
-        head = self.identify(words.get("name", ""), words.get("id", ""), turn)
+        words, announced = yield from self._read_header(source)
+        head = self.identify_call(words.get("name", ""), words.get("id", ""), turn)
         char = yield from source.peek()
         problem = ""
         if words.get("arguments", "null") != "null":
             problem = "no JSON object follows"
         elif not turn.can_call(head.name):
-            problem = yield from self.read_nameless(source, turn, head)
+            problem = yield from self.read_nameless_call(source, turn, head)
         elif char == "{":
             yield from self.read_arguments(source, turn, head)
         elif char == '"':
-            problem = yield from self._read_string(source, turn, head, sure=announced == "arguments")
+            problem = yield from self._read_string_arguments(source, turn, head, is_certain=announced == "arguments")
         else:
-            problem = yield from self._read_nothing(source, turn, head, sure=announced == "arguments")
+            problem = yield from self._read_empty_arguments(source, turn, head, is_certain=announced == "arguments")
         if not problem:
-            yield from self._close(source, ignore if turn.is_truncated else turn.add_repair)
+            yield from self._read_call_end(source, ignore if turn.is_truncated else turn.add_repair)
         elif char == "{" and head.name:
             # Skipped as JSON: what its strings quote is no call either.
             yield from copy_json(source, ignore, ignore)
-            yield from self._close(source, ignore)
+            yield from self._read_call_end(source, ignore)
         return problem
 
-    def _read_head(self, source: Source) -> ParseStep[tuple[dict[str, str], str]]:
+    def _read_header(self, source: Source) -> ParseStep[tuple[dict[str, str], str]]:
         """The words of a header by what they are, and what the last separator announced."""
         words: dict[str, str] = {}
-        kind, announced = self.first, ""
+        kind, announced = self.first_word, ""
         while True:
             yield from source.skip_space()
-            if self._kinds and (separator := (yield from source.accept(self._separators))):
-                kind = announced = self._kinds[separator]
+            if self._separator_kinds and (separator := (yield from source.accept(self._separator_marks))):
+                kind = announced = self._separator_kinds[separator]
                 continue
-            word = "" if kind in words else (yield from source.take_while(_WORD, _LONGEST_WORD))
+            word = "" if kind in words else (yield from source.take_while(_WORD, _MAX_WORD_LENGTH))
             if not word:
                 return words, announced
             # No tool is called null: it is what some write where a call has no arguments.
             words["arguments" if word == "null" else kind] = word
 
-    def identify(self, name: str, call_id: str, turn: Turn) -> Head:
+    def identify_call(self, name: str, call_id: str, turn: Turn) -> JsonCallHeader:
         """Which call a header means."""
-        return Head(name, call_id)
+        return JsonCallHeader(name, call_id)
 
-    def is_cut(self, turn: Turn, opener: str, raw: str) -> bool:
+    def is_truncated_call(self, turn: Turn, opener: str, raw: str) -> bool:
         """Also with an id that no sample has, and with the markers that only some of the family write."""
-        known = super().is_cut(turn, opener, raw)
+        known = super().is_truncated_call(turn, opener, raw)
         if known or self.text_tags:
             return known
-        written, *arguments = self._announced.split(raw)
-        words = self._header.sub(" ", written).split()
-        kinds = ("id", "name") if self.first == "id" else ("name", "id")
-        name = self.identify(dict(zip(kinds, words, strict=False)).get("name", ""), "", turn).name
-        more = self._header.sub("", "".join(arguments)).strip()
+        written, *arguments = self._arguments_pattern.split(raw)
+        words = self._header_pattern.sub(" ", written).split()
+        kinds = ("id", "name") if self.first_word == "id" else ("name", "id")
+        name = self.identify_call(dict(zip(kinds, words, strict=False)).get("name", ""), "", turn).name
+        more = self._header_pattern.sub("", "".join(arguments)).strip()
         header_only = 0 < len(words) <= len(kinds) and all(map(_WORD.fullmatch, words)) and not more
         return header_only and any(tool.startswith(name) for tool in turn.tools.names)
 
     @cached_property
-    def _announced(self) -> re.Pattern[str]:
+    def _arguments_pattern(self) -> re.Pattern[str]:
         """What announces arguments."""
-        return re.compile("|".join(re.escape(mark) for mark, kind in self._kinds.items() if kind == "arguments"))
+        return re.compile(
+            "|".join(re.escape(mark) for mark, kind in self._separator_kinds.items() if kind == "arguments")
+        )
 
     @cached_property
-    def _header(self) -> re.Pattern[str]:
+    def _header_pattern(self) -> re.Pattern[str]:
         """The markers of a header, and what the end of the output left of one."""
-        markers = map(re.escape, (*self.openers, *self._kinds))
+        markers = map(re.escape, (*self.openers, *self._separator_kinds))
         return re.compile(rf"{'|'.join(markers)}|[<\[][^>\]]*\Z")
 
-    def read_nameless(self, source: Source, turn: Turn, head: Head) -> ParseStep[str]:
+    def read_nameless_call(self, source: Source, turn: Turn, head: JsonCallHeader) -> ParseStep[str]:
         """Read a call whose header names no tool that is offered, where something else can tell the tool."""
         yield from ()
         return f"unknown tool {head.name!r}"
 
-    def read_arguments(self, source: Source, turn: Turn, head: Head) -> ParseStep[None]:
+    def read_arguments(self, source: Source, turn: Turn, head: JsonCallHeader) -> ParseStep[None]:
         """Read the JSON object that stands here as a call. Broken JSON is skipped to the next marker."""
-        arguments = _open(source, turn, head)
+        arguments = _open_call(source, turn, head)
         if (yield from read_object(source, arguments)):
             return
-        mark = yield from source.copy_until(self._structure, ignore)
+        mark = yield from source.copy_until(self._structure_marks, ignore)
         source.position -= len(mark or "")
-        yield from break_off(source, turn, arguments)
+        yield from truncate_call(source, turn, arguments)
 
-    def _read_string(self, source: Source, turn: Turn, head: Head, *, sure: bool) -> ParseStep[str]:
+    def _read_string_arguments(
+        self, source: Source, turn: Turn, head: JsonCallHeader, *, is_certain: bool
+    ) -> ParseStep[str]:
         """Arguments that are JSON text in a string."""
         raw = yield from take_string(source)
         if raw is not None:
-            return (yield from read_held(source, turn, head.name, raw, head.id, head.notes))
-        if not sure:
+            return (yield from emit_complete_call(source, turn, head.name, raw, head.id, head.notes))
+        if not is_certain:
             return "the JSON breaks off"
         raw = source.end_capture()
-        _open(source, turn, head).call.end_truncated(raw)
+        _open_call(source, turn, head).call.end_truncated(raw)
         return ""
 
-    def _read_nothing(self, source: Source, turn: Turn, head: Head, *, sure: bool) -> ParseStep[str]:
+    def _read_empty_arguments(
+        self, source: Source, turn: Turn, head: JsonCallHeader, *, is_certain: bool
+    ) -> ParseStep[str]:
         """A header without an object: a call without arguments if it is closed, a cut one if it is surely a call."""
-        closed = yield from source.peek_marker(self._structure)
-        if not closed and (not sure or (yield from source.peek())):
+        closed = yield from source.peek_marker(self._structure_marks)
+        if not closed and (not is_certain or (yield from source.peek())):
             return "no JSON object follows"
-        arguments = _open(source, turn, head)
+        arguments = _open_call(source, turn, head)
         if closed:
             arguments.close()
         else:
             arguments.call.end_truncated()
         return ""
 
-    def _close(self, source: Source, note: RepairSink) -> ParseStep[None]:
+    def _read_call_end(self, source: Source, note: RepairSink) -> ParseStep[None]:
         """Consume what closes a call."""
-        while mark := (yield from source.accept_next(self._loose)):
+        while mark := (yield from source.accept_next(self._loose_marks)):
             if mark in _BRACKETS:
                 note("extra_bracket", f"{mark!r} stood after a call")
         for closer in self.closes:
@@ -214,40 +220,40 @@ class HeaderJson(Dialect):
                 note("missing_close", f"{closer} was missing after a call")
 
     @cached_property
-    def _kinds(self) -> dict[str, str]:
+    def _separator_kinds(self) -> dict[str, str]:
         return dict.fromkeys(self.fences, "arguments") | dict(self.separators)
 
     @cached_property
-    def _separators(self) -> MarkerSet:
-        return compile_markers(*self._kinds)
+    def _separator_marks(self) -> MarkerSet:
+        return compile_markers(*self._separator_kinds)
 
     @cached_property
-    def _next(self) -> MarkerSet:
-        return compile_markers(self.call, *self.ends)
+    def _next_marks(self) -> MarkerSet:
+        return compile_markers(self.call_marker, *self.section_ends)
 
     @cached_property
-    def _loose(self) -> MarkerSet:
+    def _loose_marks(self) -> MarkerSet:
         return compile_markers(*_BRACKETS, *self.fences[-1:])
 
     @cached_property
-    def _structure(self) -> MarkerSet:
+    def _structure_marks(self) -> MarkerSet:
         """What can follow a call: also where to go on after broken JSON."""
-        return compile_markers(*self.openers, *self.closes, *self.ends, *self.framing)
+        return compile_markers(*self.openers, *self.closes, *self.section_ends, *self.framing)
 
     # ── rendering ──────────────────────────────────────────────────────────────────────────────
 
-    def make_id(self, name: str, index: int) -> str:
-        return self.id_form.format(name=name, index=index)
+    def make_call_id(self, name: str, index: int) -> str:
+        return self.id_template.format(name=name, index=index)
 
     def render_text(self, text: str) -> str:
-        return self.text_form.format(text=text)
+        return self.text_template.format(text=text)
 
     def render_call(self, *calls: ToolCall) -> str:
-        written = (self.form.format(name=call.name, id=call.id, arguments=call.arguments) for call in calls)
-        return "".join((*self.sections[:1], self.between.join(written), *self.ends[:1]))
+        written = (self.call_template.format(name=call.name, id=call.id, arguments=call.arguments) for call in calls)
+        return "".join((*self.sections[:1], self.call_separator.join(written), *self.section_ends[:1]))
 
 
-def _open(source: Source, turn: Turn, head: Head) -> ArgumentsWriter:
+def _open_call(source: Source, turn: Turn, head: JsonCallHeader) -> ArgumentsWriter:
     arguments = open_call(source, turn, head.name, head.id)
     for kind, detail in head.notes.items():
         arguments.call.add_repair(kind, detail)
@@ -260,15 +266,15 @@ SOLAR = HeaderJson(
     models="Solar-Open",
     source="chat template of upstage/Solar-Open-100B",
     sections=("<|tool_calls|>",),
-    call="<|tool_call:begin|>",
-    first="id",
+    call_marker="<|tool_call:begin|>",
+    first_word="id",
     separators=(("<|tool_call:name|>", "name"), ("<|tool_call:args|>", "arguments")),
     closes=("<|tool_call:end|>",),
-    ends=("<|calls|>",),
-    form="<|tool_call:begin|>{id}<|tool_call:name|>{name}<|tool_call:args|>{arguments}<|tool_call:end|>",
-    text_form="<|content|>{text}<|end|><|begin|>assistant",
-    id_form="call{index:06d}",
-    thinks=(Think("<|think|>", "<|end|>"),),
+    section_ends=("<|calls|>",),
+    call_template="<|tool_call:begin|>{id}<|tool_call:name|>{name}<|tool_call:args|>{arguments}<|tool_call:end|>",
+    text_template="<|content|>{text}<|end|><|begin|>assistant",
+    id_template="call{index:06d}",
+    reasoning_tags=(ReasoningTags("<|think|>", "<|end|>"),),
     framing=("<|begin|>assistant", "<|content|>", "<|end|>"),
     tokens=frozenset(
         {
@@ -283,7 +289,7 @@ SOLAR = HeaderJson(
             "<|end|>",
         }
     ),
-    result="<|tool_response:begin|>{id}<|tool_response:name|>{name}<|tool_response:result|>{content}"
+    result_template="<|tool_response:begin|>{id}<|tool_response:name|>{name}<|tool_response:result|>{content}"
     "<|tool_response:end|>",
     parsers=("solar_open",),
     patterns=("*solar-open*",),
@@ -295,7 +301,7 @@ PLAMO3 = HeaderJson(
     models="PLaMo 3",
     source="plamo3 tool parsers of vLLM and SGLang",
     sections=("<|plamo:begin_tool_requests:plamo|>",),
-    call="<|plamo:begin_tool_request:plamo|>",
+    call_marker="<|plamo:begin_tool_request:plamo|>",
     separators=(
         ("<|plamo:begin_tool_name:plamo|>", "name"),
         ("<|plamo:end_tool_name:plamo|>", "arguments"),
@@ -304,11 +310,11 @@ PLAMO3 = HeaderJson(
         ("<|plamo:msg|>", "arguments"),
     ),
     closes=("<|plamo:end_tool_arguments:plamo|>", "<|plamo:end_tool_request:plamo|>"),
-    ends=("<|plamo:end_tool_requests:plamo|>",),
-    form="<|plamo:begin_tool_request:plamo|><|plamo:begin_tool_name:plamo|>{name}<|plamo:end_tool_name:plamo|>"
+    section_ends=("<|plamo:end_tool_requests:plamo|>",),
+    call_template="<|plamo:begin_tool_request:plamo|><|plamo:begin_tool_name:plamo|>{name}<|plamo:end_tool_name:plamo|>"
     "<|plamo:begin_tool_arguments:plamo|><|plamo:constrain|>json<|plamo:msg|>{arguments}"
     "<|plamo:end_tool_arguments:plamo|><|plamo:end_tool_request:plamo|>",
-    thinks=(Think("<|plamo:begin_think:plamo|>", "<|plamo:end_think:plamo|>"),),
+    reasoning_tags=(ReasoningTags("<|plamo:begin_think:plamo|>", "<|plamo:end_think:plamo|>"),),
     framing=("<|plamo:tag|>",),
     # The others take several tokens each.
     tokens=frozenset({"<|plamo:msg|>", "<|plamo:tag|>"}),

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from callwright.dialects.bare import FENCED
-from callwright.dialects.base import FENCE, THINK, Dialect, Think
-from callwright.dialects.fences import read_fence
-from callwright.dialects.lines import names_tool_first
+from callwright.dialects.bare_json import FENCED
+from callwright.dialects.base import FENCE, THINK_TAGS, Dialect, ReasoningTags
+from callwright.dialects.fences import read_fenced_calls
+from callwright.dialects.line_calls import has_call_key_first
 from callwright.dialects.tagged_json import TaggedJson
 from callwright.text.source import ParseStep, Source, compile_markers
 from callwright.turn import Turn
@@ -25,15 +25,15 @@ __all__ = ["DIALECTS", "Hermes"]
 class Hermes(TaggedJson):
     """Qwen2.5-Coder often forgets the tags: then an answer that is nothing but fenced JSON calls."""
 
-    def _fenced(self, source: Source, turn: Turn, fence: str) -> ParseStep[None]:
+    def _read_fenced_block(self, source: Source, turn: Turn, fence: str) -> ParseStep[None]:
         info = ""
         if fence == FENCE or turn.is_after_call:
             info = yield from source.accept(compile_markers("json"))
-            if (yield from names_tool_first(source)):
-                if shown := (yield from read_fence(source, turn, info, FENCED)):
+            if (yield from has_call_key_first(source)):
+                if shown := (yield from read_fenced_calls(source, turn, info, FENCED)):
                     turn.add_text(fence.removesuffix(FENCE) + shown)
                 return
-        yield from super()._fenced(source, turn, fence + info)
+        yield from super()._read_fenced_block(source, turn, fence + info)
 
 
 HERMES = Hermes(
@@ -44,7 +44,7 @@ HERMES = Hermes(
     opens=("<tool_call>",),
     closes=("</tool_call>",),
     # Hermes 3 was trained to plan in a scratch pad (Hermes Function Calling, prompt templates).
-    thinks=(THINK, Think("<scratch_pad>", "</scratch_pad>")),
+    reasoning_tags=(THINK_TAGS, ReasoningTags("<scratch_pad>", "</scratch_pad>")),
     framing=("<|im_end|>", "<|end_of_text|>"),
     quotable=True,
     tokens=frozenset({"<tool_call>", "</tool_call>"}),

@@ -12,9 +12,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from callwright.dialects.base import Dialect, Think
-from callwright.dialects.call_object import read_call
-from callwright.dialects.tagged_json import TaggedJson, call_json
+from callwright.dialects.base import Dialect, ReasoningTags
+from callwright.dialects.call_object import read_call_object
+from callwright.dialects.tagged_json import TaggedJson, format_call_json
 from callwright.model import ToolCall
 from callwright.text.source import ParseStep, Source, compile_markers
 from callwright.turn import Turn
@@ -26,15 +26,15 @@ _THINKING = "<|content_thinking|>"
 _TEXT = "<|content_text|>"
 _CALL = "<|content_invoke_tool_json|>"
 # Calls in plain text, and what tools reported: shown as they are, like vLLM does.
-_SHOWN = ("<|content_invoke_tool_text|>", "<|content_tool_error|>")
+_TEXT_KINDS = ("<|content_invoke_tool_text|>", "<|content_tool_error|>")
 _END = "<|end_message|>"
-_SAMPLED = "<|content_model_end_sampling|>"
+_END_SAMPLING = "<|content_model_end_sampling|>"
 
-_KINDS = compile_markers(_THINKING, _TEXT, _CALL, *_SHOWN)
-_IN_TEXT = compile_markers(_MODEL, _THINKING, _TEXT, _CALL, *_SHOWN, _END, _SAMPLED)
-_IN_THOUGHT = compile_markers(*_IN_TEXT.markers, f"\n{_END}")
+_KIND_MARKS = compile_markers(_THINKING, _TEXT, _CALL, *_TEXT_KINDS)
+_TEXT_MARKS = compile_markers(_MODEL, _THINKING, _TEXT, _CALL, *_TEXT_KINDS, _END, _END_SAMPLING)
+_REASONING_MARKS = compile_markers(*_TEXT_MARKS.markers, f"\n{_END}")
 _HEADER = re.compile(r"[\w.:-]*")
-_LONGEST_HEADER = 256
+_MAX_HEADER_LENGTH = 256
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,19 +46,19 @@ class Inkling(TaggedJson):
         # begins inside a header.
         headers = [f"{name}{_CALL}" for name in turn.tools.names]
         if headers and (opener := (yield from source.accept(compile_markers(*headers)))):
-            yield from self.attempt(source, turn, opener, turn.add_text)
+            yield from self.try_read_calls(source, turn, opener, turn.add_text)
         thinking = False
         while True:
             emit = turn.add_reasoning if thinking else turn.add_text
-            marker = yield from source.copy_until(_IN_THOUGHT if thinking else _IN_TEXT, emit)
+            marker = yield from source.copy_until(_REASONING_MARKS if thinking else _TEXT_MARKS, emit)
             if marker is None:
                 return
             header = ""
             if marker == _MODEL:
-                header = yield from source.take_while(_HEADER, _LONGEST_HEADER)
-                marker = yield from source.accept(_KINDS)
+                header = yield from source.take_while(_HEADER, _MAX_HEADER_LENGTH)
+                marker = yield from source.accept(_KIND_MARKS)
             if marker == _CALL:
-                called = yield from self.attempt(source, turn, header + _CALL, emit)
+                called = yield from self.try_read_calls(source, turn, header + _CALL, emit)
                 if called and thinking:
                     turn.add_repair("call_in_reasoning", f"a call began before {_END}")
                 thinking = thinking and not called
@@ -68,7 +68,7 @@ class Inkling(TaggedJson):
                 yield from source.skip_newlines(1)
             if header and marker:
                 turn.add_repair("dropped_header", header)
-            elif header and (not (yield from source.peek()) or (yield from source.is_truncated_inside(_KINDS))):
+            elif header and (not (yield from source.peek()) or (yield from source.is_truncated_inside(_KIND_MARKS))):
                 turn.add_truncated(header + source.take_rest(), "a header")
             elif header:
                 turn.add_text(header)
@@ -79,17 +79,17 @@ class Inkling(TaggedJson):
         if (yield from source.skip_space()) != "{":
             return "no JSON follows"
         name = header if turn.can_call(header) else ""
-        problem = yield from read_call(source, turn, self.keys, name=name, whole=True)
+        problem = yield from read_call_object(source, turn, self.keys, name=name, skip_rejected=True)
         if header and not name and not problem:
             turn.add_repair("dropped_header", header)
-        return (yield from self.read_rest(source, turn, problem))
+        return (yield from self.read_remaining_calls(source, turn, problem))
 
-    def is_cut(self, turn: Turn, opener: str, raw: str) -> bool:
+    def is_truncated_call(self, turn: Turn, opener: str, raw: str) -> bool:
         # Before the opener stands the header, and before that the token that began the message.
-        return super().is_cut(turn, opener, _MODEL + raw)
+        return super().is_truncated_call(turn, opener, _MODEL + raw)
 
     def render_call(self, *calls: ToolCall) -> str:
-        return "".join(f"{_MODEL}{call.name}{_CALL}{call_json(call, 'name', 'args')}{_END}" for call in calls)
+        return "".join(f"{_MODEL}{call.name}{_CALL}{format_call_json(call, 'name', 'args')}{_END}" for call in calls)
 
     def render_text(self, text: str) -> str:
         return f"{_MODEL}{_TEXT}{text}{_END}"
@@ -101,11 +101,11 @@ INKLING = Inkling(
     models="Inkling, Inkling-Small (Thinking Machines)",
     source="chat template of thinkingmachines/Inkling; vLLM inkling parser, SGLang inkling_detector",
     opens=(_CALL,),
-    closes=(_END, _SAMPLED),
-    thinks=(Think(_THINKING, _END),),
-    framing=(_MODEL, _TEXT, *_SHOWN, _END, _SAMPLED),
-    tokens=frozenset(_IN_TEXT.markers),
-    result="<|message_tool|>{name}<|content_text|>{content}<|end_message|>",
+    closes=(_END, _END_SAMPLING),
+    reasoning_tags=(ReasoningTags(_THINKING, _END),),
+    framing=(_MODEL, _TEXT, *_TEXT_KINDS, _END, _END_SAMPLING),
+    tokens=frozenset(_TEXT_MARKS.markers),
+    result_template="<|message_tool|>{name}<|content_text|>{content}<|end_message|>",
     parsers=("inkling",),
     patterns=("*inkling*",),
 )

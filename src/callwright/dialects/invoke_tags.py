@@ -15,21 +15,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from callwright.dialects.base import THINK, Dialect, Think
-from callwright.dialects.invoke_grammar import InvokeTags, Pair, Spelling
+from callwright.dialects.base import THINK_TAGS, Dialect, ReasoningTags
+from callwright.dialects.invoke_tags_grammar import InvokeTags, TagPair, TagSpelling
 
 __all__ = ["DIALECTS"]
 
 
-def _spelled(*prefixes: str) -> tuple[Spelling, ...]:
+def _build_spellings(*prefixes: str) -> tuple[TagSpelling, ...]:
     """The usual tags, with each of these before their names."""
     return tuple(
-        Spelling((f"<{prefix}invoke", f"</{prefix}invoke>"), (f"<{prefix}parameter", f"</{prefix}parameter>"))
+        TagSpelling((f"<{prefix}invoke", f"</{prefix}invoke>"), (f"<{prefix}parameter", f"</{prefix}parameter>"))
         for prefix in prefixes
     )
 
 
-def _sections(prefixes: tuple[str, ...], *names: str) -> tuple[Pair, ...]:
+def _build_sections(prefixes: tuple[str, ...], *names: str) -> tuple[TagPair, ...]:
     """Tags around all calls: each of the names after each of the prefixes."""
     return tuple((f"<{prefix}{name}>", f"</{prefix}{name}>") for prefix in prefixes for name in names)
 
@@ -38,11 +38,11 @@ INVOKE = InvokeTags(
     name="invoke",
     models="models that are taught it in the prompt, Claude 2 and Claude Instant, and leaks of Claude's own markup",
     source="Anthropic's tool use documentation of 2023 and 2024; leaked turns in public issue reports",
-    thinks=(THINK, Think("<thinking>", "</thinking>")),
+    reasoning_tags=(THINK_TAGS, ReasoningTags("<thinking>", "</thinking>")),
     text_tags=True,
-    spellings=_spelled("", "antml:"),
-    sections=_sections(("", "antml:"), "function_calls", "function_call"),
-    result="<function_results>\n<result>\n<tool_name>{name}</tool_name>\n<stdout>\n{content}\n</stdout>\n</result>\n"
+    spellings=_build_spellings("", "antml:"),
+    sections=_build_sections(("", "antml:"), "function_calls", "function_call"),
+    result_template="<function_results>\n<result>\n<tool_name>{name}</tool_name>\n<stdout>\n{content}\n</stdout>\n</result>\n"
     "</function_results>",
     patterns=("*claude-2*", "*claude-instant*"),
 )
@@ -54,9 +54,9 @@ MINIMAX_M2 = InvokeTags(
     source="chat template of MiniMaxAI/MiniMax-M2",
     framing=("[e~[",),
     tokens=frozenset({"<minimax:tool_call>", "</minimax:tool_call>"}),
-    spellings=_spelled(""),
-    sections=_sections(("minimax:",), "tool_call"),
-    result="<response>{content}</response>",
+    spellings=_build_spellings(""),
+    sections=_build_sections(("minimax:",), "tool_call"),
+    result_template="<response>{content}</response>",
     parsers=("minimax_m2", "minimax-m2"),
     patterns=("*minimax-m2*",),
 )
@@ -70,10 +70,10 @@ DEEPSEEK_V32 = InvokeTags(
     models="DeepSeek-V3.2 and V3.2-Speciale",
     source="chat template of deepseek-ai/DeepSeek-V3.2",
     framing=(_END_OF_SENTENCE,),
-    spellings=_spelled(*_DSML),
-    sections=_sections(_DSML, "function_calls", "tool_calls"),
-    typed=True,
-    result="<function_results>\n<result>{content}</result>\n</function_results>",
+    spellings=_build_spellings(*_DSML),
+    sections=_build_sections(_DSML, "function_calls", "tool_calls"),
+    has_string_attribute=True,
+    result_template="<function_results>\n<result>{content}</result>\n</function_results>",
     parsers=("deepseek_v32", "deepseekv32"),
     patterns=("*deepseek-v3.2*",),
 )
@@ -83,11 +83,11 @@ DEEPSEEK_V4 = InvokeTags(
     models="DeepSeek-V4, V4-Flash, V4.1",
     source="chat templates of deepseek-ai/DeepSeek-V4 and DeepSeek-V4-Flash-0731; misspelled wrappers: vLLM PR 56141",
     framing=(_END_OF_SENTENCE,),
-    spellings=_spelled(*_DSML),
-    sections=_sections(_DSML, "tool_calls", "toolcalls", "tool", "calls", "function_calls"),
-    empty="\n",
-    typed=True,
-    result="<tool_result>{content}</tool_result>",
+    spellings=_build_spellings(*_DSML),
+    sections=_build_sections(_DSML, "tool_calls", "toolcalls", "tool", "calls", "function_calls"),
+    empty_body="\n",
+    has_string_attribute=True,
+    result_template="<tool_result>{content}</tool_result>",
     parsers=("deepseek_v4", "deepseekv4"),
     patterns=("*deepseek-v4*",),
 )
@@ -97,10 +97,10 @@ GCML = InvokeTags(
     models="GigaChat 3.5",
     source="vLLM's and SGLang's gigachat35 parsers",
     framing=("<|message_sep|>",),
-    spellings=_spelled("｜GCML｜"),
-    sections=_sections(("｜GCML｜",), "tool_calls", "function_calls"),
-    typed=True,
-    result="<tool_result>{content}</tool_result>",
+    spellings=_build_spellings("｜GCML｜"),
+    sections=_build_sections(("｜GCML｜",), "tool_calls", "function_calls"),
+    has_string_attribute=True,
+    result_template="<tool_result>{content}</tool_result>",
     parsers=("gigachat35",),
     patterns=("*gigachat3.5*", "*gigachat-3.5*"),
 )
@@ -118,10 +118,10 @@ STEP3 = InvokeTags(
             "<｜tool_sep｜>",
         }
     ),
-    spellings=_spelled("steptml:"),
+    spellings=_build_spellings("steptml:"),
     sections=(("<｜tool_calls_begin｜>", "<｜tool_calls_end｜>"),),
-    around=("<｜tool_call_begin｜>function<｜tool_sep｜>", "<｜tool_call_end｜>"),
-    between=("<｜tool_call_begin｜>", "<｜tool_sep｜>"),
+    call_wrapper=("<｜tool_call_begin｜>function<｜tool_sep｜>", "<｜tool_call_end｜>"),
+    ignored_between=("<｜tool_call_begin｜>", "<｜tool_sep｜>"),
     parsers=("step3",),
     patterns=("*step3", "*step3-*", "*step-3"),
 )
@@ -131,8 +131,8 @@ DOTS = InvokeTags(
     quotable=True,
     models="dots.llm of rednote-hilab",
     source="SGLang's dots parser",
-    spellings=_spelled(""),
-    sections=_sections(("",), "dots_function_call"),
+    spellings=_build_spellings(""),
+    sections=_build_sections(("",), "dots_function_call"),
     parsers=("dots",),
     patterns=("*dots.llm*", "*dots3*"),
 )
@@ -143,10 +143,10 @@ MINICPM5 = InvokeTags(
     source="chat template of openbmb/MiniCPM5-1B; damaged tags: vLLM's minicpm5 parser",
     framing=("<|im_end|>",),
     text_tags=True,
-    spellings=(Spelling(("<function", "</function>"), ("<param", "</param>")),),
-    inside=("<arguments>", "</arguments>", "Ġ", "Ċ"),
+    spellings=(TagSpelling(("<function", "</function>"), ("<param", "</param>")),),
+    ignored_inside=("<arguments>", "</arguments>", "Ġ", "Ċ"),
     layout="",
-    cdata=True,
+    uses_cdata=True,
     parsers=("minicpm5",),
     patterns=("*minicpm5*", "*minicpm-5*"),
 )

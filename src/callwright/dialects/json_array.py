@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from callwright.dialects.base import FENCE, THINK, Dialect, Think
-from callwright.dialects.call_array import (
-    CITATION,
-    RESPONSE,
-    SPEAKER,
+from callwright.dialects.base import FENCE, THINK_TAGS, Dialect, ReasoningTags
+from callwright.dialects.call_object import CallKeys
+from callwright.dialects.json_array_grammar import (
+    CITATION_TAGS,
+    RESPONSE_SENTENCES,
+    SPEAKER_PREFIX,
     Apertus,
     Cohere,
     CohereR,
@@ -23,24 +24,23 @@ from callwright.dialects.call_array import (
     MistralOld,
     Xlam,
 )
-from callwright.dialects.call_object import Keys
 
 __all__ = ["DIALECTS"]
 
-_ON_LINES = ("[\n    ", ",\n    ", "\n]")
+_MULTILINE_FRAME = ("[\n    ", ",\n    ", "\n]")
 
 MISTRAL_OLD = MistralOld(
     name="mistral_old",
     models="Mistral 7B v0.3, Nemo, Mixtral, Large 2407, Codestral 22B",
     source="chat template of mistralai/Mistral-Nemo-Instruct-2407",
     opens=("[TOOL_CALLS]",),
-    item='{"name": "NAME", "arguments": ARGUMENTS, "id": "ID"}',
+    item_template='{"name": "NAME", "arguments": ARGUMENTS, "id": "ID"}',
     # Fine-tunes close the list; Mistral does not.
-    may_close=("[/TOOL_CALLS]",),
+    optional_closes=("[/TOOL_CALLS]",),
     framing=("</s>",),
     quotable=True,
     tokens=frozenset({"[TOOL_CALLS]"}),
-    result='[TOOL_RESULTS]{"content": {content}, "call_id": "{id}"}[/TOOL_RESULTS]',
+    result_template='[TOOL_RESULTS]{"content": {content}, "call_id": "{id}"}[/TOOL_RESULTS]',
     patterns=(
         "*mistral-7b*",
         "*mistral-nemo*",
@@ -55,17 +55,17 @@ GRANITE3 = Granite3(
     models="Granite 3.0 to 3.3",
     source="chat template of ibm-granite/granite-3.3-2b-instruct; vLLM granite tool and reasoning parsers",
     opens=("<|tool_call|>", "<tool_call>"),
-    thinks=(
-        THINK,
-        Think("Here is my thought process:", RESPONSE[0]),
-        Think("Here's my thought process:", RESPONSE[1]),
+    reasoning_tags=(
+        THINK_TAGS,
+        ReasoningTags("Here is my thought process:", RESPONSE_SENTENCES[0]),
+        ReasoningTags("Here's my thought process:", RESPONSE_SENTENCES[1]),
     ),
-    words=frozenset({"Here is my thought process:", "Here's my thought process:", *RESPONSE}),
-    may_close=("</tool_call>", "<|/tool_call|>"),
+    word_markers=frozenset({"Here is my thought process:", "Here's my thought process:", *RESPONSE_SENTENCES}),
+    optional_closes=("</tool_call>", "<|/tool_call|>"),
     framing=("<response>", "</response>", "<|end_of_text|>"),
     quotable=True,
     tokens=frozenset({"<|tool_call|>", "<|end_of_text|>"}),
-    result="<|start_of_role|>tool_response<|end_of_role|>{content}<|end_of_text|>\n",
+    result_template="<|start_of_role|>tool_response<|end_of_role|>{content}<|end_of_text|>\n",
     parsers=("granite",),
     patterns=("*granite-3*", "*granite3*"),
 )
@@ -76,11 +76,11 @@ JAMBA = JsonArray(
     source="vLLM jamba_tool_parser and its tests; chat template of ai21labs/AI21-Jamba-1.5-Mini",
     opens=("<tool_calls>",),
     closes=("</tool_calls>",),
-    array=_ON_LINES,
+    array_frame=_MULTILINE_FRAME,
     framing=("<|eom|>",),
     quotable=True,
     tokens=frozenset({"<tool_calls>", "</tool_calls>", "<|eom|>"}),
-    result="<|bom|><|tool|> {content}<|eom|>",
+    result_template="<|bom|><|tool|> {content}<|eom|>",
     parsers=("jamba",),
     patterns=("*jamba*",),
 )
@@ -92,13 +92,13 @@ HUNYUAN = Hunyuan(
     opens=("<tool_calls>",),
     closes=("</tool_calls>",),
     framing=(
-        *(f"<answer>{inset}{speaker}" for inset in ("\n", "") for speaker in (SPEAKER, "")),
+        *(f"<answer>{inset}{speaker}" for inset in ("\n", "") for speaker in (SPEAKER_PREFIX, "")),
         "\n</answer>",
         "</answer>",
         "<|eos|>",
     ),
     text_tags=True,
-    result="<tool_response>{content}</tool_response>",
+    result_template="<tool_response>{content}</tool_response>",
     parsers=("hunyuan_a13b",),
     patterns=("*hunyuan*",),
 )
@@ -110,15 +110,15 @@ APRIEL = JsonArray(
     # The template of 1.5 names one tag in its words and shows the other in its example.
     opens=("<tool_calls>", "<tool_call>"),
     closes=("</tool_calls>", "</tool_call>"),
-    thinks=(
-        Think("Here are my reasoning steps:", "[BEGIN FINAL RESPONSE]"),
-        Think("<thinking>", "</thinking>"),
-        THINK,
+    reasoning_tags=(
+        ReasoningTags("Here are my reasoning steps:", "[BEGIN FINAL RESPONSE]"),
+        ReasoningTags("<thinking>", "</thinking>"),
+        THINK_TAGS,
     ),
-    words=frozenset({"Here are my reasoning steps:"}),
+    word_markers=frozenset({"Here are my reasoning steps:"}),
     framing=("\n[END FINAL RESPONSE]", "[END FINAL RESPONSE]", "\n<|end|>", "<|end|>"),
     text_tags=True,
-    result="<|begin_tool_result|>\n{content}\n",
+    result_template="<|begin_tool_result|>\n{content}\n",
     parsers=("apriel",),
     patterns=("*apriel*",),
 )
@@ -131,7 +131,7 @@ NEMOTRON = JsonArray(
     closes=("</TOOLCALL>",),
     framing=("\n<SPECIAL_12>", "<SPECIAL_12>"),
     text_tags=True,
-    result="<TOOL_RESPONSE>[{content}]</TOOL_RESPONSE>",
+    result_template="<TOOL_RESPONSE>[{content}]</TOOL_RESPONSE>",
     parsers=("nemotron_json",),
     patterns=("*nemotron-nano-*v2*", "*llama-3*nemotron*"),
 )
@@ -142,11 +142,11 @@ FUNCTOOLS = JsonArray(
     source="chat template of fireworks-ai/llama-3-firefunction-v2; vLLM tool_chat_template_phi4_mini.jinja; "
     "Ollama's template of phi4-mini for the token form",
     opens=("functools", "<|tool_call|>"),
-    may_close=("<|/tool_call|>",),
+    optional_closes=("<|/tool_call|>",),
     framing=("<|eot_id|>", "<|end|>"),
     tokens=frozenset({"<|tool_call|>", "<|/tool_call|>", "<|eot_id|>", "<|end|>"}),
     text_tags=True,
-    result="<|start_header_id|>tool<|end_header_id|>\n\n{content}<|eot_id|>",
+    result_template="<|start_header_id|>tool<|end_header_id|>\n\n{content}<|eot_id|>",
     parsers=("phi4_mini_json",),
     patterns=("*phi-4-mini*", "*phi4-mini*", "*firefunction*"),
 )
@@ -159,16 +159,16 @@ COHERE = Cohere(
     source="chat templates of CohereForAI/c4ai-command-r7b-12-2024 (tool_use) and of Cohere2 MoE",
     opens=("<|START_ACTION|>",),
     closes=("<|END_ACTION|>",),
-    item='{"tool_call_id": "ID", "tool_name": "NAME", "parameters": ARGUMENTS}',
-    array=_ON_LINES,
-    thinks=(Think("<|START_THINKING|>", "<|END_THINKING|>"),),
+    item_template='{"tool_call_id": "ID", "tool_name": "NAME", "parameters": ARGUMENTS}',
+    array_frame=_MULTILINE_FRAME,
+    reasoning_tags=(ReasoningTags("<|START_THINKING|>", "<|END_THINKING|>"),),
     framing=(
         "<|START_RESPONSE|>",
         "<|END_RESPONSE|>",
         "<|START_TEXT|>",
         "<|END_TEXT|>",
         *_TURN,
-        *CITATION,
+        *CITATION_TAGS,
     ),
     tokens=frozenset(
         {
@@ -176,7 +176,7 @@ COHERE = Cohere(
             *(f"<|{end}_{kind}|>" for kind in ("ACTION", "THINKING", "RESPONSE", "TEXT") for end in ("START", "END")),
         }
     ),
-    result='<|START_TOOL_RESULT|>[\n    {\n        "tool_call_id": "{id}",\n        "results": {\n'
+    result_template='<|START_TOOL_RESULT|>[\n    {\n        "tool_call_id": "{id}",\n        "results": {\n'
     '            "0": {content}\n        },\n        "is_error": null\n    }\n]<|END_TOOL_RESULT|>',
     parsers=("cohere_command3", "cohere_command4"),
     patterns=("*command-r7b*", "*command-a*"),
@@ -188,13 +188,13 @@ COHERE_R = CohereR(
     source="chat template of CohereForAI/c4ai-command-r-plus (tool_use)",
     opens=("Action:",),
     closes=(FENCE,),
-    keys=Keys(no_call=frozenset({"directly-answer", "directly_answer"})),
-    item='    {\n        "tool_name": "NAME",\n        "parameters": ARGUMENTS\n    }',
-    array=(f"\n{FENCE}json\n[\n", ",\n", "\n]"),
-    framing=(*_TURN, *CITATION),
+    keys=CallKeys(no_call_names=frozenset({"directly-answer", "directly_answer"})),
+    item_template='    {\n        "tool_name": "NAME",\n        "parameters": ARGUMENTS\n    }',
+    array_frame=(f"\n{FENCE}json\n[\n", ",\n", "\n]"),
+    framing=(*_TURN, *CITATION_TAGS),
     tokens=frozenset(_TURN),
     text_tags=True,
-    result="<results>\n{content}</results>",
+    result_template="<results>\n{content}</results>",
     patterns=("*command-r*",),
 )
 
@@ -204,15 +204,15 @@ APERTUS = Apertus(
     source="chat template of swiss-ai/Apertus-8B-Instruct-2509",
     opens=("<|tools_prefix|>",),
     closes=("<|tools_suffix|>",),
-    keys=Keys(name_is_key=True),
-    item='{"NAME": ARGUMENTS}',
-    thinks=(Think("<|inner_prefix|>", "<|inner_suffix|>"),),
+    keys=CallKeys(name_is_key=True),
+    item_template='{"NAME": ARGUMENTS}',
+    reasoning_tags=(ReasoningTags("<|inner_prefix|>", "<|inner_suffix|>"),),
     framing=("<|assistant_end|>",),
     quotable=True,
     tokens=frozenset(
         {"<|tools_prefix|>", "<|tools_suffix|>", "<|inner_prefix|>", "<|inner_suffix|>", "<|assistant_end|>"}
     ),
-    result="[{content}]",
+    result_template="[{content}]",
     parsers=("apertus", "apertus2509"),
     patterns=("*apertus*",),
 )
@@ -225,7 +225,7 @@ XLAM = Xlam(
     closes=(FENCE,),
     framing=("<|im_end|>", "<|eot_id|>"),
     text_tags=True,
-    result="<|im_start|>tool\n{content}<|im_end|>\n",
+    result_template="<|im_start|>tool\n{content}<|im_end|>\n",
     parsers=("xlam",),
     patterns=("*xlam*",),
 )

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from callwright.dialects.base import THINK, Dialect, Think
-from callwright.dialects.call_object import read_held
-from callwright.dialects.header_json import Head, HeaderJson
+from callwright.dialects.base import THINK_TAGS, Dialect, ReasoningTags
+from callwright.dialects.call_object import emit_complete_call
+from callwright.dialects.header_json import HeaderJson, JsonCallHeader
 from callwright.model import ToolCall
 from callwright.schema import Toolbox
 from callwright.text.json_stream import take_json
@@ -25,9 +25,9 @@ from callwright.turn import Turn
 
 __all__ = ["DIALECTS", "Kimi"]
 
-_COUNTED = re.compile(r"(.+):\d+").fullmatch
-_CLEANED = re.compile(r"functions_(.+)_\d+").fullmatch
-_NAMELESS = re.compile(r":?[0-9]{1,9}|call_\w+").fullmatch
+_COUNTED_ID = re.compile(r"(.+):\d+").fullmatch
+_CLEANED_ID = re.compile(r"functions_(.+)_\d+").fullmatch
+_NAMELESS_ID = re.compile(r":?[0-9]{1,9}|call_\w+").fullmatch
 
 
 class Kimi(HeaderJson):
@@ -37,38 +37,40 @@ class Kimi(HeaderJson):
     `functions_NAME_3` (exo issue 2281), `call_…` (vLLM pull request 32146), a bare counter.
     """
 
-    def identify(self, name: str, call_id: str, turn: Turn) -> Head:
+    def identify_call(self, name: str, call_id: str, turn: Turn) -> JsonCallHeader:
         header, name = name, name.removeprefix("functions.")
         odd = f"{header!r} is not of the form functions.NAME:COUNTER"
-        if _NAMELESS(name) and name not in turn.tools:
-            return self._only(header, turn)
-        if counted := _COUNTED(name):
-            return Head(counted[1], header, odd if name == header else "")
-        if (cleaned := _CLEANED(header)) and not turn.can_call(name):
-            return Head(cleaned[1], header, odd)
-        return Head(name, header, odd)
+        if _NAMELESS_ID(name) and name not in turn.tools:
+            return self._identify_only_tool(header, turn)
+        if counted := _COUNTED_ID(name):
+            return JsonCallHeader(counted[1], header, odd if name == header else "")
+        if (cleaned := _CLEANED_ID(header)) and not turn.can_call(name):
+            return JsonCallHeader(cleaned[1], header, odd)
+        return JsonCallHeader(name, header, odd)
 
-    def _only(self, header: str, turn: Turn) -> Head:
+    def _identify_only_tool(self, header: str, turn: Turn) -> JsonCallHeader:
         """A header that names no tool means the tool that is offered alone."""
         if len(turn.tools) != 1:
-            return Head("", header)
+            return JsonCallHeader("", header)
         name = turn.tools.names[0]
-        return Head(name, self._id(name, header), f"{header!r} names no tool; only {name!r} is offered")
+        return JsonCallHeader(
+            name, self._build_call_id(name, header), f"{header!r} names no tool; only {name!r} is offered"
+        )
 
-    def _id(self, name: str, header: str) -> str:
+    def _build_call_id(self, name: str, header: str) -> str:
         counter = header.removeprefix("functions.").strip(":")
-        return self.make_id(name, int(counter)) if counter.isdecimal() else header
+        return self.make_call_id(name, int(counter)) if counter.isdecimal() else header
 
-    def read_nameless(self, source: Source, turn: Turn, head: Head) -> ParseStep[str]:
+    def read_nameless_call(self, source: Source, turn: Turn, head: JsonCallHeader) -> ParseStep[str]:
         """Of several tools, a header that names none means the only one that takes arguments of these names."""
         raw = ""
         if head.id and not head.name and (yield from source.peek()) == "{":
             raw = (yield from take_json(source, ignore)) or ""
-        name = _fitting(turn.tools, raw)
+        name = _find_fitting_tool(turn.tools, raw)
         if not name:
-            return (yield from super().read_nameless(source, turn, head))
+            return (yield from super().read_nameless_call(source, turn, head))
         notes = {"mended_header": f"{head.id!r} names no tool; only {name!r} takes these arguments"}
-        return (yield from read_held(source, turn, name, raw, self._id(name, head.id), notes))
+        return (yield from emit_complete_call(source, turn, name, raw, self._build_call_id(name, head.id), notes))
 
     def render_call(self, *calls: ToolCall) -> str:
         """Ids of other forms are replaced: a call is named by its id alone."""
@@ -76,13 +78,13 @@ class Kimi(HeaderJson):
             *(
                 call
                 if call.id.startswith(f"functions.{call.name}:")
-                else msgspec.structs.replace(call, id=self.make_id(call.name, index))
+                else msgspec.structs.replace(call, id=self.make_call_id(call.name, index))
                 for index, call in enumerate(calls)
             )
         )
 
 
-def _fitting(tools: Toolbox, raw: str) -> str:
+def _find_fitting_tool(tools: Toolbox, raw: str) -> str:
     """The one tool that declares all the names in this object and requires no other."""
     mended = repair_json(raw)
     value = parse_json(mended.text) if mended else None
@@ -100,13 +102,13 @@ KIMI_K2 = Kimi(
     source="chat templates of moonshotai/Kimi-K2-Instruct and moonshotai/Kimi-K2-Thinking",
     # The singular forms are slips of the model, seen often enough that vLLM and llama.cpp read them.
     sections=("<|tool_calls_section_begin|>", "<|tool_call_section_begin|>"),
-    call="<|tool_call_begin|>",
+    call_marker="<|tool_call_begin|>",
     separators=(("<|tool_call_argument_begin|>", "arguments"),),
     closes=("<|tool_call_end|>",),
-    ends=("<|tool_calls_section_end|>", "<|tool_call_section_end|>"),
-    form="<|tool_call_begin|>{id}<|tool_call_argument_begin|>{arguments}<|tool_call_end|>",
-    id_form="functions.{name}:{index}",
-    thinks=(THINK, Think("◁think▷", "◁/think▷")),
+    section_ends=("<|tool_calls_section_end|>", "<|tool_call_section_end|>"),
+    call_template="<|tool_call_begin|>{id}<|tool_call_argument_begin|>{arguments}<|tool_call_end|>",
+    id_template="functions.{name}:{index}",
+    reasoning_tags=(THINK_TAGS, ReasoningTags("◁think▷", "◁/think▷")),
     framing=("<|im_end|>",),
     tokens=frozenset(
         {
@@ -118,7 +120,7 @@ KIMI_K2 = Kimi(
             "<|im_end|>",
         }
     ),
-    result="## Return of {id}\n{content}",
+    result_template="## Return of {id}\n{content}",
     parsers=("kimi_k2",),
     patterns=("*kimi-k2*", "*kimi_k2*", "*kimi-linear*"),
 )

@@ -12,26 +12,36 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
-__all__ = ["ANALYSIS", "CHANNEL", "CHANNELS", "CONSTRAIN", "MESSAGE", "START", "TO", "Header", "is_glued"]
+__all__ = [
+    "ANALYSIS",
+    "CHANNEL",
+    "CHANNELS",
+    "CONSTRAIN",
+    "MESSAGE",
+    "RECIPIENT_PREFIX",
+    "START",
+    "MessageHeader",
+    "is_glued",
+]
 
 CHANNEL = "<|channel|>"
 CONSTRAIN = "<|constrain|>"
-TO = "to="
+RECIPIENT_PREFIX = "to="
 START = "<|start|>"
 MESSAGE = "<|message|>"
 ASSISTANT = "assistant"
 ANALYSIS = "analysis"
 CHANNELS = (ANALYSIS, "commentary", "final")
-TYPES = frozenset({"json", "code", "xml", "text", "python"})
-FOREIGN = frozenset({"system", "developer", "user", "tool"})
+CONTENT_TYPES = frozenset({"json", "code", "xml", "text", "python"})
+FOREIGN_ROLES = frozenset({"system", "developer", "user", "tool"})
 
 _MARKERS = (START, CHANNEL, CONSTRAIN, MESSAGE)
-_NO_NAME = re.compile(r"[^\w./:-]")
+_NON_NAME = re.compile(r"[^\w./:-]")
 _AFTER_MARKER = frozenset("*#{[")
 _JUNK = re.compile(rf"(?:[^\w\s]|{'|'.join(CHANNELS)})*").fullmatch
 
 
-class Header:
+class MessageHeader:
     """What is known of a message from its header.
 
     `addresses` are the recipients that are no tools, with the channel that each one means, if any;
@@ -44,146 +54,154 @@ class Header:
         self.tool = ""
         self.role = ""
         self.section = ""
-        self.typed = False
-        self.started = False
+        self.has_type = False
+        self.has_start = False
         """`<|start|>` was read."""
-        self.glued = False
+        self.has_glued_role = False
         """Something is glued to the role, as in `assistantfinal`."""
-        self.gap = False
+        self.has_gap = False
         """White space follows a channel that is glued to the role: it may be no channel but a word of the text."""
-        self.odd: list[str] = []
+        self.oddities: list[str] = []
         self._channels = channels
         self._addresses = addresses
-        self._find = find
-        self._front = True
-        self._returned = False
-        self._loose: list[str] = []
-        self._words = 0
+        self._find_tool = find
+        self._is_front = True
+        self._is_returned = False
+        self._loose_parts: list[str] = []
+        self._loose_word_count = 0
 
-    def enter(self, section: str) -> None:
+    def enter_section(self, section: str) -> None:
         """A marker opens a section; what was loose before it is junk."""
         self._drop_loose()
         self.section = section
-        self._front = True
+        self._is_front = True
 
-    def word(self, word: str) -> None:
+    def add_word(self, word: str) -> None:
         """One word of the section."""
-        front, self._front = self._front, False
-        if word.startswith(TO):
-            self._address(word.removeprefix(TO))
+        front, self._is_front = self._is_front, False
+        if word.startswith(RECIPIENT_PREFIX):
+            self._set_recipient(word.removeprefix(RECIPIENT_PREFIX))
         elif front and not self.section:
-            self._role_word(word)
+            self._add_role_word(word)
         elif front and self.section == CHANNEL:
-            self._channel_word(word)
-        elif word in TYPES or (front and self.section == CONSTRAIN):
-            self.typed = True
-            if word not in TYPES:
-                self.odd.append(f"type {word!r}")
+            self._add_channel_word(word)
+        elif word in CONTENT_TYPES or (front and self.section == CONSTRAIN):
+            self.has_type = True
+            if word not in CONTENT_TYPES:
+                self.oddities.append(f"type {word!r}")
         else:
             self._add_loose(word)
 
-    def space(self, space: str) -> None:
+    def add_space(self, space: str) -> None:
         """White space between words."""
-        if self._loose:
-            self._loose.append(space)
-        elif self.glued and self.channel:
-            self.gap = True
+        if self._loose_parts:
+            self._loose_parts.append(space)
+        elif self.has_glued_role and self.channel:
+            self.has_gap = True
 
-    def message(self) -> None:
+    def finish_header(self) -> None:
         """The header is over: what is loose in it is junk."""
         self._drop_loose()
-        if self.section == CHANNEL and not self.channel and not self.odd:
-            self.odd.append("no channel")
+        if self.section == CHANNEL and not self.channel and not self.oddities:
+            self.oddities.append("no channel")
 
     @property
-    def loose(self) -> str:
+    def loose_text(self) -> str:
         """Words that are no header: the beginning of a body that nothing announced."""
-        return "".join(self._loose)
+        return "".join(self._loose_parts)
 
     @property
     def is_prose(self) -> bool:
         """Whether these words are a body rather than a header. A call waits for its arguments instead."""
-        return self._words > 1 and self.section != CONSTRAIN and not self.tool and not (self.started and self.foreign)
+        return (
+            self._loose_word_count > 1
+            and self.section != CONSTRAIN
+            and not self.tool
+            and not (self.has_start and self.is_foreign)
+        )
 
     @property
-    def foreign(self) -> bool:
+    def is_foreign(self) -> bool:
         """Whether somebody else speaks: the model makes up a user or the result of a tool."""
         named = self.role not in ("", ASSISTANT)
-        return self.role in FOREIGN or self.role.startswith("functions.") or (named and self._returned)
+        return self.role in FOREIGN_ROLES or self.role.startswith("functions.") or (named and self._is_returned)
 
     @property
-    def partial(self) -> bool:
+    def is_partial(self) -> bool:
         """Whether the loose words may be the beginning of a word or a marker that belongs into a header."""
-        return any(word.startswith(self.loose) for word in (*self._channels, ASSISTANT, TO, *TYPES, *_MARKERS))
+        return any(
+            word.startswith(self.loose_text)
+            for word in (*self._channels, ASSISTANT, RECIPIENT_PREFIX, *CONTENT_TYPES, *_MARKERS)
+        )
 
     @property
-    def empty(self) -> bool:
+    def is_empty(self) -> bool:
         """Whether nothing was said beyond that the assistant speaks."""
         spoken = self.role if self.role != ASSISTANT else ""
-        return not (self.channel or self.recipient or spoken or self.odd or self._loose or self.typed)
+        return not (self.channel or self.recipient or spoken or self.oddities or self._loose_parts or self.has_type)
 
-    def _role_word(self, word: str) -> None:
+    def _add_role_word(self, word: str) -> None:
         self.role = ASSISTANT
         rest = word.removeprefix(ASSISTANT)
         if not rest:
             return
-        self.glued = rest != word
-        if self.glued and rest.startswith(TO):
-            self._address(rest.removeprefix(TO))
+        self.has_glued_role = rest != word
+        if self.has_glued_role and rest.startswith(RECIPIENT_PREFIX):
+            self._set_recipient(rest.removeprefix(RECIPIENT_PREFIX))
         elif self._begins_channel(rest):
-            if not self.glued:
-                self.odd.append(f"role {word!r}")
-            self._channel_word(rest)
+            if not self.has_glued_role:
+                self.oddities.append(f"role {word!r}")
+            self._add_channel_word(rest)
         else:
-            if not self.glued:
+            if not self.has_glued_role:
                 self.role = word
             self._add_loose(rest)
 
     def _begins_channel(self, word: str) -> bool:
-        name = self._channel_of(word)
+        name = self._find_channel(word)
         rest = word[len(name) :]
-        return bool(name) and (not rest or rest.startswith(TO) or is_glued(name, rest[0]))
+        return bool(name) and (not rest or rest.startswith(RECIPIENT_PREFIX) or is_glued(name, rest[0]))
 
-    def _channel_of(self, word: str) -> str:
+    def _find_channel(self, word: str) -> str:
         return next((name for name in self._channels if word.startswith(name)), "")
 
-    def _channel_word(self, word: str) -> None:
-        name = self._channel_of(word)
+    def _add_channel_word(self, word: str) -> None:
+        name = self._find_channel(word)
         rest = word[len(name) :]
         self.channel = name or self.channel
-        if name and rest.startswith(TO):
-            self._address(rest.removeprefix(TO))
-        elif not name and word in TYPES:
-            self.typed = True
-            self.odd.append(f"{CHANNEL} stood for {CONSTRAIN}")
+        if name and rest.startswith(RECIPIENT_PREFIX):
+            self._set_recipient(rest.removeprefix(RECIPIENT_PREFIX))
+        elif not name and word in CONTENT_TYPES:
+            self.has_type = True
+            self.oddities.append(f"{CHANNEL} stood for {CONSTRAIN}")
         elif rest and _JUNK(rest):
-            self.odd.append(f"channel {word!r}")
+            self.oddities.append(f"channel {word!r}")
         elif rest:
             self._add_loose(rest)
 
-    def _address(self, recipient: str) -> None:
-        name = _NO_NAME.split(recipient, 1)[0]
+    def _set_recipient(self, recipient: str) -> None:
+        name = _NON_NAME.split(recipient, 1)[0]
         if name != recipient:
-            self.odd.append(f"recipient {recipient!r}")
+            self.oddities.append(f"recipient {recipient!r}")
         if name in self._addresses:
             self.channel = self._addresses[name] or self.channel
-            self._returned = self._returned or name == ASSISTANT
+            self._is_returned = self._is_returned or name == ASSISTANT
             return
         if self.recipient:
-            self.odd.append(f"recipients {self.recipient!r} and {name!r}")
+            self.oddities.append(f"recipients {self.recipient!r} and {name!r}")
         if not self.tool:
             self.recipient = name
-            self.tool = self._find(name)
+            self.tool = self._find_tool(name)
 
     def _add_loose(self, word: str) -> None:
-        self._loose.append(word)
-        self._words += 1
+        self._loose_parts.append(word)
+        self._loose_word_count += 1
 
     def _drop_loose(self) -> None:
-        if self._loose:
-            self.odd.append(f"{self.loose.strip()!r}")
-            self._loose.clear()
-            self._words = 0
+        if self._loose_parts:
+            self.oddities.append(f"{self.loose_text.strip()!r}")
+            self._loose_parts.clear()
+            self._loose_word_count = 0
 
 
 def is_glued(channel: str, char: str) -> bool:

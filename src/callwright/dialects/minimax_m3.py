@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from callwright.dialects.base import Dialect, Think, break_off, open_call, raw_text
+from callwright.dialects.base import Dialect, ReasoningTags, format_raw_value, open_call, truncate_call
 from callwright.dialects.element_values import ElementArguments
 from callwright.model import ToolCall
 from callwright.text.source import ParseStep, Source, compile_markers
@@ -25,13 +25,13 @@ from callwright.turn import Turn
 
 __all__ = ["DIALECTS", "MiniMaxM3"]
 
-_NS = "]<]minimax[>["
-_OPEN, _CLOSE = f"{_NS}<tool_call>", f"{_NS}</tool_call>"
-_INVOKE, _END_INVOKE = f"{_NS}<invoke", f"{_NS}</invoke>"
-_INVOKES = compile_markers(_INVOKE, "<invoke")
+_TAG_PREFIX = "]<]minimax[>["
+_OPEN, _CLOSE = f"{_TAG_PREFIX}<tool_call>", f"{_TAG_PREFIX}</tool_call>"
+_INVOKE, _END_INVOKE = f"{_TAG_PREFIX}<invoke", f"{_TAG_PREFIX}</invoke>"
+_INVOKE_MARKS = compile_markers(_INVOKE, "<invoke")
 _HEADER = re.compile(r"[^<>\n]*")
-_NAME = re.compile(r"""\s+name\s*=\s*["']?([^"']+)["']?\s*""")
-_LONGEST_HEADER = 256
+_NAME_ATTRIBUTE = re.compile(r"""\s+name\s*=\s*["']?([^"']+)["']?\s*""")
+_MAX_HEADER_LENGTH = 256
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +39,7 @@ class MiniMaxM3(Dialect):
     """One section of `<invoke>` elements."""
 
     raw_values: ClassVar[bool] = True
-    nested: ClassVar[Literal["json", "elements"]] = "elements"
+    nested_format: ClassVar[Literal["json", "elements"]] = "elements"
 
     @property
     def openers(self) -> tuple[str, ...]:
@@ -47,16 +47,16 @@ class MiniMaxM3(Dialect):
 
     @property
     def markers(self) -> tuple[str, ...]:
-        return (_OPEN, _CLOSE, _INVOKE, _END_INVOKE, _NS)
+        return (_OPEN, _CLOSE, _INVOKE, _END_INVOKE, _TAG_PREFIX)
 
     @property
-    def starts(self) -> tuple[str, ...]:
+    def body_starts(self) -> tuple[str, ...]:
         return (_INVOKE, "<invoke", " name=")
 
     def read_calls(self, source: Source, turn: Turn, opener: str) -> ParseStep[str]:
         if opener != _INVOKE:
             yield from source.skip_space()
-            if not (yield from source.accept(_INVOKES)):
+            if not (yield from source.accept(_INVOKE_MARKS)):
                 return "no <invoke> follows"
         problem = yield from self._read_call(source, turn)
         if problem:
@@ -66,7 +66,7 @@ class MiniMaxM3(Dialect):
             if (yield from source.accept(compile_markers(_CLOSE, "</tool_call>"))):
                 break
             source.start_capture()
-            if not (yield from source.accept(_INVOKES)):
+            if not (yield from source.accept(_INVOKE_MARKS)):
                 if opener != _INVOKE:
                     turn.add_repair("missing_close", "</tool_call> was missing after a call")
                 break
@@ -77,8 +77,8 @@ class MiniMaxM3(Dialect):
         return ""
 
     def _read_call(self, source: Source, turn: Turn) -> ParseStep[str]:
-        header = yield from source.take_while(_HEADER, _LONGEST_HEADER)
-        found = _NAME.fullmatch(header)
+        header = yield from source.take_while(_HEADER, _MAX_HEADER_LENGTH)
+        found = _NAME_ATTRIBUTE.fullmatch(header)
         if not (yield from source.accept(compile_markers(">"))) or not found:
             return "<invoke> names no tool"
         name = found.group(1).strip()
@@ -87,29 +87,30 @@ class MiniMaxM3(Dialect):
         arguments = open_call(source, turn, name)
         bare = compile_markers("</invoke>", "</tool_call>", *(f"<{key}>" for key in arguments.call.schema.properties))
         if (yield from source.peek_marker(bare)):
-            arguments.call.add_repair("missing_prefix", f"the tags lacked {_NS}")
+            arguments.call.add_repair("missing_prefix", f"the tags lacked {_TAG_PREFIX}")
             elements = ElementArguments(arguments, arguments.call.schema.properties, ("</invoke>", "</tool_call>"))
         else:
-            elements = ElementArguments(arguments, (), (_END_INVOKE, _CLOSE), prefix=_NS)
-        if not (yield from elements.read(source)):
-            return (yield from break_off(source, turn, arguments))
+            elements = ElementArguments(arguments, (), (_END_INVOKE, _CLOSE), prefix=_TAG_PREFIX)
+        if not (yield from elements.read_elements(source)):
+            return (yield from truncate_call(source, turn, arguments))
         return ""
 
     def render_call(self, *calls: ToolCall) -> str:
         invokes = (
-            f'{_INVOKE} name="{call.name}">{_elements(json.loads(call.arguments))}{_END_INVOKE}\n' for call in calls
+            f'{_INVOKE} name="{call.name}">{_render_elements(json.loads(call.arguments))}{_END_INVOKE}\n'
+            for call in calls
         )
         return f"{_OPEN}\n{''.join(invokes)}{_CLOSE}"
 
 
-def _elements(value: Any) -> str:
+def _render_elements(value: Any) -> str:
     """A value as the template writes it: nothing is escaped, and null members are left out."""
     if isinstance(value, dict):
         members = ((key, item) for key, item in value.items() if item is not None)
-        return "".join(f"{_NS}<{key}>{_elements(item)}{_NS}</{key}>" for key, item in members)
+        return "".join(f"{_TAG_PREFIX}<{key}>{_render_elements(item)}{_TAG_PREFIX}</{key}>" for key, item in members)
     if isinstance(value, list):
-        return "".join(f"{_NS}<item>{_elements(item)}{_NS}</item>" for item in value)
-    return raw_text(value)
+        return "".join(f"{_TAG_PREFIX}<item>{_render_elements(item)}{_TAG_PREFIX}</item>" for item in value)
+    return format_raw_value(value)
 
 
 MINIMAX_M3 = MiniMaxM3(
@@ -117,10 +118,10 @@ MINIMAX_M3 = MiniMaxM3(
     shape="X4",
     models="MiniMax-M3",
     source="chat template of MiniMaxAI/MiniMax-M3",
-    thinks=(Think("<mm:think>", "</mm:think>"),),
+    reasoning_tags=(ReasoningTags("<mm:think>", "</mm:think>"),),
     framing=("[e~[",),
-    tokens=frozenset({_NS, "[e~[", "<mm:think>", "</mm:think>"}),
-    result="<response>{content}</response>",
+    tokens=frozenset({_TAG_PREFIX, "[e~[", "<mm:think>", "</mm:think>"}),
+    result_template="<response>{content}</response>",
     parsers=("minimax_m3", "minimax-m3"),
     patterns=("*minimax-m3*",),
 )

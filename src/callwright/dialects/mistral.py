@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from callwright.dialects.base import THINK, Dialect, Think
-from callwright.dialects.call_object import read_calls
+from callwright.dialects.base import THINK_TAGS, Dialect, ReasoningTags
+from callwright.dialects.call_object import read_json_calls
 from callwright.dialects.header_json import HeaderJson
 from callwright.text.source import ParseStep, Source, compile_markers
 from callwright.turn import Turn
@@ -24,7 +24,7 @@ class Mistral(HeaderJson):
 
     def read_calls(self, source: Source, turn: Turn, opener: str) -> ParseStep[str]:
         in_json = (yield from source.skip_space()) in ("[", "{")
-        problem = yield from (read_calls(source, turn) if in_json else super().read_calls(source, turn, opener))
+        problem = yield from (read_json_calls(source, turn) if in_json else super().read_calls(source, turn, opener))
         if problem:
             return problem
         if in_json:
@@ -38,14 +38,14 @@ MISTRAL = Mistral(
     shape="J3",
     models="Mistral Small 3.2, Devstral, Magistral, Ministral 3, Mistral Large 3",
     source="chat templates of mistralai/Mistral-Small-3.2-24B-Instruct-2506 and Ministral-3-14B-Reasoning-2512",
-    call="[TOOL_CALLS]",
+    call_marker="[TOOL_CALLS]",
     separators=(("[CALL_ID]", "id"), ("[ARGS]", "arguments")),
-    form="[TOOL_CALLS]{name}[ARGS]{arguments}",
-    id_form="call{index:05d}",
-    thinks=(Think("[THINK]", "[/THINK]"), THINK),
+    call_template="[TOOL_CALLS]{name}[ARGS]{arguments}",
+    id_template="call{index:05d}",
+    reasoning_tags=(ReasoningTags("[THINK]", "[/THINK]"), THINK_TAGS),
     framing=("</s>",),
     tokens=frozenset({"[TOOL_CALLS]", "[CALL_ID]", "[ARGS]", "[THINK]", "[/THINK]", "</s>"}),
-    result="[TOOL_RESULTS]{content}[/TOOL_RESULTS]",
+    result_template="[TOOL_RESULTS]{content}[/TOOL_RESULTS]",
     parsers=("mistral",),
     patterns=(
         "*mistral-small-3.2*",

@@ -13,16 +13,16 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from callwright.arguments import ArgumentsWriter
-from callwright.dialects.base import raw_text
+from callwright.dialects.base import format_raw_value
 from callwright.text.json_stream import RepairSink
 from callwright.text.raw_values import RawValueRule
 from callwright.text.source import ParseStep, Source, compile_markers, ignore
 
-__all__ = ["NamedParameters", "read_name"]
+__all__ = ["NamedParameters", "read_name_attribute"]
 
-_LONGEST_NAME = 256
-_NAMES = {'"': re.compile(r'[^"\n]*'), "'": re.compile(r"[^'\n]*"), "": re.compile(r"[^>\s]*")}
-_TO_CLOSE = re.compile(r"[^<>\n]*")
+_MAX_NAME_LENGTH = 256
+_NAME_PATTERNS = {'"': re.compile(r'[^"\n]*'), "'": re.compile(r"[^'\n]*"), "": re.compile(r"[^>\s]*")}
+_TAG_REST = re.compile(r"[^<>\n]*")
 
 
 @dataclass(frozen=True)
@@ -48,34 +48,34 @@ class NamedParameters:
     def close(self) -> str:
         return f"</{self.prefix}parameter>"
 
-    def read(self, source: Source, arguments: ArgumentsWriter) -> ParseStep[bool]:
+    def read_parameters(self, source: Source, arguments: ArgumentsWriter) -> ParseStep[bool]:
         """Read all parameters that stand here; False when one of them breaks off."""
         while True:
             yield from source.skip_space()
             if not (yield from source.accept(compile_markers(self.open))):
                 return True
             source.start_capture()
-            key = yield from read_name(source, arguments.call.add_repair)
+            key = yield from read_name_attribute(source, arguments.call.add_repair)
             if key is None:
                 return False
             source.drop_capture()
             if not (yield from self.read_value(source, arguments, key)):
                 return False
 
-    def skip(self, source: Source) -> ParseStep[None]:
+    def skip_parameters(self, source: Source) -> ParseStep[None]:
         """Pass over all parameters that stand here, whatever their values hold."""
         while True:
             yield from source.skip_space()
             if not (yield from source.accept(compile_markers(self.open))):
                 return
-            yield from read_name(source, ignore)
-            yield from self._value.copy_value(source, ignore)
+            yield from read_name_attribute(source, ignore)
+            yield from self._value_rule.copy_value(source, ignore)
 
     def read_value(self, source: Source, arguments: ArgumentsWriter, key: str) -> ParseStep[bool]:
         """Read one value with its closing tag; False when it breaks off."""
         yield from source.skip_newlines(len(self.inset))
         parameter = arguments.start_parameter(key)
-        closed = yield from self._value.copy_value(source, parameter.write, arguments.is_missing)
+        closed = yield from self._value_rule.copy_value(source, parameter.write, arguments.is_missing)
         if closed is None:
             return False
         parameter.end()
@@ -84,26 +84,26 @@ class NamedParameters:
         return True
 
     @cached_property
-    def _value(self) -> RawValueRule:
+    def _value_rule(self) -> RawValueRule:
         return RawValueRule(
             self.close, self.around, (self.open,), self.inset, call_tags=self.begins, call_closers=self.over
         )
 
-    def render(self, arguments: str) -> list[str]:
+    def render_parameters(self, arguments: str) -> list[str]:
         """A call's arguments, each between its tags."""
         return [
-            f'{self.open}"{key}">{self.inset}{raw_text(value)}{self.inset}{self.close}'
+            f'{self.open}"{key}">{self.inset}{format_raw_value(value)}{self.inset}{self.close}'
             for key, value in json.loads(arguments).items()
         ]
 
 
-def read_name(source: Source, note: RepairSink) -> ParseStep[str | None]:
+def read_name_attribute(source: Source, note: RepairSink) -> ParseStep[str | None]:
     """The value of a name attribute and the end of its tag; quotes may be missing. None: the tag does not close."""
     quote = yield from source.accept(compile_markers('"', "'"))
-    name = yield from source.take_while(_NAMES[quote], _LONGEST_NAME)
+    name = yield from source.take_while(_NAME_PATTERNS[quote], _MAX_NAME_LENGTH)
     if quote:
         yield from source.accept(compile_markers(quote))
-        more = yield from source.take_while(_TO_CLOSE, _LONGEST_NAME)
+        more = yield from source.take_while(_TAG_REST, _MAX_NAME_LENGTH)
         if more.strip():
             note("dropped_attribute", more)
     return name if (yield from source.accept(compile_markers(">"))) else None

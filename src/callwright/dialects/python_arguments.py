@@ -14,17 +14,17 @@ from dataclasses import replace
 from typing import Any
 
 from callwright.arguments import ArgumentsWriter, read_object
-from callwright.dialects.quoted_values import read_string, read_value
+from callwright.dialects.quoted_values import read_literal_value, read_string_value
 from callwright.text.python_stream import PYTHON_NOTATION, take_keyword
 from callwright.text.source import ParseStep, Source, compile_markers, ignore
 from callwright.text.string_notation import PYTHON_QUOTES, Notation, StringEndRule
 
-__all__ = ["python_text", "read_arguments", "skip_arguments"]
+__all__ = ["format_python_value", "read_python_arguments", "skip_python_arguments"]
 
-_PREFIX = re.compile(r"[rRbBuUfF]{0,2}")
+_STRING_PREFIX = re.compile(r"[rRbBuUfF]{0,2}")
 
 
-def read_arguments(
+def read_python_arguments(
     source: Source, arguments: ArgumentsWriter, ends: StringEndRule, *, unescaped_lines: bool = False
 ) -> ParseStep[bool]:
     """Read arguments up to their closing bracket, and end the call. False: the text ended first.
@@ -66,14 +66,14 @@ def _read_argument(
     if not key:
         key = next((name for name in call.schema.properties if arguments.is_missing(name)), "argument")
         call.add_repair("positional_argument", f"a value without a keyword became {key!r}")
-    begun += yield from source.take_while(_PREFIX, 2)
-    if _PREFIX.fullmatch(begun) and (quote := (yield from PYTHON_NOTATION.accept_quote(source))):
+    begun += yield from source.take_while(_STRING_PREFIX, 2)
+    if _STRING_PREFIX.fullmatch(begun) and (quote := (yield from PYTHON_NOTATION.accept_quote(source))):
         quote = replace(quote, escapes="r" not in begun.lower(), unescaped_lines=unescaped_lines)
-        return (yield from read_string(source, arguments, key, quote, ends.is_string_end))
-    return (yield from read_value(source, arguments, key, PYTHON_NOTATION, begun))
+        return (yield from read_string_value(source, arguments, key, quote, ends.is_string_end))
+    return (yield from read_literal_value(source, arguments, key, PYTHON_NOTATION, begun))
 
 
-def skip_arguments(source: Source, *after: str) -> ParseStep[None]:
+def skip_python_arguments(source: Source, *after: str) -> ParseStep[None]:
     """Go past the arguments of a call that does not count, and that these may follow."""
     notation = Notation(PYTHON_QUOTES, StringEndRule(")]}", compile_markers(*after, *",)]}"), "=:", allows_colon=True))
     while (yield from notation.take_value(source, ignore)) is not None:
@@ -82,13 +82,17 @@ def skip_arguments(source: Source, *after: str) -> ParseStep[None]:
             return
 
 
-def python_text(value: Any) -> str:
+def format_python_value(value: Any) -> str:
     """A value as Python writes it, strings in double quotes."""
     match value:
         case dict():
-            return "{" + ", ".join(f"{python_text(key)}: {python_text(item)}" for key, item in value.items()) + "}"
+            return (
+                "{"
+                + ", ".join(f"{format_python_value(key)}: {format_python_value(item)}" for key, item in value.items())
+                + "}"
+            )
         case list():
-            return "[" + ", ".join(map(python_text, value)) + "]"
+            return "[" + ", ".join(map(format_python_value, value)) + "]"
         case str():
             return json.dumps(value, ensure_ascii=False)
         case _:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from callwright.dialects.base import Dialect, open_call
-from callwright.dialects.python_list import PythonCalls
+from callwright.dialects.python_calls_grammar import PythonCalls
 from callwright.model import ToolCall
 from callwright.schema import Toolbox
 from callwright.text.lookahead import Lookahead
@@ -25,24 +25,24 @@ __all__ = ["DIALECTS"]
 
 _CODE_TOOLS = ("python", "code_interpreter", "ipython")
 """What the tool that runs code is called; Llama 3 writes the code alone, without a name."""
-_AFTER_SENTENCE = tuple(f"{end}{space}[" for end in ".!?:" for space in ("", " "))
+_SENTENCE_OPENERS = tuple(f"{end}{space}[" for end in ".!?:" for space in ("", " "))
 
 
 @dataclass(frozen=True, kw_only=True)
-class AtLineStart(PythonCalls):
+class LineStartCalls(PythonCalls):
     """Calls whose first opener is plain text: it counts where a line begins, and is written with its newline."""
 
-    def _reason(self, source: Source, turn: Turn, closers: tuple[str, ...]) -> ParseStep[str | None]:
+    def _copy_reasoning(self, source: Source, turn: Turn, closers: tuple[str, ...]) -> ParseStep[str | None]:
         # Reasoning is not searched: models draft calls there.
         return (yield from source.copy_until(compile_markers(*closers), turn.add_reasoning))
 
-    def _answer(self, source: Source, turn: Turn) -> ParseStep[None]:
+    def _read_answer_start(self, source: Source, turn: Turn) -> ParseStep[None]:
         opener = compile_markers(self.openers[0][1:])
         if marker := (yield from source.peek_marker(opener)):
             yield from source.copy_until(opener, turn.add_text)
-            yield from self.attempt(source, turn, marker, turn.add_text)
+            yield from self.try_read_calls(source, turn, marker, turn.add_text)
         else:
-            yield from super()._answer(source, turn)
+            yield from super()._read_answer_start(source, turn)
 
     def read_calls(self, source: Source, turn: Turn, opener: str) -> ParseStep[str]:
         opener = opener if opener in self.openers else f"\n{opener}"
@@ -56,17 +56,17 @@ class AtLineStart(PythonCalls):
 
 
 @dataclass(frozen=True, kw_only=True)
-class BareList(AtLineStart):
+class BarePythonList(LineStartCalls):
     """A list without markers: it counts after the end of a sentence too, and nowhere else inside a line."""
 
-    def _listen(self, tools: Toolbox) -> MarkerSet:
-        return compile_markers(*super()._listen(tools).markers, *_AFTER_SENTENCE)
+    def _build_marks(self, tools: Toolbox) -> MarkerSet:
+        return compile_markers(*super()._build_marks(tools).markers, *_SENTENCE_OPENERS)
 
-    def attempt(self, source: Source, turn: Turn, opener: str, emit: TextSink) -> ParseStep[bool]:
-        if opener in _AFTER_SENTENCE:
+    def try_read_calls(self, source: Source, turn: Turn, opener: str, emit: TextSink) -> ParseStep[bool]:
+        if opener in _SENTENCE_OPENERS:
             emit(opener[:-1])
             opener = opener[-1]
-        return (yield from super().attempt(source, turn, opener, emit))
+        return (yield from super().try_read_calls(source, turn, opener, emit))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,20 +75,20 @@ class PythonTag(PythonCalls):
 
     def read_calls(self, source: Source, turn: Turn, opener: str) -> ParseStep[str]:
         char = yield from source.skip_space()
-        if char == "{" or (yield from self._is_call(source, turn, char)):
+        if char == "{" or (yield from self._is_call_ahead(source, turn, char)):
             return (yield from super().read_calls(source, turn, opener))
         return (yield from _read_code(source, turn, compile_markers(*self.framing)))
 
-    def _is_call(self, source: Source, turn: Turn, char: str) -> ParseStep[bool]:
+    def _is_call_ahead(self, source: Source, turn: Turn, char: str) -> ParseStep[bool]:
         ahead = Lookahead(source, 1 if char == "[" else 0)
         if char == "[" and (yield from ahead.skip_space()) == "{":
             return True
         head = yield from peek_call(source, ahead.offset)
-        return head is not None and bool(self._tool(turn, head.name))
+        return head is not None and bool(self._find_tool(turn, head.name))
 
-    def _tool(self, turn: Turn, name: str) -> str:
+    def _find_tool(self, turn: Turn, name: str) -> str:
         # Anything else is code: where no tools are named, `print(1)` would be a call of `print`.
-        return super()._tool(turn, name) if name in turn.tools or name.endswith(self.suffix) else ""
+        return super()._find_tool(turn, name) if name in turn.tools or name.endswith(self.name_suffix) else ""
 
 
 def _read_code(source: Source, turn: Turn, ends: MarkerSet) -> ParseStep[str]:
@@ -110,17 +110,17 @@ def _read_code(source: Source, turn: Turn, ends: MarkerSet) -> ParseStep[str]:
     return "code, and no tool that takes it"
 
 
-PYTHONIC = BareList(
+PYTHONIC = BarePythonList(
     name="pythonic",
     shape="P",
     models="Llama 4, Llama 3.2 in its zero-shot prompt, ToolACE, Gemma 3 as Google prompts it",
     source="Meta's prompt format of Llama 3.2 and 4, ai.google.dev/gemma/docs/capabilities/function-calling",
-    pairs=(("\n[", ""), ("<|python_start|>", "<|python_end|>")),
-    frame=("", ", ", "]"),
+    marker_pairs=(("\n[", ""), ("<|python_start|>", "<|python_end|>")),
+    list_frame=("", ", ", "]"),
     text_tags=True,
     framing=("<|eot|>", "<|eom|>", "<|eot_id|>", "<|eom_id|>"),
     tokens=frozenset({"<|python_start|>", "<|python_end|>", "<|eot|>", "<|eom|>", "<|eot_id|>", "<|eom_id|>"}),
-    result="{content}",
+    result_template="{content}",
     parsers=("pythonic", "llama4_pythonic"),
     patterns=("*llama-4*", "*llama4*", "*toolace*", "*gemma-3*", "*gemma3*"),
 )
@@ -129,11 +129,11 @@ LFM2 = PythonCalls(
     shape="P",
     models="LFM2 and LFM2.5 of Liquid AI",
     source="chat templates of LiquidAI/LFM2-8B-A1B and LiquidAI/LFM2.5-8B-A1B",
-    pairs=(("<|tool_call_start|>", "<|tool_call_end|>"),),
+    marker_pairs=(("<|tool_call_start|>", "<|tool_call_end|>"),),
     literals="single",
     framing=("<|im_end|>",),
     tokens=frozenset({"<|tool_call_start|>", "<|tool_call_end|>", "<|im_end|>"}),
-    result="<|tool_response_start|>{content}<|tool_response_end|>",
+    result_template="<|tool_response_start|>{content}<|tool_response_end|>",
     parsers=("lfm2",),
     patterns=("*lfm2*",),
 )
@@ -142,12 +142,12 @@ OLMO3 = PythonCalls(
     shape="P",
     models="OLMo 3",
     source="chat template of allenai/Olmo-3-7B-Instruct",
-    pairs=(("<function_calls>", "</function_calls>"),),
-    frame=("", "\n", ""),
+    marker_pairs=(("<function_calls>", "</function_calls>"),),
+    list_frame=("", "\n", ""),
     literals="json",
     text_tags=True,
     framing=("<|im_end|>",),
-    result="{content}",
+    result_template="{content}",
     parsers=("olmo3",),
     patterns=("*olmo-3*", "*olmo3*"),
 )
@@ -156,23 +156,23 @@ PYTHON_TAG = PythonTag(
     shape="P",
     models="Llama 3.1 and 3.3 with built-in tools",
     source="chat template of meta-llama/Llama-3.1-8B-Instruct",
-    pairs=(("<|python_tag|>", ""),),
-    frame=("", "; ", ""),
-    suffix=".call",
+    marker_pairs=(("<|python_tag|>", ""),),
+    list_frame=("", "; ", ""),
+    name_suffix=".call",
     framing=("<|eom_id|>", "<|eot_id|>"),
     tokens=frozenset({"<|python_tag|>", "<|eom_id|>", "<|eot_id|>"}),
-    result="{content}",
+    result_template="{content}",
 )
-TOOL_CODE = AtLineStart(
+TOOL_CODE = LineStartCalls(
     name="tool_code",
     shape="P",
     models="Gemma 2 and 3 and Gemini, taught by prompt",
     source="prompt-taught: fenced tool_code blocks of Gemma and Gemini, answered with tool_output",
-    pairs=(("\n```tool_code", "```"),),
-    frame=("\n", "\n", "\n"),
+    marker_pairs=(("\n```tool_code", "```"),),
+    list_frame=("\n", "\n", "\n"),
     framing=("<end_of_turn>",),
     tokens=frozenset({"<end_of_turn>"}),
-    result="```tool_output\n{content}\n```",
+    result_template="```tool_output\n{content}\n```",
     patterns=("*gemma-2*", "*gemma2*"),
 )
 

@@ -13,13 +13,13 @@ from callwright.text.repair import PYTHON_REPAIR_KINDS, repair_json
 from callwright.text.source import ParseStep, Source, TextBuffer
 from callwright.text.string_notation import ClosingCheck, Notation, Quote
 
-__all__ = ["read_string", "read_value"]
+__all__ = ["read_literal_value", "read_string_value"]
 
-_NATIVE = PYTHON_REPAIR_KINDS | {"quoted_key"}
+_NATIVE_REPAIRS = PYTHON_REPAIR_KINDS | {"quoted_key"}
 """What `repair` names and these notations write all the time."""
 
 
-def read_string(
+def read_string_value(
     source: Source, arguments: ArgumentsWriter, key: str, quote: Quote, closes: ClosingCheck
 ) -> ParseStep[bool]:
     """Read the rest of a string as a member; it streams if it may. False: the text ended inside it."""
@@ -40,14 +40,14 @@ def read_string(
     return whole
 
 
-def read_value(
-    source: Source, arguments: ArgumentsWriter, key: str, notation: Notation, begun: str = ""
+def read_literal_value(
+    source: Source, arguments: ArgumentsWriter, key: str, notation: Notation, consumed: str = ""
 ) -> ParseStep[bool]:
     """Read a value that is no string as a member, of which `begun` is consumed. False: the text ended inside it."""
-    raw = yield from notation.take_value(source, arguments.call.add_repair, begun)
+    raw = yield from notation.take_value(source, arguments.call.add_repair, consumed)
     if raw is None:
         return False
     mended = repair_json(raw)
-    native = mended is not None and all(repair.kind in _NATIVE for repair in mended.repairs)
+    native = mended is not None and all(repair.kind in _NATIVE_REPAIRS for repair in mended.repairs)
     arguments.write_json(key, mended.text if mended and native else raw)
     return True

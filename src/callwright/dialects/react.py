@@ -17,8 +17,8 @@ from dataclasses import dataclass
 
 from callwright.arguments import ArgumentsWriter
 from callwright.dialects.base import FENCE, open_call
-from callwright.dialects.call_object import read_arguments, read_call
-from callwright.dialects.lines import TAUGHT, LineCalls, copy_rest
+from callwright.dialects.call_object import read_call_object, read_json_arguments
+from callwright.dialects.line_calls import PROMPT_CALL_KEYS, LineCalls, copy_rest
 from callwright.model import ToolCall
 from callwright.schema import Schema
 from callwright.text.repair import is_json
@@ -41,14 +41,14 @@ _LABELS = {
 }
 """Every way to write a label, bold ones included."""
 
-_AT_LABEL = compile_markers(*_LABELS)
-_AT_INPUT = compile_markers(*(form for form, label in _LABELS.items() if label in (_INPUT, _OBSERVATION)))
-_NEXT = tuple(f"\n{form}" for form in _LABELS)
-_FENCE = compile_markers(FENCE)
-_BRACKETS = compile_markers("}", "]")
-_INFO = re.compile(r"\w*[ \t]*")
+_LABEL_MARKS = compile_markers(*_LABELS)
+_INPUT_MARKS = compile_markers(*(form for form, label in _LABELS.items() if label in (_INPUT, _OBSERVATION)))
+_LINE_LABELS = tuple(f"\n{form}" for form in _LABELS)
+_FENCE_MARKS = compile_markers(FENCE)
+_BRACKET_MARKS = compile_markers("}", "]")
+_FENCE_INFO = re.compile(r"\w*[ \t]*")
 _LINE = re.compile(r"[^\n]*")
-_LONGEST_NAME = 256
+_MAX_NAME_LENGTH = 256
 _AROUND_NAME = " \t\r`*\"'[]"
 _NO_INPUT = ("", "None", "null", "N/A", "{}")
 
@@ -66,7 +66,7 @@ class React(LineCalls):
         return (_THOUGHT, _ACTION, _INPUT, _OBSERVATION, _ANSWER)
 
     def read_line(self, source: Source, turn: Turn, lead: str, emit: TextSink) -> ParseStep[TextSink]:
-        form = yield from source.peek_marker(_AT_LABEL)
+        form = yield from source.peek_marker(_LABEL_MARKS)
         label = _LABELS.get(form, _INPUT)
         if label == _INPUT or (label == _OBSERVATION and not turn.call_count):
             # No label, or one that belongs to no action: whatever is being said goes on.
@@ -75,7 +75,7 @@ class React(LineCalls):
             return emit
         space, _ = yield from source.take_to(compile_markers(form))
         if label == _ACTION:
-            called = yield from self.attempt(source, turn, f"{lead}{space}{form}", emit)
+            called = yield from self.try_read_calls(source, turn, f"{lead}{space}{form}", emit)
             return turn.add_text if called else emit
         if label == _OBSERVATION:
             made_up: list[str] = []
@@ -93,14 +93,14 @@ class React(LineCalls):
         first = yield from source.skip_space()
         fence = yield from self._open_fence(source, turn)
         if fence or first == "{":
-            return (yield from self._read_blob(source, turn, fence))
-        name = (yield from source.take_while(_LINE, _LONGEST_NAME)).strip(_AROUND_NAME)
+            return (yield from self._read_action_object(source, turn, fence))
+        name = (yield from source.take_while(_LINE, _MAX_NAME_LENGTH)).strip(_AROUND_NAME)
         line_ends = bool((yield from source.peek()))
         if not turn.can_call(name):
             return f"unknown tool {name!r}"
-        form = yield from source.peek_marker(_AT_INPUT)
-        if not form and line_ends and (yield from _ends(source)):
-            return _read_nothing(source, turn, name)
+        form = yield from source.peek_marker(_INPUT_MARKS)
+        if not form and line_ends and (yield from _is_input_missing(source)):
+            return _read_empty_input(source, turn, name)
         if not form:
             return f"no {_INPUT} follows"
         if _LABELS[form] == _OBSERVATION:
@@ -109,64 +109,64 @@ class React(LineCalls):
         yield from source.take_to(compile_markers(form))
         return (yield from self._read_input(source, turn, name))
 
-    def _read_blob(self, source: Source, turn: Turn, fence: str) -> ParseStep[str]:
+    def _read_action_object(self, source: Source, turn: Turn, fence: str) -> ParseStep[str]:
         """The action as one JSON object, the way of LangChain's structured chat."""
         if (yield from source.skip_space()) != "{":
             return "no JSON follows"
-        problem = yield from read_call(source, turn, TAUGHT)
+        problem = yield from read_call_object(source, turn, PROMPT_CALL_KEYS)
         if not problem:
-            yield from self._end(source, turn, fence)
+            yield from self._read_call_end(source, turn, fence)
         return problem
 
     def _read_input(self, source: Source, turn: Turn, name: str) -> ParseStep[str]:
-        if (yield from source.peek_marker(_AT_LABEL)):
+        if (yield from source.peek_marker(_LABEL_MARKS)):
             open_call(source, turn, name).close()
             return ""
         yield from source.skip_space()
         fence = yield from self._open_fence(source, turn)
         if (yield from source.peek()) != "{":
-            return (yield from self._read_text(source, turn, name, fence))
-        if (yield from read_arguments(source, turn, open_call(source, turn, name))):
-            yield from self._end(source, turn, fence)
+            return (yield from self._read_bare_input(source, turn, name, fence))
+        if (yield from read_json_arguments(source, turn, open_call(source, turn, name))):
+            yield from self._read_call_end(source, turn, fence)
         return ""
 
-    def _read_text(self, source: Source, turn: Turn, name: str, fence: str) -> ParseStep[str]:
+    def _read_bare_input(self, source: Source, turn: Turn, name: str, fence: str) -> ParseStep[str]:
         """An input that is no object: the value of the tool's only parameter."""
         if not (yield from source.peek()):
-            return _read_nothing(source, turn, name)
+            return _read_empty_input(source, turn, name)
         tool = turn.tools.get(name)
-        key = _only_parameter(tool.schema) if tool else "input"
+        key = _find_only_parameter(tool.schema) if tool else "input"
         if tool and not key and tool.schema.properties:
             return "the input is no JSON object"
         arguments = open_call(source, turn, name)
-        end = yield from _copy_text(
-            source, arguments, key, compile_markers(*_NEXT, *((f"\n{FENCE}",) if fence else ()))
+        end = yield from _copy_bare_input(
+            source, arguments, key, compile_markers(*_LINE_LABELS, *((f"\n{FENCE}",) if fence else ()))
         )
-        if end in _NEXT:
+        if end in _LINE_LABELS:
             # The label is read again where lines begin; nothing was fed since it was found.
             source.position -= len(end)
         return ""
 
     def _open_fence(self, source: Source, turn: Turn) -> ParseStep[str]:
-        fence = yield from source.accept(_FENCE)
+        fence = yield from source.accept(_FENCE_MARKS)
         if fence:
-            info = yield from source.take_while(_INFO, _LONGEST_NAME)
+            info = yield from source.take_while(_FENCE_INFO, _MAX_NAME_LENGTH)
             if info.strip().lower() not in ("", "json"):
                 turn.add_repair("dropped_header", f"{fence}{info}")
             yield from source.skip_newlines(1)
         return fence
 
-    def _end(self, source: Source, turn: Turn, fence: str) -> ParseStep[None]:
+    def _read_call_end(self, source: Source, turn: Turn, fence: str) -> ParseStep[None]:
         """What may stand after an object: a bracket too many, and the end of the fence that it stands in."""
-        if found := (yield from source.accept_next(_BRACKETS)):
+        if found := (yield from source.accept_next(_BRACKET_MARKS)):
             turn.add_repair("extra_bracket", f"{found!r} stood after a call")
-        if fence and not (yield from source.accept_next(_FENCE)):
+        if fence and not (yield from source.accept_next(_FENCE_MARKS)):
             turn.add_repair("missing_close", f"{FENCE} was missing after a call")
 
     def render_call(self, *calls: ToolCall) -> str:
         return "\n".join(f"{_ACTION} {call.name}\n{_INPUT} {call.arguments}" for call in calls)
 
-    def how_to_call(self) -> str:
+    def describe_call_format(self) -> str:
         return (
             "To call one, write these lines and stop:\n"
             f"{_THOUGHT} why you call it\n{_ACTION} the tool's name\n{_INPUT} a JSON object of its parameters\n"
@@ -175,12 +175,12 @@ class React(LineCalls):
         )
 
 
-def _ends(source: Source) -> ParseStep[bool]:
+def _is_input_missing(source: Source) -> ParseStep[bool]:
     """Whether the text ends before a label, or inside of one."""
-    return (yield from source.is_truncated_inside(_AT_INPUT)) or not source.text[source.position :].strip()
+    return (yield from source.is_truncated_inside(_INPUT_MARKS)) or not source.text[source.position :].strip()
 
 
-def _read_nothing(source: Source, turn: Turn, name: str) -> str:
+def _read_empty_input(source: Source, turn: Turn, name: str) -> str:
     """The output ends before the input: a call nevertheless if the tool takes none."""
     tool = turn.tools.get(name)
     if tool is None or tool.schema.properties:
@@ -190,20 +190,20 @@ def _read_nothing(source: Source, turn: Turn, name: str) -> str:
     return ""
 
 
-def _only_parameter(schema: Schema) -> str:
+def _find_only_parameter(schema: Schema) -> str:
     """The parameter that a bare input is meant for: the only one, or the only one required."""
     required = [name for name in schema.properties if name in schema.required]
     return next((names[0] for names in ([*schema.properties], required) if len(names) == 1), "")
 
 
-def _copy_text(source: Source, arguments: ArgumentsWriter, key: str, ends: MarkerSet) -> ParseStep[str]:
+def _copy_bare_input(source: Source, arguments: ArgumentsWriter, key: str, ends: MarkerSet) -> ParseStep[str]:
     """Read bare text as the value of a parameter and close the call. Returns the marker that ended the text, empty
     at the end of it all: there the stop word was cut off by the caller, as it should be."""
     if key:
         arguments.call.add_repair("bare_input", f"the input became {key!r}")
     if key and (yield from source.peek()) != '"':
         parameter = arguments.start_parameter(key)
-        end = yield from source.copy_until(ends, _Trimmed(parameter.write).add)
+        end = yield from source.copy_until(ends, _TrailingSpaceTrimmer(parameter.write).add)
         parameter.end()
         arguments.close()
         return end or ""
@@ -221,7 +221,7 @@ def _copy_text(source: Source, arguments: ArgumentsWriter, key: str, ends: Marke
     return end or ""
 
 
-class _Trimmed:
+class _TrailingSpaceTrimmer:
     """Passes text on without the white space at its end."""
 
     def __init__(self, emit: TextSink) -> None:
@@ -242,5 +242,5 @@ REACT = React(
     models="any model that a ReAct prompt teaches",
     source="prompts of LangChain's ReAct and structured chat agents; Yao et al. 2022",
     text_tags=True,
-    result="Observation: {content}",
+    result_template="Observation: {content}",
 )

@@ -17,57 +17,67 @@ from callwright.schema import ANY_SCHEMA, Schema
 from callwright.text.repair import PYTHON_REPAIR_KINDS, parse_json, repair_json
 from callwright.text.source import MarkerSet, ParseStep, Source, TextSink, compile_markers
 
-__all__ = ["GLYPHS", "Header", "read_element", "read_header", "sink", "take_name", "undone"]
+__all__ = [
+    "SPACE_GLYPHS",
+    "TagHeader",
+    "make_glyph_decoder",
+    "open_parameter",
+    "read_element_argument",
+    "read_tag_header",
+    "take_tag_text",
+]
 
 _HEADER = re.compile(r"[^<>]*")
 _ATTRIBUTE = r"""[\sĠĊ]*([A-Za-z_]+)[\sĠ]*=[\sĠ]*("[^"]*"|'[^']*'|“[^”]*”|[^\s"'=ĠĊ]+)"""
 _ATTRIBUTES = re.compile(rf"(?:{_ATTRIBUTE})*[\sĠĊ]*")
 _EACH_ATTRIBUTE = re.compile(_ATTRIBUTE)
-_LONGEST_HEADER = 512
+_MAX_HEADER_LENGTH = 512
 _ELEMENT = re.compile(r"[\w.-]*")
-GLYPHS = "ĠĊ"
+SPACE_GLYPHS = "ĠĊ"
 """How byte-level tokenizers spell a space and a newline; seen where a server glues tokens without decoding them."""
-_UNDO = str.maketrans(GLYPHS, " \n")
-_STRING = Schema({"type": "string"})
-_MEANINGS = {
+_GLYPH_TABLE = str.maketrans(SPACE_GLYPHS, " \n")
+_STRING_SCHEMA = Schema({"type": "string"})
+_KNOWN_ATTRIBUTES = {
     "string": ("true", "false"),
     "type": ("string", "number", "integer", "boolean", "object", "array", "null"),
 }
-_WRAPPERS = frozenset({"arguments", "input", "properties"})
+_WRAPPER_KEYS = frozenset({"arguments", "input", "properties"})
 """Parameters that models invent to hold all the real ones."""
 
 
 @dataclass(frozen=True)
-class Header:
+class TagHeader:
     """The attributes of an opening tag. `worn`: no white space stood between the tag's name and them."""
 
     attributes: dict[str, str]
-    worn: bool
+    is_damaged: bool
 
-    def odd(self, *names: str) -> str:
+    def format_unknown_attributes(self, *names: str) -> str:
         """The attributes that mean nothing, besides those of these names; mostly none."""
         return ", ".join(
             f"{key}={value}"
             for key, value in self.attributes.items()
-            if key not in names and value not in _MEANINGS.get(key, ()) and not (key == "index" and value.isdecimal())
+            if key not in names
+            and value not in _KNOWN_ATTRIBUTES.get(key, ())
+            and not (key == "index" and value.isdecimal())
         )
 
 
-def read_header(source: Source, end: str) -> ParseStep[Header | None]:
+def read_tag_header(source: Source, end: str) -> ParseStep[TagHeader | None]:
     """The rest of an opening tag up to its end; None when it is no tag."""
-    text = yield from source.take_while(_HEADER, _LONGEST_HEADER)
+    text = yield from source.take_while(_HEADER, _MAX_HEADER_LENGTH)
     if not (yield from source.accept(compile_markers(end))) or not _ATTRIBUTES.fullmatch(text):
         return None
     found = {key: value[1:-1] if value[0] in "\"'“" else value for key, value in _EACH_ATTRIBUTE.findall(text)}
-    return Header(found, bool(text) and not text[0].isspace())
+    return TagHeader(found, bool(text) and not text[0].isspace())
 
 
-def take_name(source: Source) -> ParseStep[str]:
+def take_tag_text(source: Source) -> ParseStep[str]:
     """The words up to the next tag."""
-    return (yield from source.take_while(_HEADER, _LONGEST_HEADER)).strip()
+    return (yield from source.take_while(_HEADER, _MAX_HEADER_LENGTH)).strip()
 
 
-class _Wrapper:
+class _WrapperParameter:
     """A parameter that the tool does not declare and that may hold the whole of its arguments."""
 
     def __init__(self, arguments: ArgumentsWriter, key: str, kind: Schema) -> None:
@@ -94,28 +104,30 @@ class _Wrapper:
             self._arguments.write_json(key, json.dumps(value, ensure_ascii=False))
 
 
-def sink(arguments: ArgumentsWriter, key: str, attributes: dict[str, str]) -> ParameterWriter | _Wrapper:
+def open_parameter(
+    arguments: ArgumentsWriter, key: str, attributes: dict[str, str]
+) -> ParameterWriter | _WrapperParameter:
     """Where a parameter's value goes, given what its tag says of its type."""
     if attributes.get("string") == "true":
-        kind = _STRING
+        kind = _STRING_SCHEMA
     else:
         kind = Schema({"type": attributes["type"]}) if "type" in attributes else ANY_SCHEMA
-    if key in _WRAPPERS and key not in arguments.call.schema.properties:
-        return _Wrapper(arguments, key, kind)
+    if key in _WRAPPER_KEYS and key not in arguments.call.schema.properties:
+        return _WrapperParameter(arguments, key, kind)
     return arguments.start_parameter(key, kind)
 
 
-def undone(write: TextSink) -> TextSink:
+def make_glyph_decoder(write: TextSink) -> TextSink:
     """Write text with its glyphs put right."""
-    return lambda piece: write(piece.translate(_UNDO))
+    return lambda piece: write(piece.translate(_GLYPH_TABLE))
 
 
-def read_element(source: Source, arguments: ArgumentsWriter) -> ParseStep[bool]:
+def read_element_argument(source: Source, arguments: ArgumentsWriter) -> ParseStep[bool]:
     """Read one argument whose tag is named like it. Its first closing tag ends it."""
     source.start_capture()
     if not (yield from source.accept_next(compile_markers("<"))):
         return False
-    key = yield from source.take_while(_ELEMENT, _LONGEST_HEADER)
+    key = yield from source.take_while(_ELEMENT, _MAX_HEADER_LENGTH)
     if not key or not (yield from source.accept(compile_markers(">"))):
         return False
     source.drop_capture()

@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from callwright.dialects.base import THINK, Dialect, Think
-from callwright.dialects.call_object import CUT, KEYS, Keys, read_calls, set_aside
+from callwright.dialects.base import THINK_TAGS, Dialect, ReasoningTags
+from callwright.dialects.call_object import DEFAULT_CALL_KEYS, TRUNCATED, CallKeys, read_json_calls, report_malformed
 from callwright.model import ToolCall
 from callwright.text.json_stream import escape_json
 from callwright.text.source import MarkerSet, ParseStep, Source, compile_markers
 from callwright.turn import Turn
 
-__all__ = ["DIALECTS", "TaggedJson", "call_json"]
+__all__ = ["DIALECTS", "TaggedJson", "format_call_json"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +32,7 @@ class TaggedJson(Dialect):
     """Opening markers, the one to write first."""
     closes: tuple[str, ...] = ()
     """Closing markers, the one to write first; none when the calls just end."""
-    may_close: tuple[str, ...] = ()
+    optional_closes: tuple[str, ...] = ()
     """Closing markers that other versions of the family write, and that nothing is missing without."""
     layout: Literal["each", "array", "lines"] = "each"
     """One call per pair of markers, one array, or one object per line."""
@@ -40,9 +40,9 @@ class TaggedJson(Dialect):
     """What stands between the opening marker and the JSON."""
     outset: str | None = None
     """What stands between the JSON and the closing marker, if not the same."""
-    between: str = "\n"
+    call_separator: str = "\n"
     """What stands between two pairs of markers."""
-    keys: Keys = KEYS
+    keys: CallKeys = DEFAULT_CALL_KEYS
     name_key: str = "name"
     arguments_key: str = "arguments"
     id_key: str = ""
@@ -54,23 +54,23 @@ class TaggedJson(Dialect):
 
     @property
     def markers(self) -> tuple[str, ...]:
-        return (*self.opens, *self.closes, *self.may_close)
+        return (*self.opens, *self.closes, *self.optional_closes)
 
     @property
-    def starts(self) -> tuple[str, ...]:
+    def body_starts(self) -> tuple[str, ...]:
         return ("{", "[")
 
     def read_calls(self, source: Source, turn: Turn, opener: str) -> ParseStep[str]:
-        problem = yield from read_calls(source, turn, self.keys, whole=True)
-        return (yield from self.read_rest(source, turn, problem))
+        problem = yield from read_json_calls(source, turn, self.keys, skip_rejected=True)
+        return (yield from self.read_remaining_calls(source, turn, problem))
 
-    def read_rest(self, source: Source, turn: Turn, problem: str) -> ParseStep[str]:
+    def read_remaining_calls(self, source: Source, turn: Turn, problem: str) -> ParseStep[str]:
         """What may follow the first object or list, which was a call unless there is a `problem`: more of them,
         a bracket too many, the closing marker."""
-        if problem == CUT:
-            set_aside(source, turn, problem)
+        if problem == TRUNCATED:
+            report_malformed(source, turn, problem)
             problem = ""
-        while found := (yield from source.peek_marker(self._after)):
+        while found := (yield from source.peek_marker(self._end_marks)):
             if problem and found != "{":
                 return problem
             if problem:
@@ -79,12 +79,12 @@ class TaggedJson(Dialect):
             yield from source.skip_space()
             if found == "{":
                 source.start_capture()
-                refused = yield from read_calls(source, turn, self.keys, whole=True)
+                refused = yield from read_json_calls(source, turn, self.keys, skip_rejected=True)
                 if refused:
-                    set_aside(source, turn, refused)
+                    report_malformed(source, turn, refused)
                 continue
             source.position += len(found)
-            if found in self.closes or found in self.may_close:
+            if found in self.closes or found in self.optional_closes:
                 return ""
             if found in "}]":
                 turn.add_repair("extra_bracket", f"{found!r} stood after a call")
@@ -93,27 +93,27 @@ class TaggedJson(Dialect):
         return problem
 
     @cached_property
-    def _after(self) -> MarkerSet:
+    def _end_marks(self) -> MarkerSet:
         # Without a closing marker nothing says where the calls end: all but a bracket may be text.
         return (
             compile_markers(*self.closes, "{", ",", ";", "}", "]")
             if self.closes
-            else compile_markers("}", "]", *self.may_close)
+            else compile_markers("}", "]", *self.optional_closes)
         )
 
     def render_call(self, *calls: ToolCall) -> str:
-        bodies = [call_json(call, self.name_key, self.arguments_key, self.id_key) for call in calls]
+        bodies = [format_call_json(call, self.name_key, self.arguments_key, self.id_key) for call in calls]
         if self.layout == "each":
-            return self.between.join(self._wrapped(body) for body in bodies)
-        return self._wrapped("[" + ", ".join(bodies) + "]" if self.layout == "array" else "\n".join(bodies))
+            return self.call_separator.join(self._wrap_body(body) for body in bodies)
+        return self._wrap_body("[" + ", ".join(bodies) + "]" if self.layout == "array" else "\n".join(bodies))
 
-    def _wrapped(self, body: str) -> str:
+    def _wrap_body(self, body: str) -> str:
         outset = self.inset if self.outset is None else self.outset
         close = f"{outset}{self.closes[0]}" if self.closes else ""
         return f"{self.opens[0]}{self.inset}{body}{close}"
 
 
-def call_json(call: ToolCall, name_key: str = "name", arguments_key: str = "arguments", id_key: str = "") -> str:
+def format_call_json(call: ToolCall, name_key: str = "name", arguments_key: str = "arguments", id_key: str = "") -> str:
     """A call as a JSON object, its arguments verbatim."""
     lead = f'"{id_key}": "{escape_json(call.id)}", ' if id_key else ""
     return f'{{{lead}"{name_key}": "{escape_json(call.name)}", "{arguments_key}": {call.arguments}}}'
@@ -126,11 +126,11 @@ LONGCAT = TaggedJson(
     source="chat template of meituan-longcat/LongCat-Flash-Chat; vLLM longcat_tool_parser",
     opens=("<longcat_tool_call>",),
     closes=("</longcat_tool_call>",),
-    thinks=(Think("<longcat_think>", "</longcat_think>"), THINK),
+    reasoning_tags=(ReasoningTags("<longcat_think>", "</longcat_think>"), THINK_TAGS),
     framing=("</longcat_s>",),
     quotable=True,
     tokens=frozenset({"<longcat_tool_call>", "</longcat_tool_call>"}),
-    result="<longcat_tool_response>\n{content}\n</longcat_tool_response>",
+    result_template="<longcat_tool_response>\n{content}\n</longcat_tool_response>",
     parsers=("longcat",),
     patterns=("*longcat-flash*",),
 )
@@ -155,7 +155,7 @@ ERNIE45 = TaggedJson(
     ),
     quotable=True,
     tokens=frozenset({"<tool_call>", "</tool_call>", "<response>", "</response>"}),
-    result="<tool_output>\n{content}\n</tool_output>",
+    result_template="<tool_output>\n{content}\n</tool_output>",
     parsers=("ernie45",),
     patterns=("*ernie-4.5*thinking*", "*ernie-x1*"),
 )
@@ -167,13 +167,13 @@ GRANITE_20B = TaggedJson(
     source="vLLM tool_chat_template_granite_20b_fc.jinja",
     opens=("<function_call>",),
     inset=" ",
-    between="",
+    call_separator="",
     # Fine-tunes close the tag; Granite does not.
-    may_close=("</function_call>",),
+    optional_closes=("</function_call>",),
     framing=("<|endoftext|>",),
     quotable=True,
-    keys=Keys(no_call=frozenset({"no_function"})),
-    result="<function_response> {content}",
+    keys=CallKeys(no_call_names=frozenset({"no_function"})),
+    result_template="<function_response> {content}",
     parsers=("granite-20b-fc",),
     patterns=("*granite-20b-functioncalling*", "*granite-20b-fc*"),
 )
@@ -190,7 +190,7 @@ INTERNLM = TaggedJson(
     framing=("<|im_end|>",),
     quotable=True,
     tokens=frozenset({"<|action_start|>", "<|plugin|>", "<|action_end|>"}),
-    result="{content}",
+    result_template="{content}",
     parsers=("internlm", "interns1"),
     patterns=("*internlm2*", "*intern-s1*"),
 )
@@ -206,11 +206,11 @@ GIGACHAT3 = TaggedJson(
         "function call<|role_sep|>",
     ),
     inset="",
-    between="",
+    call_separator="",
     framing=("<|message_sep|>\n\n", "<|message_sep|>", "</s>"),
     quotable=True,
     tokens=frozenset({"<|function_call|>", "<|message_sep|>", "<|role_sep|>"}),
-    result="function result<|role_sep|>\n{content}<|message_sep|>\n\n",
+    result_template="function result<|role_sep|>\n{content}<|message_sep|>\n\n",
     parsers=("gigachat3",),
     patterns=("*gigachat3*", "*gigachat-3*"),
 )
@@ -225,7 +225,7 @@ MINIMAX_M1 = TaggedJson(
     layout="lines",
     framing=("<end_of_sentence>",),
     quotable=True,
-    result="tool result: {content}\n\n",
+    result_template="tool result: {content}\n\n",
     parsers=("minimax",),
     patterns=("*minimax-m1*", "*minimax-text-01*"),
 )

@@ -17,39 +17,39 @@ from typing import Any
 from callwright.model import ToolSpec
 from callwright.schema import Schema
 
-__all__ = ["namespace"]
+__all__ = ["render_namespace"]
 
 _TYPES = {"integer": "number", "object": "object", "array": "any[]"}
 _MAX_DEPTH = 8
-_STEP = "    "
+_INDENT = "    "
 
 
-def namespace(name: str, tools: Sequence[ToolSpec]) -> str:
+def render_namespace(name: str, tools: Sequence[ToolSpec]) -> str:
     """The declarations of all tools in one namespace."""
-    declared = "\n\n".join(_declaration(tool) for tool in tools)
+    declared = "\n\n".join(_render_declaration(tool) for tool in tools)
     return f"namespace {name} {{\n\n{declared}\n\n}} // namespace {name}"
 
 
-def _declaration(tool: ToolSpec) -> str:
+def _render_declaration(tool: ToolSpec) -> str:
     schema = Schema(tool.parameters)
-    taken = f"_: {_object(schema, 0, '')}" if schema.properties else ""
-    return f"{_comment(tool.description)}type {tool.name} = ({taken}) => any;"
+    taken = f"_: {_render_object_type(schema, 0, '')}" if schema.properties else ""
+    return f"{_render_comment(tool.description)}type {tool.name} = ({taken}) => any;"
 
 
-def _comment(text: Any, indent: str = "") -> str:
+def _render_comment(text: Any, indent: str = "") -> str:
     return "".join(f"{indent}// {line}\n" for line in text.split("\n")) if isinstance(text, str) and text else ""
 
 
-def _object(schema: Schema, depth: int, indent: str) -> str:
+def _render_object_type(schema: Schema, depth: int, indent: str) -> str:
     members = (
-        f"{_comment(member.body.get('description'), indent)}{indent}{name}{'' if name in schema.required else '?'}: "
-        f"{_type(member, depth + 1, indent + _STEP)},{_default(member)}\n"
+        f"{_render_comment(member.body.get('description'), indent)}{indent}{name}{'' if name in schema.required else '?'}: "
+        f"{_render_type(member, depth + 1, indent + _INDENT)},{_render_default(member)}\n"
         for name, member in schema.properties.items()
     )
     return "{\n" + "".join(members) + f"{indent}}}"
 
 
-def _default(schema: Schema) -> str:
+def _render_default(schema: Schema) -> str:
     if "default" not in schema.body:
         return ""
     default = schema.body["default"]
@@ -57,21 +57,21 @@ def _default(schema: Schema) -> str:
     return f" // default: {default if is_choice else json.dumps(default, ensure_ascii=False, separators=(',', ':'))}"
 
 
-def _type(schema: Schema, depth: int, indent: str) -> str:
+def _render_type(schema: Schema, depth: int, indent: str) -> str:
     if schema.choices:
         return " | ".join(json.dumps(choice, ensure_ascii=False) for choice in schema.choices)
-    return " | ".join(_one(schema, kind, depth, indent) for kind in _in_order(schema.types)) or "any"
+    return " | ".join(_render_single_type(schema, kind, depth, indent) for kind in _sort_types(schema.types)) or "any"
 
 
-def _in_order(types: frozenset[str]) -> list[str]:
+def _sort_types(types: frozenset[str]) -> list[str]:
     """Types in a fixed order, null last."""
     return sorted(types, key=lambda kind: (kind == "null", kind))
 
 
-def _one(schema: Schema, kind: str, depth: int, indent: str) -> str:
+def _render_single_type(schema: Schema, kind: str, depth: int, indent: str) -> str:
     if depth < _MAX_DEPTH and kind == "object" and schema.properties:
-        return _object(schema, depth, indent)
+        return _render_object_type(schema, depth, indent)
     if depth < _MAX_DEPTH and kind == "array" and schema.items.types:
-        inner = _type(schema.items, depth + 1, indent)
+        inner = _render_type(schema.items, depth + 1, indent)
         return f"({inner})[]" if " | " in inner else f"{inner}[]"
     return _TYPES.get(kind, kind)

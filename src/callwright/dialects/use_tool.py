@@ -18,25 +18,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from callwright.arguments import read_object
-from callwright.dialects.base import THINK, Dialect, Think, break_off, open_call
-from callwright.dialects.call_object import read_calls as read_json_calls
-from callwright.dialects.call_object import read_held
+from callwright.dialects.base import THINK_TAGS, Dialect, ReasoningTags, open_call, truncate_call
+from callwright.dialects.call_object import emit_complete_call
+from callwright.dialects.call_object import read_json_calls as read_json_calls
 from callwright.dialects.element_values import ElementArguments
 from callwright.model import ToolCall
 from callwright.text.source import ParseStep, Source, compile_markers
 from callwright.turn import Turn
 
-__all__ = ["DIALECTS", "UseTool", "read_named_call"]
+__all__ = ["DIALECTS", "UseToolTags", "read_named_call"]
 
-_NAMES = ("<name>", "<tool_name>", "<tool>")
-_SERVER = "<server_name>"
-_HOLDERS = ("<arguments>", "<args>", "<parameters>", "<params>")
+_NAME_TAGS = ("<name>", "<tool_name>", "<tool>")
+_SERVER_TAG = "<server_name>"
+_ARGUMENT_TAGS = ("<arguments>", "<args>", "<parameters>", "<params>")
 _TEXT = re.compile(r"[^<>]*")
-_LONGEST_NAME = 256
+_MAX_NAME_LENGTH = 256
 
 
 @dataclass(frozen=True, kw_only=True)
-class UseTool(Dialect):
+class UseToolTags(Dialect):
     """Calls that name their tool in an element; the wrapper is one of `openers`."""
 
     @property
@@ -45,20 +45,20 @@ class UseTool(Dialect):
 
     @property
     def markers(self) -> tuple[str, ...]:
-        inside = (*_NAMES[:2], *_HOLDERS[:1], _HOLDERS[2])
-        return tuple(tag for opener in (*self.openers, *inside) for tag in (opener, _closing(opener)))
+        inside = (*_NAME_TAGS[:2], *_ARGUMENT_TAGS[:1], _ARGUMENT_TAGS[2])
+        return tuple(tag for opener in (*self.openers, *inside) for tag in (opener, _build_closing_tag(opener)))
 
     @property
-    def starts(self) -> tuple[str, ...]:
-        return _NAMES
+    def body_starts(self) -> tuple[str, ...]:
+        return _NAME_TAGS
 
     def read_calls(self, source: Source, turn: Turn, opener: str) -> ParseStep[str]:
-        close = _closing(opener)
+        close = _build_closing_tag(opener)
         if (yield from source.skip_space()) not in ("{", "["):
             return (yield from read_named_call(source, turn, close))
         problem = yield from read_json_calls(source, turn)
         if not problem:
-            yield from _close(source, turn, (close,))
+            yield from _read_closing_tags(source, turn, (close,))
         return problem
 
     def render_call(self, *calls: ToolCall) -> str:
@@ -73,16 +73,16 @@ def read_named_call(source: Source, turn: Turn, close: str) -> ParseStep[str]:
 
     Cline's calls of an MCP server's tool have this form too, with the server's name before the tool's.
     """
-    server = yield from _take_name(source, (_SERVER,))
-    name = yield from _take_name(source, _NAMES)
+    server = yield from _take_element_text(source, (_SERVER_TAG,))
+    name = yield from _take_element_text(source, _NAME_TAGS)
     if not turn.can_call(name):
         return f"unknown tool {name!r}" if name else "no name of a tool follows"
     yield from source.skip_space()
-    holder = yield from source.accept(compile_markers(*_HOLDERS))
-    closes: tuple[str, ...] = (_closing(holder), close) if holder else (close,)
+    holder = yield from source.accept(compile_markers(*_ARGUMENT_TAGS))
+    closes: tuple[str, ...] = (_build_closing_tag(holder), close) if holder else (close,)
     first = (yield from source.skip_space()) if holder else ""
     if first == '"':
-        return (yield from _read_text(source, turn, name, closes))
+        return (yield from _read_string_arguments(source, turn, name, closes))
     is_json = first == "{"
     tool = turn.tools.get(name)
     keys = tuple(tool.schema.properties) if tool else ()
@@ -95,41 +95,41 @@ def read_named_call(source: Source, turn: Turn, close: str) -> ParseStep[str]:
     if is_json:
         whole = yield from read_object(source, arguments)
     else:
-        whole = yield from ElementArguments(arguments, keys, closes).read(source)
+        whole = yield from ElementArguments(arguments, keys, closes).read_elements(source)
         closes = closes[1:]
     if whole:
-        yield from _close(source, turn, closes)
+        yield from _read_closing_tags(source, turn, closes)
     else:
-        yield from break_off(source, turn, arguments)
+        yield from truncate_call(source, turn, arguments)
     return ""
 
 
-def _read_text(source: Source, turn: Turn, name: str, closes: tuple[str, ...]) -> ParseStep[str]:
+def _read_string_arguments(source: Source, turn: Turn, name: str, closes: tuple[str, ...]) -> ParseStep[str]:
     """Read a call whose arguments are JSON in a JSON string, which ends where a tag follows its quote."""
     raw, end = yield from source.take_to(compile_markers(f'"{closes[0]}', f'"\n{closes[0]}'))
     if not end:
         return "the JSON breaks off"
-    problem = yield from read_held(source, turn, name, raw + '"')
+    problem = yield from emit_complete_call(source, turn, name, raw + '"')
     if not problem:
-        yield from _close(source, turn, closes[1:])
+        yield from _read_closing_tags(source, turn, closes[1:])
     return problem
 
 
-def _closing(tag: str) -> str:
+def _build_closing_tag(tag: str) -> str:
     return f"</{tag[1:]}"
 
 
-def _take_name(source: Source, tags: tuple[str, ...]) -> ParseStep[str]:
+def _take_element_text(source: Source, tags: tuple[str, ...]) -> ParseStep[str]:
     """The text of the element that stands here if it is one of these; else, or when it does not close, nothing."""
     yield from source.skip_space()
     tag = yield from source.accept(compile_markers(*tags))
     if not tag:
         return ""
-    name = yield from source.take_while(_TEXT, _LONGEST_NAME)
-    return name.strip() if (yield from source.accept(compile_markers(_closing(tag)))) else ""
+    name = yield from source.take_while(_TEXT, _MAX_NAME_LENGTH)
+    return name.strip() if (yield from source.accept(compile_markers(_build_closing_tag(tag)))) else ""
 
 
-def _close(source: Source, turn: Turn, closes: tuple[str, ...]) -> ParseStep[None]:
+def _read_closing_tags(source: Source, turn: Turn, closes: tuple[str, ...]) -> ParseStep[None]:
     """Consume the tags that close what encloses the arguments; the first that is missing is noted."""
     for close in () if turn.is_truncated else closes:
         yield from source.skip_space()
@@ -138,12 +138,12 @@ def _close(source: Source, turn: Turn, closes: tuple[str, ...]) -> ParseStep[Non
             return
 
 
-USE_TOOL = UseTool(
+USE_TOOL = UseToolTags(
     name="use_tool",
     shape="X4",
     models="any model taught so by its prompt: Obsidian Copilot's agent and others",
     source="system prompt of logancyang/obsidian-copilot",
-    thinks=(THINK, Think("<thinking>", "</thinking>")),
+    reasoning_tags=(THINK_TAGS, ReasoningTags("<thinking>", "</thinking>")),
     text_tags=True,
 )
 

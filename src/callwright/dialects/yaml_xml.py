@@ -23,7 +23,7 @@ import yaml
 
 from callwright.arguments import ArgumentsWriter
 from callwright.dialects.base import Dialect, open_call
-from callwright.dialects.elements import NamedTags
+from callwright.dialects.elements import ToolNameTags
 from callwright.model import ToolCall
 from callwright.schema import Schema, text_to_json
 from callwright.text.json_stream import RepairSink, escape_json
@@ -34,53 +34,53 @@ from callwright.turn import Turn
 __all__ = ["DIALECTS", "YamlXml"]
 
 _SPACE = re.compile(r"(?:\s|#[^\n]*(?:\n|\Z))*")
-_LONGEST_SPACE = 4096
+_MAX_SPACE_LENGTH = 4096
 """Room for white space and comments before the first key."""
 _KEY = re.compile(r"[\w.$\"'-]*")
-_LONGEST_KEY = 256
-_LINE = re.compile(r"[ \t]*([\w.$-]+):[ \t]*(.*)")
+_MAX_KEY_LENGTH = 256
+_KEY_LINE = re.compile(r"[ \t]*([\w.$-]+):[ \t]*(.*)")
 _BOOLEANS = {"yes": "true", "on": "true", "no": "false", "off": "false"}
-_DEEPEST = 100
+_MAX_DEPTH = 100
 
 
 @dataclass(frozen=True, kw_only=True)
-class YamlXml(NamedTags):
+class YamlXml(ToolNameTags):
     """A YAML mapping between tags that are the tool's name."""
 
     streams_strings: ClassVar[bool] = False
 
     def read_body(self, source: Source, turn: Turn, name: str) -> ParseStep[str]:
         close = f"</{name}>"
-        space = yield from source.take_while(_SPACE, _LONGEST_SPACE)
+        space = yield from source.take_while(_SPACE, _MAX_SPACE_LENGTH)
         if (yield from source.accept(compile_markers(close))):
             open_call(source, turn, name).close()
             return ""
-        line = yield from source.take_while(_KEY, _LONGEST_KEY)
+        line = yield from source.take_while(_KEY, _MAX_KEY_LENGTH)
         tool = turn.tools.get(name)
-        if (yield from source.peek()) not in (":", "{") or not tool or not _begins(line, tool.schema):
+        if (yield from source.peek()) not in (":", "{") or not tool or not _can_begin_arguments(line, tool.schema):
             return f"no parameter of {name} follows"
         arguments = open_call(source, turn, name)
         if space.strip():
             arguments.call.add_repair("dropped_comment", space.strip())
         indent = 0 if "\n" not in space else len(space) - space.rindex("\n") - 1
-        body = _Body(close, indent, inline="\n" not in space)
-        text, whole = yield from body.read(source, " " * indent + line)
-        if not whole or not _write(text, arguments):
+        body = _YamlBody(close, indent, inline="\n" not in space)
+        text, whole = yield from body.read_text(source, " " * indent + line)
+        if not whole or not _write_arguments(text, arguments):
             arguments.call.end_truncated()
             turn.add_malformed(text, "the YAML of the arguments cannot be read" if whole else "cut")
         return ""
 
     def render_call(self, *calls: ToolCall) -> str:
-        return "\n".join(f"<{call.name}>\n{_dumped(json.loads(call.arguments))}</{call.name}>" for call in calls)
+        return "\n".join(f"<{call.name}>\n{_dump_yaml(json.loads(call.arguments))}</{call.name}>" for call in calls)
 
 
-def _begins(key: str, schema: Schema) -> bool:
+def _can_begin_arguments(key: str, schema: Schema) -> bool:
     """Whether a body that starts so can be the tool's arguments: a declared key, or none before a brace."""
     return not key or key.strip("\"'") in schema.properties
 
 
 @dataclass
-class _Body:
+class _YamlBody:
     """The text between the tags: where it ends depends on the line on which a closing tag stands."""
 
     close: str
@@ -88,7 +88,7 @@ class _Body:
     inline: bool
     """Still on the line of the opening tag."""
 
-    def read(self, source: Source, line: str) -> ParseStep[tuple[str, bool]]:
+    def read_text(self, source: Source, line: str) -> ParseStep[tuple[str, bool]]:
         """The body, of which `line` is consumed, and whether it is whole: the text may end before it does."""
         held = TextBuffer(source)
         held.add(line)
@@ -102,13 +102,13 @@ class _Body:
             if marker == "\n":
                 line = ""
                 self.inline = False
-            elif self.inline or (yield from self._closes(source, line)):
+            elif self.inline or (yield from self._is_closing_tag(source, line)):
                 return held.get_text(), True
             else:
                 line += marker
             held.add(marker)
 
-    def _closes(self, source: Source, line: str) -> ParseStep[bool]:
+    def _is_closing_tag(self, source: Source, line: str) -> ParseStep[bool]:
         """Whether the closing tag after `line` ends the body."""
         words = line.lstrip()
         if len(line) - len(words) > self.indent:
@@ -116,13 +116,13 @@ class _Body:
         return not words or (yield from source.peek()) in ("", "\n")
 
 
-def _write(body: str, arguments: ArgumentsWriter) -> bool:
+def _write_arguments(body: str, arguments: ArgumentsWriter) -> bool:
     """Write a body's members and end the call; False when it cannot be read."""
     schema = arguments.call.schema
     try:
-        members = _members(body, schema, arguments.call.add_repair)
+        members = _parse_members(body, schema, arguments.call.add_repair)
     except (yaml.YAMLError, ValueError, OverflowError):  # the last two: escapes beyond Unicode in PyYAML
-        lines = [_LINE.fullmatch(line) for line in body.split("\n") if line.strip()]
+        lines = [_KEY_LINE.fullmatch(line) for line in body.split("\n") if line.strip()]
         if not all(hit and hit.group(1) in schema.properties for hit in lines):
             return False
         arguments.call.add_repair("unquoted_value", "not YAML, each line taken as a parameter and its value")
@@ -135,42 +135,42 @@ def _write(body: str, arguments: ArgumentsWriter) -> bool:
     return True
 
 
-def _members(body: str, schema: Schema, note: RepairSink) -> list[tuple[str, str]]:
+def _parse_members(body: str, schema: Schema, note: RepairSink) -> list[tuple[str, str]]:
     """The members of a YAML mapping as keys and JSON."""
     events = yaml.parse(body, Loader=_Loader)
     next(events)
     next(events)
     if not isinstance(next(events), yaml.MappingStartEvent):
         raise yaml.YAMLError("no mapping")
-    members = list(_mapping(events, schema, note, 1))
+    members = list(_iter_mapping(events, schema, note, 1))
     if not isinstance(next(events), yaml.DocumentEndEvent) or not isinstance(next(events), yaml.StreamEndEvent):
         raise yaml.YAMLError("several documents")
     return members
 
 
-def _mapping(events: Iterator[Any], schema: Schema, note: RepairSink, depth: int) -> Iterator[tuple[str, str]]:
+def _iter_mapping(events: Iterator[Any], schema: Schema, note: RepairSink, depth: int) -> Iterator[tuple[str, str]]:
     while not isinstance(event := next(events), yaml.MappingEndEvent):
         if not isinstance(event, yaml.ScalarEvent):
             raise yaml.YAMLError("a key that is no word")
-        yield event.value, _value(events, next(events), schema.get_member(event.value), note, depth)
+        yield event.value, _node_to_json(events, next(events), schema.get_member(event.value), note, depth)
 
 
-def _value(events: Iterator[Any], event: Any, schema: Schema, note: RepairSink, depth: int) -> str:
+def _node_to_json(events: Iterator[Any], event: Any, schema: Schema, note: RepairSink, depth: int) -> str:
     """The JSON of the node that begins with this event. Aliases are refused: they can stand for endless text."""
     if isinstance(event, yaml.ScalarEvent):
-        return _scalar(event, schema, note)
-    if isinstance(event, yaml.AliasEvent) or depth > _DEEPEST:
+        return _scalar_to_json(event, schema, note)
+    if isinstance(event, yaml.AliasEvent) or depth > _MAX_DEPTH:
         raise yaml.YAMLError("an alias, or nesting too deep")
     if isinstance(event, yaml.MappingStartEvent):
-        members = (f'"{escape_json(key)}": {value}' for key, value in _mapping(events, schema, note, depth + 1))
+        members = (f'"{escape_json(key)}": {value}' for key, value in _iter_mapping(events, schema, note, depth + 1))
         return f"{{{', '.join(members)}}}"
     items = []
     while not isinstance(event := next(events), yaml.SequenceEndEvent):
-        items.append(_value(events, event, schema.items, note, depth + 1))
+        items.append(_node_to_json(events, event, schema.items, note, depth + 1))
     return f"[{', '.join(items)}]"
 
 
-def _scalar(event: yaml.ScalarEvent, schema: Schema, note: RepairSink) -> str:
+def _scalar_to_json(event: yaml.ScalarEvent, schema: Schema, note: RepairSink) -> str:
     """A scalar in the type that the schema wants. Escaped surrogate pairs, as in JSON, become one character."""
     text = event.value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if event.style:
@@ -194,7 +194,7 @@ class _Loader(yaml.BaseLoader):
             super().check_printable(data)
 
 
-_BREAKS = re.compile("[\x85\u2028\u2029]")
+_LINE_BREAKS = re.compile("[\x85\u2028\u2029]")
 """YAML 1.1 counts these as line breaks and folds them: only double quotes keep them."""
 
 
@@ -202,16 +202,18 @@ class _Dumper(yaml.SafeDumper):
     """Strings of several lines as block scalars; in quotes those with markup, and those that look like other values."""
 
 
-def _represent(dumper: _Dumper, text: str) -> yaml.ScalarNode:
-    quoted = _BREAKS.search(text) or ("\n" not in text and ("<" in text or convert_python_literal(text) is not None))
+def _represent_text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
+    quoted = _LINE_BREAKS.search(text) or (
+        "\n" not in text and ("<" in text or convert_python_literal(text) is not None)
+    )
     style = '"' if quoted else "|" if "\n" in text else None
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style)
 
 
-_Dumper.add_representer(str, _represent)
+_Dumper.add_representer(str, _represent_text)
 
 
-def _dumped(arguments: dict[str, Any]) -> str:
+def _dump_yaml(arguments: dict[str, Any]) -> str:
     """Arguments as YAML, one line to each plain value; nothing when there are none."""
     if not arguments:
         return ""
@@ -223,7 +225,7 @@ YAML_XML = YamlXml(
     shape="X4",
     models="any model under the ai-sdk middleware's YAML prompt",
     source="packages/parser of minpeter/ai-sdk-tool-call-middleware",
-    result="<tool_response><tool_name>{name}</tool_name><result>{content}</result></tool_response>",
+    result_template="<tool_response><tool_name>{name}</tool_name><result>{content}</result></tool_response>",
 )
 
 DIALECTS: Sequence[Dialect] = (YAML_XML,)

@@ -118,7 +118,7 @@ class Attempt:
         return self._reading
 
     def _begun(self, request: Request, prefill: str, rules: ToolRules, ids: IdFactory, dialect: Dialect) -> Reading:
-        if not request.tools and not dialect.frames:
+        if not request.tools and not dialect.frame_indicators:
             return Plain()
         # A call that may be asked for again is held back until it is whole and was looked at.
         parser = Parser(

@@ -8,7 +8,7 @@ from importlib.resources import files
 
 import msgspec
 
-from callwright.dialects import REGISTRY, Dialect, for_model
+from callwright.dialects import REGISTRY, Dialect, find_model_dialect
 
 __all__ = ["RAW_HARMONY", "Facts", "facts_of", "table", "taught_in"]
 
@@ -60,4 +60,4 @@ def facts_of(model: str) -> Facts:
 def taught_in(model: str) -> Dialect:
     """The dialect that a model is taught: its family's own where that is known."""
     named = facts_of(model).teach
-    return REGISTRY[named] if named else for_model(model) or REGISTRY[_TAUGHT_OTHERWISE]
+    return REGISTRY[named] if named else find_model_dialect(model) or REGISTRY[_TAUGHT_OTHERWISE]

@@ -77,7 +77,7 @@ class Listener:
         """Native calls that may repeat one read from the text: they wait until they are whole."""
         self._read: list[Event] = []
         """The calls read from the text, while native ones may repeat them."""
-        self._frame = parser.dialect.thought_prefill if reasoning_calls else ""
+        self._frame = parser.dialect.reasoning_prefill if reasoning_calls else ""
         self._framed = False
         """Reasoning is being read in its dialect's frame."""
 
@@ -177,7 +177,7 @@ class Listener:
         """The offered tool that a name means. Servers leave on it what followed in gpt-oss's header: markers (vLLM
         #32587, ollama #11704), or a type that is glued to it (llama.cpp #15158). No tool has a marker in its name."""
         clean = name.partition("<|")[0].strip()
-        near = self._dialect.meant(clean, self._turn.tools) or self._names.nearest(clean)
+        near = self._dialect.resolve_tool_name(clean, self._turn.tools) or self._names.nearest(clean)
         return near if near in self._turn.tools else name
 
     def _release(self, index: int) -> None:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from callwright.dialects import dialect
+from callwright.dialects import get_dialect
 from callwright.engine.routing import Route
 from callwright.errors import BackendError
 from callwright.model import Repair, Request, ToolSpec
@@ -42,7 +42,7 @@ def mended(request: Request, route: Route) -> Mended:
         looks = route.history.leaks and answered
         read = _reader(route.reads.name, msgspec.json.encode(request.tools)) if looks else None
         tools = {tool.name for tool in request.tools}
-        messages, repairs = repaired(request.messages, read, tools, route.reads.frames)
+        messages, repairs = repaired(request.messages, read, tools, route.reads.frame_indicators)
         request = msgspec.structs.replace(request, messages=messages)
     request, names, left_out = dieted(request, route.diet)
     # After the diet: the tool is ours, and no list of the client's tools has it.
@@ -60,7 +60,7 @@ def _reader(name: str, tools: bytes) -> Read:
 
     @lru_cache(256)
     def read(text: str) -> Collected:
-        parser = Parser(dialect(name), specs)
+        parser = Parser(get_dialect(name), specs)
         if not specs:
             parser.turn.accepts_unknown_tools = False
         try:

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from callwright.dialects import Dialect, dialect
+from callwright.dialects import Dialect, get_dialect
 from callwright.engine.facts import RAW_HARMONY, Facts, facts_of, taught_in
 from callwright.engine.settings import ModelSettings, ToolRules
 from callwright.errors import RequestError
@@ -49,7 +49,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     def reads(self) -> Dialect:
         """The dialect that its output is read in."""
         named = self.settings.dialect
-        return dialect(self.facts.reads if named == "auto" else named)
+        return get_dialect(self.facts.reads if named == "auto" else named)
 
     @property
     def teaches(self) -> Dialect:

@@ -17,7 +17,7 @@ import msgspec
 
 from callwright.dialects import REGISTRY, Dialect
 from callwright.dialects.answer import ANSWER_KEY
-from callwright.dialects.tagged_json import TaggedJson, call_json
+from callwright.dialects.tagged_json import TaggedJson, format_call_json
 from callwright.model import Constraint, ToolCall, ToolSpec
 from callwright.prompt.gbnf import SchemaRules
 from callwright.prompt.merge import target
@@ -79,7 +79,7 @@ def _form(dialect: Dialect) -> _Form | None:
     """Read off what the dialect itself renders; None where that is not the JSON of calls with something around it."""
     if not isinstance(dialect, TaggedJson) or dialect.id_key:
         return None
-    first, second = (call_json(call, dialect.name_key, dialect.arguments_key) for call in _SAMPLES)
+    first, second = (format_call_json(call, dialect.name_key, dialect.arguments_key) for call in _SAMPLES)
     before, found, rest = dialect.render_call(*_SAMPLES).partition(first)
     between, found_too, after = rest.partition(second)
     announced = before.startswith(dialect.opens[0]) if before else True

@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 
 from callwright.dialects.harmony import HARMONY
-from callwright.dialects.typescript import namespace
+from callwright.dialects.typescript import render_namespace
 from callwright.model import Message, Reasoning, Request, Text, ToolCall, ToolResult, ToolSpec
 from callwright.prompt.transcript import part_text
 from callwright.prompt.words import text_of
@@ -78,13 +78,13 @@ def _system(effort: object, tools: Sequence[ToolSpec]) -> str:
         f"Reasoning: {_EFFORTS.get(effort, 'medium')}",
         "# Valid channels: analysis, commentary, final. Channel must be included for every message.",
     ]
-    return "\n\n".join(lines) + (f"\n{HARMONY.how_to_call()}" if tools else "")
+    return "\n\n".join(lines) + (f"\n{HARMONY.describe_call_format()}" if tools else "")
 
 
 def _developer(instructions: str, tools: Sequence[ToolSpec], answer_format: Any = None) -> str:
     sections = (
         f"# Instructions\n\n{instructions}" if instructions else "",
-        f"# Tools\n\n## functions\n\n{_plain(namespace('functions', tools))}" if tools else "",
+        f"# Tools\n\n## functions\n\n{_plain(render_namespace('functions', tools))}" if tools else "",
         _answer_format(answer_format),
     )
     told = "\n\n".join(filter(None, sections))

@@ -32,8 +32,8 @@ def lesson(tools: Sequence[ToolSpec], dialect: Dialect, form: TeachForm = "full"
         return dialect.render_tools(tools)
     if form == "code":
         listed = "\n\n".join(map(code, tools))
-        return f"You can call these tools, shown as Python functions:\n\n{listed}\n\n{dialect.how_to_call()}"
-    return "\n".join(["You can call these tools:", *map(signature, tools), "", dialect.how_to_call()])
+        return f"You can call these tools, shown as Python functions:\n\n{listed}\n\n{dialect.describe_call_format()}"
+    return "\n".join(["You can call these tools:", *map(signature, tools), "", dialect.describe_call_format()])
 
 
 def demand(tool_choice: str) -> str:

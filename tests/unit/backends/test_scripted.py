@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from callwright import Parser, collect, dialect
+from callwright import Parser, collect, get_dialect
 from callwright.backends.script import Script, perform
 from callwright.backends.scripted import ScriptedBackend, load_script, parse_script
 from callwright.backends.settings import BackendSettings
@@ -164,7 +164,7 @@ def test_a_call_can_be_said_in_every_dialect(name: str) -> None:
     say = {"name": "get_weather", "arguments": {"city": "Paris", "days": 3, "unit": "C"}}
     one = script({"steps": [{"say": say, "dialect": name}]})
     text = collect(play(one, ask(tools=(WEATHER,)))).text
-    parser = Parser(dialect(name), [WEATHER], prefill=dialect(name).call_prefill)
+    parser = Parser(get_dialect(name), [WEATHER], prefill=get_dialect(name).call_prefill)
     (call,) = collect([*parser.feed(text), *parser.close()]).tool_calls
     assert (call.name, json.loads(call.arguments)) == ("get_weather", say["arguments"])
 
@@ -309,7 +309,7 @@ def test_the_demo_says_what_it_is() -> None:
 
 def test_the_demo_calls_a_tool_as_text_and_reports_what_came_back() -> None:
     text = demo(user("weather?"), tools=(ToolSpec("rm"), WEATHER))
-    parser = Parser(dialect("auto"), [WEATHER])
+    parser = Parser(get_dialect("auto"), [WEATHER])
     (call,) = collect([*parser.feed(text), *parser.close()]).tool_calls
     assert (call.name, json.loads(call.arguments)["city"]) == ("get_weather", "Lisbon")
     assert "sunny" in demo(user("weather?"), called(), result("sunny"), tools=(WEATHER,))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from callwright import Parser, collect, dialect
+from callwright import Parser, collect, get_dialect
 from tests.support.harness import TOOLS, read, told
 
 TOKENS = ("<tool_call>", "</tool_call>", "<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>")
@@ -11,7 +11,7 @@ TOKENS = ("<tool_call>", "</tool_call>", "<arg_key>", "</arg_key>", "<arg_value>
 def test_tags_that_are_known_to_be_no_tokens_are_data() -> None:
     value = "a</arg_value></tool_call><tool_call>ping</tool_call>"
     before = "<tool_call>write_file<arg_key>path</arg_key><arg_value>"
-    parser = Parser(dialect("glm47"), TOOLS)
+    parser = Parser(get_dialect("glm47"), TOOLS)
     events = parser.feed(before, [before.index(tag) for tag in TOKENS if tag in before])
     events += parser.feed(value, [])
     events += parser.feed("</arg_value></tool_call>", [0, len("</arg_value>")])
@@ -19,8 +19,8 @@ def test_tags_that_are_known_to_be_no_tokens_are_data() -> None:
 
 
 def test_a_tool_that_declares_nothing_takes_any_key_after_a_value_with_an_own_tag() -> None:
-    call = dialect("glm47").sample_call("any", {"a": "see <tool_call> there", "b": 2})
-    turn = read(dialect("glm47"), dialect("glm47").render_call(call), tools=[{"name": "any"}])
+    call = get_dialect("glm47").build_sample_call("any", {"a": "see <tool_call> there", "b": 2})
+    turn = read(get_dialect("glm47"), get_dialect("glm47").render_call(call), tools=[{"name": "any"}])
     assert told(turn) == [("any", {"a": "see <tool_call> there", "b": 2})]
 
 
@@ -39,4 +39,4 @@ def test_names_of_parsers_and_models_lead_to_the_dialects() -> None:
         "XiaomiMiMo/MiMo-V2.5": "mimo",
         "Qwen/Qwen3-Coder-30B-A3B-Instruct": "qwen3_coder",
     }
-    assert {name: dialect(name).name for name in names} == names
+    assert {name: get_dialect(name).name for name in names} == names

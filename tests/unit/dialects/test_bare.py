@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from callwright import Parser, dialect
+from callwright import Parser, get_dialect
 from callwright.events import CallDelta, TextDelta
 from tests.support.harness import TOOLS, read, told
 
@@ -12,20 +12,20 @@ from tests.support.harness import TOOLS, read, told
 @pytest.mark.parametrize("name", ["llama3_json", "fenced"])
 @pytest.mark.parametrize("answer", ['{"title": ', '[{"title": ', '{"name": "Bob", ', "[1, "])
 def test_json_that_is_an_answer_need_not_wait_for_its_end(name: str, answer: str) -> None:
-    parser = Parser(dialect(name), TOOLS)
+    parser = Parser(get_dialect(name), TOOLS)
     lead = "```json\n" if name == "fenced" else ""
     assert parser.feed(lead + answer) == [TextDelta(lead + answer)]
     assert parser.feed('"x"') == [TextDelta('"x"')]
 
 
 def test_a_bare_input_streams() -> None:
-    parser = Parser(dialect("react"), TOOLS)
+    parser = Parser(get_dialect("react"), TOOLS)
     parser.feed("Action: get_weather\nAction Input: New")
     assert parser.feed(" York") == [CallDelta(0, " York")]
 
 
 def test_react_explains_itself() -> None:
-    react = dialect("react")
+    react = get_dialect("react")
     taught = react.render_tools(TOOLS)
     assert all(marker in taught for marker in react.markers)
     assert '"get_weather"' in taught
@@ -33,5 +33,5 @@ def test_react_explains_itself() -> None:
 
 
 def test_react_without_known_tools_takes_every_name() -> None:
-    turn = read(dialect("react"), "Action: look\nAction Input: here", 3, tools=())
+    turn = read(get_dialect("react"), "Action: look\nAction Input: here", 3, tools=())
     assert told(turn) == [("look", {"input": "here"})]

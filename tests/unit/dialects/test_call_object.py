@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from callwright import Collected, dialect
+from callwright import Collected, get_dialect
 from tests.support.harness import SIZES, read, told
 
 PING = ("ping", {})
@@ -14,7 +14,7 @@ OSLO = ("get_weather", {"city": "Oslo"})
 
 
 def hermes(body: str, size: int = 3) -> Collected:
-    return read(dialect("hermes"), f"<tool_call>{body}</tool_call>", size)
+    return read(get_dialect("hermes"), f"<tool_call>{body}</tool_call>", size)
 
 
 def kinds(turn: Collected) -> list[str]:

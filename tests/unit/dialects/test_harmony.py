@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from callwright import Collected, Parser, collect, dialect
+from callwright import Collected, Parser, collect, get_dialect
 from callwright.events import CallDelta, ReasoningDelta, TextDelta
 from callwright.model import ToolResult, ToolSpec
 from callwright.schema import Toolbox
@@ -12,7 +12,7 @@ from callwright.text.source import Source
 from callwright.turn import Turn
 from tests.support.harness import PING, TOOLS, WEATHER, drive, pieces, read, told
 
-HARMONY = dialect("harmony")
+HARMONY = get_dialect("harmony")
 ARGUMENTS = '{"city": "Oslo"}'
 
 
@@ -55,7 +55,7 @@ def test_a_type_that_holds_itself_ends() -> None:
 
 
 def test_beam_lists_tools_as_schemas() -> None:
-    assert '"name": "get_weather"' in dialect("beam").render_tools([WEATHER])
+    assert '"name": "get_weather"' in get_dialect("beam").render_tools([WEATHER])
 
 
 def test_a_result_is_a_message_of_the_tool() -> None:
@@ -97,8 +97,10 @@ def test_bodies_stream(head: str, kind: type) -> None:
 @pytest.mark.parametrize("name", ["harmony", "beam", "atem"])
 def test_reading_from_an_opening_marker_on(name: str) -> None:
     """What the automatic dialect does: it has read the opener, and asks whether this is the dialect."""
-    known = dialect(name)
-    rendered = known.render_text("One moment.") + known.render_call(known.sample_call("get_weather", {"city": "Oslo"}))
+    known = get_dialect(name)
+    rendered = known.render_text("One moment.") + known.render_call(
+        known.build_sample_call("get_weather", {"city": "Oslo"})
+    )
     for size in (1, 5, 1000):
         problem, turn = _from_opener(name, rendered, size)
         assert (problem, turn.text) == ("", "One moment.")
@@ -110,8 +112,8 @@ def test_reading_from_an_opening_marker_on(name: str) -> None:
 
 def _from_opener(name: str, text: str, size: int) -> tuple[str, Collected]:
     source, turn = Source(), Turn(Toolbox(TOOLS), iter(["a", "b"]).__next__)
-    opener = next(marker for marker in dialect(name).openers if text.startswith(marker))
-    reading = dialect(name).read_calls(source, turn, opener)
+    opener = next(marker for marker in get_dialect(name).openers if text.startswith(marker))
+    reading = get_dialect(name).read_calls(source, turn, opener)
     for piece in [*pieces(text.removeprefix(opener), size), ""]:
         try:
             next(reading)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from callwright import Dialect, Parser, collect, dialect
+from callwright import Dialect, Parser, collect, get_dialect
 from callwright.events import Event, TextDelta
 from callwright.model import ToolCall, ToolResult
 from tests.support.harness import TOOLS, drive, read, told
 
-KIMI = dialect("kimi_k2")
-MISTRAL = dialect("mistral")
+KIMI = get_dialect("kimi_k2")
+MISTRAL = get_dialect("mistral")
 SECTION = "<|tool_calls_section_begin|>{}<|tool_calls_section_end|>"
 CALL = "<|tool_call_begin|>{}<|tool_call_argument_begin|>{{}}<|tool_call_end|>"
 
@@ -34,8 +34,8 @@ def test_without_known_tools_every_name_counts() -> None:
 
 @pytest.mark.parametrize("name", ["mistral", "kimi_k2", "deepseek_v3", "deepseek_v31", "solar", "plamo3"])
 def test_an_unknown_tool_can_be_passed_on(name: str) -> None:
-    family = dialect(name)
-    text = family.render_call(family.sample_call("fly", {"to": "Oslo"}))
+    family = get_dialect(name)
+    text = family.render_call(family.build_sample_call("fly", {"to": "Oslo"}))
     assert told(collect(drive(family, [text], unknown_tool="pass"))) == [("fly", {"to": "Oslo"})]
 
 
@@ -67,7 +67,7 @@ def test_a_mention_does_not_hold_the_text_after_it() -> None:
     ],
 )
 def test_results_look_as_in_the_template(name: str, expected: str) -> None:
-    assert dialect(name).render_result(ToolResult("id1", "sunny", "ping")) == expected
+    assert get_dialect(name).render_result(ToolResult("id1", "sunny", "ping")) == expected
 
 
 @pytest.mark.parametrize(
@@ -87,5 +87,5 @@ def test_results_look_as_in_the_template(name: str, expected: str) -> None:
     ],
 )
 def test_servers_and_models_are_known(known_as: str, name: str) -> None:
-    found: Dialect = dialect(known_as)
+    found: Dialect = get_dialect(known_as)
     assert found.name == name

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from callwright import Dialect, Parser, collect, dialect
-from callwright.dialects import for_model
+from callwright import Dialect, Parser, collect, get_dialect
+from callwright.dialects import find_model_dialect
 from callwright.dialects.invoke_tags import DIALECTS as TAGS
 from callwright.dialects.xtml import DIALECTS as XTML
 from callwright.model import ToolResult
@@ -18,9 +18,9 @@ EVERY = [*TAGS, *XTML]
 
 @pytest.mark.parametrize("family", EVERY, ids=[family.name for family in EVERY])
 def test_what_follows_an_opener_is_announced(family: Dialect) -> None:
-    text = family.render_call(family.sample_call("ping", {}))
+    text = family.render_call(family.build_sample_call("ping", {}))
     opener = max((opener for opener in family.openers if text.startswith(opener)), key=len)
-    assert text.removeprefix(opener).lstrip().startswith(family.starts)
+    assert text.removeprefix(opener).lstrip().startswith(family.body_starts)
 
 
 @pytest.mark.parametrize(
@@ -37,21 +37,21 @@ def test_what_follows_an_opener_is_announced(family: Dialect) -> None:
     ],
 )
 def test_models_find_their_dialect(model: str, name: str) -> None:
-    found = for_model(model)
+    found = find_model_dialect(model)
     assert found is not None
     assert found.name == name
 
 
 def test_results_look_as_the_templates_write_them() -> None:
     result = ToolResult("call_1", name="ping", content="pong")
-    assert dialect("minimax_m2").render_result(result) == "<response>pong</response>"
-    assert dialect("deepseek_v4").render_result(result) == "<tool_result>pong</tool_result>"
-    assert dialect("kimi_k3").render_result(result).startswith('<|open|>message role="tool" tool="ping"')
+    assert get_dialect("minimax_m2").render_result(result) == "<response>pong</response>"
+    assert get_dialect("deepseek_v4").render_result(result) == "<tool_result>pong</tool_result>"
+    assert get_dialect("kimi_k3").render_result(result).startswith('<|open|>message role="tool" tool="ping"')
 
 
 def test_a_tag_that_is_no_special_token_is_text() -> None:
-    text = dialect("kimi_k3").render_call(dialect("kimi_k3").sample_call("ping", {}))
-    parser = Parser(dialect("kimi_k3"), TOOLS)
+    text = get_dialect("kimi_k3").render_call(get_dialect("kimi_k3").build_sample_call("ping", {}))
+    parser = Parser(get_dialect("kimi_k3"), TOOLS)
     turn = collect([*parser.feed(text, special=[]), *parser.close()])
     assert (turn.text, turn.tool_calls) == (text, ())
 
@@ -59,12 +59,12 @@ def test_a_tag_that_is_no_special_token_is_text() -> None:
 @pytest.mark.parametrize("family", EVERY, ids=[family.name for family in EVERY])
 def test_without_tools_every_name_counts_and_values_type_themselves(family: Dialect) -> None:
     given = {"input": "x", "city": "Oslo", "days": 2, "tags": ["a"], "none": None}
-    turn = read(family, family.render_call(family.sample_call("anything", given)), 3, tools=())
+    turn = read(family, family.render_call(family.build_sample_call("anything", given)), 3, tools=())
     assert told(turn) == [("anything", given)]
 
 
 def test_a_key_of_any_kind_survives_xtml() -> None:
-    family = dialect("kimi_k3")
+    family = get_dialect("kimi_k3")
     given = {'a "b" & &quot;': "v", "c": 1.5, "d": {"e": True}}
-    assert told(read(family, family.render_call(family.sample_call("ping", given)), 2)) == [("ping", given)]
-    assert json.loads(family.sample_call("ping", given).arguments) == given
+    assert told(read(family, family.render_call(family.build_sample_call("ping", given)), 2)) == [("ping", given)]
+    assert json.loads(family.build_sample_call("ping", given).arguments) == given

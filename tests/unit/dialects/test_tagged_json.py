@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import pytest
 
-from callwright import dialect
+from callwright import get_dialect
 from tests.support.harness import read, told
 
 
 def test_objects_may_be_joined_by_commas() -> None:
-    turn = read(dialect("hermes"), '<tool_call>{"name": "ping"}, {"name": "ping"};</tool_call>', 2)
+    turn = read(get_dialect("hermes"), '<tool_call>{"name": "ping"}, {"name": "ping"};</tool_call>', 2)
     assert told(turn) == [("ping", {}), ("ping", {})]
     assert turn.text == ""
 
 
 def test_json_follows_an_opener() -> None:
-    assert dialect("hermes").starts == ("{", "[")
+    assert get_dialect("hermes").body_starts == ("{", "[")
 
 
 def test_inkling_without_known_tools_takes_every_name() -> None:
     text = '<|message_model|>look<|content_invoke_tool_json|>{"at": "this"}<|end_message|>'
-    assert told(read(dialect("inkling"), text, 3, tools=())) == [("look", {"at": "this"})]
+    assert told(read(get_dialect("inkling"), text, 3, tools=())) == [("look", {"at": "this"})]
 
 
 @pytest.mark.parametrize(
@@ -38,4 +38,4 @@ def test_inkling_without_known_tools_takes_every_name() -> None:
     ],
 )
 def test_models_and_parsers_find_their_dialect(model: str, name: str) -> None:
-    assert dialect(model).name == name
+    assert get_dialect(model).name == name

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from callwright import Parser, collect, dialect
+from callwright import Parser, collect, get_dialect
 from callwright.dialects.harmony import HARMONY
 from callwright.model import Image, Message, Reasoning, Request, Text, ToolCall, ToolResult, ToolSpec
 from callwright.prompt.harmony import MARKERS, begun, harmony
@@ -182,7 +182,7 @@ def test_a_thousand_turns_go_to_openais_parser_and_come_back_from_its_renderer(
             encoding.encode(written, allowed_special="all"), peer.Role.ASSISTANT
         )
         assert [each.to_dict() for each in parsed] == [each.to_dict() for each in expected], seed
-        rendered = "".join(encoding.decode_utf8(encoding.render(each)) for each in expected)
+        rendered = "".join(encoding.decode_utf8(encoding.render_parameters(each)) for each in expected)
         parser = Parser(HARMONY, tools, prefill="<|start|>assistant")
         heard = collect([*parser.feed(rendered.removeprefix("<|start|>assistant")), *parser.close()])
         (call,) = _calls(message)
@@ -300,6 +300,6 @@ def test_a_conversation_that_grows_keeps_its_beginning() -> None:
 
 def test_reading_starts_where_the_prompt_ends() -> None:
     tools = (ToolSpec("ping"), ToolSpec("pong"))
-    parser = Parser(dialect("harmony"), tools)
+    parser = Parser(get_dialect("harmony"), tools)
     said = begun(ask(tools=tools, tool_choice="required")) + ".pong <|constrain|>json<|message|>{}"
     assert [call.name for call in collect([*parser.feed(said), *parser.close()]).tool_calls] == ["pong"]

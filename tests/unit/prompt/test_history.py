@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from callwright.dialects import dialect
+from callwright.dialects import get_dialect
 from callwright.model import Image, Message, Reasoning, Text, ToolCall, ToolResult, ToolSpec
 from callwright.parser import Parser
 from callwright.prompt.history import repaired
@@ -24,7 +24,7 @@ PICTURE = Image("data:image/png;base64,AA==")
 
 
 def read(text: str) -> Collected:
-    parser = Parser(dialect("auto"), [READ])
+    parser = Parser(get_dialect("auto"), [READ])
     return collect([*parser.feed(text), *parser.close()])
 
 
@@ -292,12 +292,12 @@ FRAME = "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>fi
 
 
 def in_harmony(text: str) -> Collected:
-    parser = Parser(dialect("harmony"))
+    parser = Parser(get_dialect("harmony"))
     return collect([*parser.feed(text), *parser.close()])
 
 
 def test_a_frame_that_leaked_is_taken_off_an_earlier_answer() -> None:
-    frames = dialect("harmony").frames
+    frames = get_dialect("harmony").frame_indicators
     mended, repairs = repaired((answer(Text(f"{FRAME}Hello.<|return|>")),), in_harmony, frames=frames)
     assert mended == (answer(Reasoning("Hm."), Text("Hello.")),)
     assert [repair.kind for repair in repairs] == ["unframed_answer"]
@@ -309,7 +309,7 @@ def test_a_frame_that_leaked_is_taken_off_an_earlier_answer() -> None:
 )
 def test_what_is_no_frame_or_not_sound_stays_as_it_is(text: str) -> None:
     message = answer(Text(text))
-    assert repaired((message,), in_harmony, frames=dialect("harmony").frames) == ((message,), ())
+    assert repaired((message,), in_harmony, frames=get_dialect("harmony").frame_indicators) == ((message,), ())
 
 
 def test_without_tools_nothing_is_read() -> None:

@@ -221,7 +221,7 @@ def test_every_dialect_teaches_every_form_with_its_way_of_calling(name: str, for
     text = lesson([RICH, TOOL], REGISTRY[name], form)
     assert "search" in text
     assert "read_file" in text
-    assert text.endswith(REGISTRY[name].how_to_call())
+    assert text.endswith(REGISTRY[name].describe_call_format())
     assert lesson([RICH, TOOL], REGISTRY[name], form) == text
 
 

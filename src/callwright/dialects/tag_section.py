@@ -18,19 +18,19 @@ from callwright.dialects import call_object
 from callwright.text.source import ParseStep, Source, compile_markers
 from callwright.turn import Turn
 
-__all__ = ["Section", "close", "expected", "read_json"]
+__all__ = ["TagSection", "get_key_filter", "read_closing_tag", "read_json_section"]
 
 
 @dataclass(frozen=True)
-class Section:
+class TagSection:
     """The wrapper's two tags, and between them the one that begins each call."""
 
     open: str
-    begin: str
+    call_opener: str
     close: str
 
-    def read(
-        self, source: Source, turn: Turn, read_call: Callable[[], ParseStep[str]], *, opened: bool
+    def read_section(
+        self, source: Source, turn: Turn, read_call: Callable[[], ParseStep[str]], *, is_opened: bool
     ) -> ParseStep[str]:
         """Read calls up to the wrapper's end; the tag that begins the first is consumed.
 
@@ -39,9 +39,9 @@ class Section:
         problem = yield from read_call()
         if problem:
             return problem
-        if not opened:
+        if not is_opened:
             turn.add_repair("missing_open", f"{self.open} was missing before a call")
-        while (yield from source.accept_next(compile_markers(self.begin))):
+        while (yield from source.accept_next(compile_markers(self.call_opener))):
             source.start_capture()
             problem = yield from read_call()
             if problem:
@@ -49,30 +49,30 @@ class Section:
                 rest = source.text[source.position :]
                 if source.closed and not (raw + rest).rstrip().endswith(">"):
                     source.position = len(source.text)
-                    turn.add_truncated(self.begin + raw + rest)
+                    turn.add_truncated(self.call_opener + raw + rest)
                     return ""
                 # No call. What is left of the section is text, and further calls in it are found there.
-                turn.add_text(self.begin + raw)
-                turn.add_malformed(self.begin + raw, problem, shown=True)
+                turn.add_text(self.call_opener + raw)
+                turn.add_malformed(self.call_opener + raw, problem, shown=True)
                 return ""
-        yield from close(source, turn, self.close, expected=opened)
+        yield from read_closing_tag(source, turn, self.close, is_required=is_opened)
         return ""
 
 
-def read_json(source: Source, turn: Turn, tag: str) -> ParseStep[str]:
+def read_json_section(source: Source, turn: Turn, tag: str) -> ParseStep[str]:
     """Read calls that are written as JSON inside tags, as the hermes family does, and the closing tag."""
-    problem = yield from call_object.read_calls(source, turn)
+    problem = yield from call_object.read_json_calls(source, turn)
     if not problem:
-        yield from close(source, turn, tag)
+        yield from read_closing_tag(source, turn, tag)
     return problem
 
 
-def close(source: Source, turn: Turn, tag: str, *, expected: bool = True) -> ParseStep[None]:
+def read_closing_tag(source: Source, turn: Turn, tag: str, *, is_required: bool = True) -> ParseStep[None]:
     """Consume a closing tag after white space. Where it is missing, nothing is consumed, and that is noted."""
-    if not (yield from source.accept_next(compile_markers(tag))) and expected and not turn.is_truncated:
+    if not (yield from source.accept_next(compile_markers(tag))) and is_required and not turn.is_truncated:
         turn.add_repair("missing_close", f"{tag} was missing after a call")
 
 
-def expected(arguments: ArgumentsWriter) -> Callable[[str], bool] | None:
+def get_key_filter(arguments: ArgumentsWriter) -> Callable[[str], bool] | None:
     """Which keys the tool still expects; None when it declares none, so that any may come."""
     return arguments.is_missing if arguments.call.schema.properties else None

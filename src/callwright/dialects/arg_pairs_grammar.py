@@ -19,8 +19,8 @@ from functools import cached_property, lru_cache
 from typing import ClassVar
 
 from callwright.arguments import ArgumentsWriter, read_object
-from callwright.dialects.base import Dialect, break_off, open_call, raw_text
-from callwright.dialects.section import Section, close, expected, read_json
+from callwright.dialects.base import Dialect, format_raw_value, open_call, truncate_call
+from callwright.dialects.tag_section import TagSection, get_key_filter, read_closing_tag, read_json_section
 from callwright.model import ToolCall
 from callwright.schema import ANY_SCHEMA, Schema
 from callwright.text.raw_values import RawValueRule
@@ -33,16 +33,16 @@ _NAME = re.compile(r"[^<>\s\\{]*")
 _KEY = re.compile(r"[^<>]*")
 _SUFFIX = re.compile(r"[\w-]*")
 _TAG_SUFFIX = re.compile(r"<\w+(:[\w-]*)")
-_LONGEST = 256
+_MAX_NAME_LENGTH = 256
 # GLM-4.5 now and then writes a newline between tags as backslash and n.
-_LITERAL = "\\n"
+_LITERAL_NEWLINE = "\\n"
 
 
 @dataclass(frozen=True)
-class _Tags:
+class _PairTags:
     """The tags of one checkpoint."""
 
-    section: Section
+    section: TagSection
     close: str
     separator: str
     key: tuple[str, str]
@@ -50,28 +50,28 @@ class _Tags:
     value: tuple[str, str]
 
     @cached_property
-    def inside(self) -> MarkerSet:
+    def body_marks(self) -> MarkerSet:
         """What stands in a call after its name and after each value; the section's end if the call's is missing."""
         return compile_markers(self.key[0], self.close, self.section.close)
 
     @cached_property
-    def raw(self) -> RawValueRule:
-        around = (self.close, _LITERAL + self.close, self.section.close)
-        begins = (self.section.open, self.section.begin, self.separator)
+    def value_rule(self) -> RawValueRule:
+        around = (self.close, _LITERAL_NEWLINE + self.close, self.section.close)
+        begins = (self.section.open, self.section.call_opener, self.separator)
         return RawValueRule(
-            self.value[1], around, (self.key[0], _LITERAL + self.key[0]), is_inline=True, call_tags=begins
+            self.value[1], around, (self.key[0], _LITERAL_NEWLINE + self.key[0]), is_inline=True, call_tags=begins
         )
 
 
 @lru_cache(maxsize=256)
-def _tags(call: str, section: str, prefix: str, suffix: str) -> _Tags:
+def _build_tags(call: str, section: str, prefix: str, suffix: str) -> _PairTags:
     def pair(word: str) -> tuple[str, str]:
         return f"<{word}{suffix}>", f"</{word}{suffix}>"
 
     begin, end = pair(call)
     opens, closes = pair(section or call)
     key, kind, value = (pair(f"{prefix}arg_{word}") for word in ("key", "type", "value"))
-    return _Tags(Section(opens, begin, closes), end, f"<tool_sep{suffix}>", key, kind, value)
+    return _PairTags(TagSection(opens, begin, closes), end, f"<tool_sep{suffix}>", key, kind, value)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,62 +80,66 @@ class ArgPairs(Dialect):
 
     raw_values: ClassVar[bool] = True
     quotable: bool = True
-    call: str = "tool_call"
+    call_tag: str = "tool_call"
     """The tag around a call."""
-    section: str = ""
+    section_tag: str = ""
     """The tag around all calls of a turn, if the family has one."""
     prefix: str = ""
     """What the names of the tags around keys and values begin with."""
     suffix: str = ""
     """What every tag ends with, in the checkpoint that `render_call` writes for."""
-    separated: bool = False
+    has_separator: bool = False
     """`<tool_sep>` stands after the name."""
     inset: str = "\n"
     """What stands after the name and after each tag inside a call."""
-    between: str = "\n"
+    call_separator: str = "\n"
     """What stands between calls, and between them and the section's tags."""
 
     @cached_property
-    def _written(self) -> _Tags:
-        return _tags(self.call, self.section, self.prefix, self.suffix)
+    def _own_tags(self) -> _PairTags:
+        return _build_tags(self.call_tag, self.section_tag, self.prefix, self.suffix)
 
     @property
     def openers(self) -> tuple[str, ...]:
-        return tuple(f"<{word}>" for word in (self.section, self.call) if word)
+        return tuple(f"<{word}>" for word in (self.section_tag, self.call_tag) if word)
 
     @property
     def markers(self) -> tuple[str, ...]:
-        tags = self._written
-        section = (tags.section.open, tags.section.close) if self.section else ()
-        separator = (tags.separator,) if self.separated else ()
-        return (*section, tags.section.begin, tags.close, *separator, *tags.key, *tags.value)
+        tags = self._own_tags
+        section = (tags.section.open, tags.section.close) if self.section_tag else ()
+        separator = (tags.separator,) if self.has_separator else ()
+        return (*section, tags.section.call_opener, tags.close, *separator, *tags.key, *tags.value)
 
     # ── reading ────────────────────────────────────────────────────────────────────────────────
 
     def read_calls(self, source: Source, turn: Turn, opener: str) -> ParseStep[str]:
-        return (yield from self._read_tagged(source, turn, opener[1:-1], ""))
+        return (yield from self._read_after_tag(source, turn, opener[1:-1], ""))
 
-    def _read_tagged(self, source: Source, turn: Turn, word: str, suffix: str) -> ParseStep[str]:
+    def _read_after_tag(self, source: Source, turn: Turn, word: str, suffix: str) -> ParseStep[str]:
         """Read what follows the tag of that word."""
-        tags = _tags(self.call, self.section, self.prefix, suffix)
-        if not self.section:
+        tags = _build_tags(self.call_tag, self.section_tag, self.prefix, suffix)
+        if not self.section_tag:
             return (yield from self._read_call(source, turn, tags))
-        opened = word == self.section
+        opened = word == self.section_tag
         if opened:
             if (yield from source.skip_space()) in ("{", "["):
-                return (yield from read_json(source, turn, tags.section.close))
-            if not (yield from source.accept(compile_markers(tags.section.begin))):
-                return f"no {tags.section.begin} follows"
-        return (yield from tags.section.read(source, turn, lambda: self._read_call(source, turn, tags), opened=opened))
+                return (yield from read_json_section(source, turn, tags.section.close))
+            if not (yield from source.accept(compile_markers(tags.section.call_opener))):
+                return f"no {tags.section.call_opener} follows"
+        return (
+            yield from tags.section.read_section(
+                source, turn, lambda: self._read_call(source, turn, tags), is_opened=opened
+            )
+        )
 
-    def _read_call(self, source: Source, turn: Turn, tags: _Tags) -> ParseStep[str]:
+    def _read_call(self, source: Source, turn: Turn, tags: _PairTags) -> ParseStep[str]:
         if (yield from source.skip_space()) in ("{", "["):
-            return (yield from read_json(source, turn, tags.close))
-        name = yield from source.take_while(_NAME, _LONGEST)
+            return (yield from read_json_section(source, turn, tags.close))
+        name = yield from source.take_while(_NAME, _MAX_NAME_LENGTH)
         literal = yield from _skip_gap(source)
         if (yield from source.accept(compile_markers(tags.separator))):
             yield from source.skip_space()
-        tag = yield from source.accept(tags.inside)
+        tag = yield from source.accept(tags.body_marks)
         if not tag and (yield from source.peek()) != "{":
             return "no argument follows the name"
         if not turn.can_call(name):
@@ -148,36 +152,36 @@ class ArgPairs(Dialect):
         while tag == tags.key[0] and (yield from self._read_pair(source, arguments, tags)):
             if (yield from _skip_gap(source)):
                 _note_literal(arguments)
-            tag = yield from source.accept(tags.inside)
+            tag = yield from source.accept(tags.body_marks)
         if tag == tags.section.close != tags.close:
             arguments.call.add_repair("missing_close", f"{tags.close} was missing after a call")
             source.position -= len(tag)
         if tag not in (tags.close, tags.section.close):
-            return (yield from break_off(source, turn, arguments))
+            return (yield from truncate_call(source, turn, arguments))
         arguments.close()
         return ""
 
-    def _read_object(self, source: Source, turn: Turn, arguments: ArgumentsWriter, tags: _Tags) -> ParseStep[str]:
+    def _read_object(self, source: Source, turn: Turn, arguments: ArgumentsWriter, tags: _PairTags) -> ParseStep[str]:
         """Read arguments that are one JSON object after the name."""
         if not (yield from read_object(source, arguments)):
-            return (yield from break_off(source, turn, arguments))
-        yield from close(source, turn, tags.close)
+            return (yield from truncate_call(source, turn, arguments))
+        yield from read_closing_tag(source, turn, tags.close)
         return ""
 
-    def _read_pair(self, source: Source, arguments: ArgumentsWriter, tags: _Tags) -> ParseStep[bool]:
+    def _read_pair(self, source: Source, arguments: ArgumentsWriter, tags: _PairTags) -> ParseStep[bool]:
         """Read a key, whose tag is consumed, and its value. False: the text ended, or the tags are broken."""
         source.start_capture()
-        key = (yield from source.take_while(_KEY, _LONGEST)).strip()
+        key = (yield from source.take_while(_KEY, _MAX_NAME_LENGTH)).strip()
         if not (yield from source.accept(compile_markers(tags.key[1]))):
             return False
         if (yield from _skip_gap(source)):
             _note_literal(arguments)
-        kind = yield from _read_kind(source, arguments, tags)
+        kind = yield from _read_value_type(source, arguments, tags)
         if not (yield from source.accept(compile_markers(tags.value[0]))):
             return False
         source.drop_capture()
         parameter = arguments.start_parameter(key, kind)
-        closed = yield from tags.raw.copy_value(source, parameter.write, expected(arguments))
+        closed = yield from tags.value_rule.copy_value(source, parameter.write, get_key_filter(arguments))
         if closed is None:
             return False
         parameter.end()
@@ -188,19 +192,19 @@ class ArgPairs(Dialect):
     # ── rendering ──────────────────────────────────────────────────────────────────────────────
 
     def render_call(self, *calls: ToolCall) -> str:
-        tags = self._written
-        body = self.between.join(self._rendered(call, tags) for call in calls)
-        if not self.section:
+        tags = self._own_tags
+        body = self.call_separator.join(self._render_one_call(call, tags) for call in calls)
+        if not self.section_tag:
             return body
-        return f"{tags.section.open}{self.between}{body}{self.between}{tags.section.close}"
+        return f"{tags.section.open}{self.call_separator}{body}{self.call_separator}{tags.section.close}"
 
-    def _rendered(self, call: ToolCall, tags: _Tags) -> str:
+    def _render_one_call(self, call: ToolCall, tags: _PairTags) -> str:
         members = "".join(
-            f"{tags.key[0]}{key}{tags.key[1]}{self.inset}{tags.value[0]}{raw_text(value)}{tags.value[1]}{self.inset}"
+            f"{tags.key[0]}{key}{tags.key[1]}{self.inset}{tags.value[0]}{format_raw_value(value)}{tags.value[1]}{self.inset}"
             for key, value in json.loads(call.arguments).items()
         )
-        separator = tags.separator if self.separated else ""
-        return f"{tags.section.begin}{call.name}{separator}{self.inset}{members}{tags.close}"
+        separator = tags.separator if self.has_separator else ""
+        return f"{tags.section.call_opener}{call.name}{separator}{self.inset}{members}{tags.close}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -212,36 +216,36 @@ class SuffixedPairs(ArgPairs):
         return tuple(f"{opener[:-1]}{end}" for opener in super().openers for end in ">:")
 
     @cached_property
-    def _closers(self) -> dict[str, str]:
-        return {**super()._closers, "<think:": "</think:"}
+    def _reasoning_closers(self) -> dict[str, str]:
+        return {**super()._reasoning_closers, "<think:": "</think:"}
 
     def read_calls(self, source: Source, turn: Turn, opener: str) -> ParseStep[str]:
         suffix = ""
         if opener.endswith(":"):
-            suffix = ":" + (yield from source.take_while(_SUFFIX, _LONGEST))
+            suffix = ":" + (yield from source.take_while(_SUFFIX, _MAX_NAME_LENGTH))
             if not (yield from source.accept(compile_markers(">"))):
                 return "the tag does not close"
-        return (yield from self._read_tagged(source, turn, opener[1:-1], suffix))
+        return (yield from self._read_after_tag(source, turn, opener[1:-1], suffix))
 
-    def is_cut(self, turn: Turn, opener: str, raw: str) -> bool:
+    def is_truncated_call(self, turn: Turn, opener: str, raw: str) -> bool:
         suffix = _TAG_SUFFIX.match(raw)
-        return ArgPairs.is_cut(replace(self, suffix=suffix.group(1) if suffix else ""), turn, opener, raw)
+        return ArgPairs.is_truncated_call(replace(self, suffix=suffix.group(1) if suffix else ""), turn, opener, raw)
 
-    def _think(self, source: Source, turn: Turn, close: str) -> ParseStep[None]:
+    def _read_reasoning(self, source: Source, turn: Turn, close: str) -> ParseStep[None]:
         if close.endswith(":"):
-            suffix = yield from source.take_while(_SUFFIX, _LONGEST)
+            suffix = yield from source.take_while(_SUFFIX, _MAX_NAME_LENGTH)
             if not (yield from source.accept(compile_markers(">"))):
                 turn.add_text(f"<think:{suffix}")
                 return
             close += f"{suffix}>"
-            turn.add_repair("variant_marker", f"<think:{suffix}> stood for {self.thinks[0].open}")
-        yield from super()._think(source, turn, close)
+            turn.add_repair("variant_marker", f"<think:{suffix}> stood for {self.reasoning_tags[0].open}")
+        yield from super()._read_reasoning(source, turn, close)
 
 
 def _skip_gap(source: Source) -> ParseStep[bool]:
     """Skip what stands between two tags; whether a newline was written as backslash and n."""
     literal = False
-    while (yield from source.skip_space()) == "\\" and (yield from source.accept(compile_markers(_LITERAL))):
+    while (yield from source.skip_space()) == "\\" and (yield from source.accept(compile_markers(_LITERAL_NEWLINE))):
         literal = True
     return literal
 
@@ -250,11 +254,11 @@ def _note_literal(arguments: ArgumentsWriter) -> None:
     arguments.call.add_repair("literal_newline", "a newline between tags was written as backslash and n")
 
 
-def _read_kind(source: Source, arguments: ArgumentsWriter, tags: _Tags) -> ParseStep[Schema]:
+def _read_value_type(source: Source, arguments: ArgumentsWriter, tags: _PairTags) -> ParseStep[Schema]:
     """The type that the model itself writes before a value, if it does."""
     if not (yield from source.accept(compile_markers(tags.kind[0]))):
         return ANY_SCHEMA
-    kind = yield from source.take_while(_KEY, _LONGEST)
+    kind = yield from source.take_while(_KEY, _MAX_NAME_LENGTH)
     yield from source.accept(compile_markers(tags.kind[1]))
     yield from source.skip_space()
     # K2 Horizon's template prints what an array holds in brackets: array[string].

@@ -17,7 +17,7 @@ from typing import ClassVar
 import msgspec
 
 from callwright.dialects.base import FENCE
-from callwright.dialects.call_object import read_list
+from callwright.dialects.call_object import read_call_array
 from callwright.dialects.tagged_json import TaggedJson
 from callwright.model import ToolCall, ToolResult
 from callwright.text.json_stream import escape_json
@@ -25,9 +25,9 @@ from callwright.text.source import ParseStep, Source, TextSink, compile_markers
 from callwright.turn import Turn
 
 __all__ = [
-    "CITATION",
-    "RESPONSE",
-    "SPEAKER",
+    "CITATION_TAGS",
+    "RESPONSE_SENTENCES",
+    "SPEAKER_PREFIX",
     "Apertus",
     "Cohere",
     "CohereR",
@@ -38,7 +38,7 @@ __all__ = [
     "Xlam",
 ]
 
-_FIELD = re.compile("ID|NAME|ARGUMENTS")
+_ITEM_FIELD = re.compile("ID|NAME|ARGUMENTS")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,18 +47,18 @@ class JsonArray(TaggedJson):
 
     shape: str = "J2"
     inset: str = ""
-    item: str = '{"name": "NAME", "arguments": ARGUMENTS}'
+    item_template: str = '{"name": "NAME", "arguments": ARGUMENTS}'
     """A call's object; ID, NAME and ARGUMENTS are filled in."""
-    array: tuple[str, str, str] = ("[", ", ", "]")
+    array_frame: tuple[str, str, str] = ("[", ", ", "]")
     """What stands before, between and after the objects."""
 
     def render_call(self, *calls: ToolCall) -> str:
-        first, between, last = self.array
-        return self._wrapped(first + between.join(map(self._rendered, calls)) + last)
+        first, between, last = self.array_frame
+        return self._wrap_body(first + between.join(map(self._render_one_call, calls)) + last)
 
-    def _rendered(self, call: ToolCall) -> str:
+    def _render_one_call(self, call: ToolCall) -> str:
         fields = {"ID": escape_json(call.id), "NAME": escape_json(call.name), "ARGUMENTS": call.arguments}
-        return _FIELD.sub(lambda hit: fields[hit.group()], self.item)
+        return _ITEM_FIELD.sub(lambda hit: fields[hit.group()], self.item_template)
 
 
 class MistralOld(JsonArray):
@@ -66,63 +66,63 @@ class MistralOld(JsonArray):
 
     late_ids: ClassVar[bool] = True
 
-    def make_id(self, name: str, index: int) -> str:
+    def make_call_id(self, name: str, index: int) -> str:
         return f"call{index:05}"
 
 
-RESPONSE = ("Here is my response:", "Here's my response:")
-_ENDS = tuple(space + words for words in RESPONSE for space in ("\n\n", "\n", " ", ""))
+RESPONSE_SENTENCES = ("Here is my response:", "Here's my response:")
+_RESPONSE_ENDS = tuple(space + words for words in RESPONSE_SENTENCES for space in ("\n\n", "\n", " ", ""))
 
 
 class Granite3(JsonArray):
     """Reasoning begins and ends with a sentence: white space around it is framing, either spelling ends it."""
 
-    def _reason(self, source: Source, turn: Turn, closers: tuple[str, ...]) -> ParseStep[str | None]:
-        if closers[-1] not in RESPONSE:
-            return (yield from super()._reason(source, turn, closers))
+    def _copy_reasoning(self, source: Source, turn: Turn, closers: tuple[str, ...]) -> ParseStep[str | None]:
+        if closers[-1] not in RESPONSE_SENTENCES:
+            return (yield from super()._copy_reasoning(source, turn, closers))
         yield from source.skip_space()
-        ended = yield from super()._reason(source, turn, _ENDS)
+        ended = yield from super()._copy_reasoning(source, turn, _RESPONSE_ENDS)
         if ended:
             yield from source.skip_space()
         return ended
 
 
-SPEAKER = "助手："
+SPEAKER_PREFIX = "助手："
 
 
 class Hunyuan(JsonArray):
     """The prompt asks for answers that begin with the speaker's name, which is no part of them."""
 
-    def _answer(self, source: Source, turn: Turn) -> ParseStep[None]:
-        yield from source.accept(compile_markers(SPEAKER))
-        yield from super()._answer(source, turn)
+    def _read_answer_start(self, source: Source, turn: Turn) -> ParseStep[None]:
+        yield from source.accept(compile_markers(SPEAKER_PREFIX))
+        yield from super()._read_answer_start(source, turn)
 
 
 class Apertus(JsonArray):
     """Calls belong inside the reasoning, which goes on after them."""
 
-    def _reason(self, source: Source, turn: Turn, closers: tuple[str, ...]) -> ParseStep[str | None]:
-        while (ended := (yield from super()._reason(source, turn, closers))) == "":
+    def _copy_reasoning(self, source: Source, turn: Turn, closers: tuple[str, ...]) -> ParseStep[str | None]:
+        while (ended := (yield from super()._copy_reasoning(source, turn, closers))) == "":
             pass
         return ended
 
 
-CITATION = ("<co>", "<co:", "</co:", "</co>")
-_SOURCES = re.compile(r"[\d ,:\[\]]*")
+CITATION_TAGS = ("<co>", "<co:", "</co:", "</co>")
+_CITATION_SOURCES = re.compile(r"[\d ,:\[\]]*")
 
 
-class Cited(JsonArray):
+class CitedJsonArray(JsonArray):
     """Spans of text and reasoning are cited, `<co>span</co: 0:[1,2]>`: the tags are framing, the span is kept."""
 
-    def _drop(self, source: Source, turn: Turn, marker: str) -> ParseStep[None]:
-        if marker in CITATION:
+    def _drop_marker(self, source: Source, turn: Turn, marker: str) -> ParseStep[None]:
+        if marker in CITATION_TAGS:
             yield from _skip_sources(source, turn.add_text, marker)
         else:
-            yield from super()._drop(source, turn, marker)
+            yield from super()._drop_marker(source, turn, marker)
 
-    def _reason(self, source: Source, turn: Turn, closers: tuple[str, ...]) -> ParseStep[str | None]:
-        listen = (*closers, *CITATION)
-        while (ended := (yield from super()._reason(source, turn, listen))) in CITATION:
+    def _copy_reasoning(self, source: Source, turn: Turn, closers: tuple[str, ...]) -> ParseStep[str | None]:
+        listen = (*closers, *CITATION_TAGS)
+        while (ended := (yield from super()._copy_reasoning(source, turn, listen))) in CITATION_TAGS:
             yield from _skip_sources(source, turn.add_reasoning, str(ended))
         return ended
 
@@ -130,15 +130,15 @@ class Cited(JsonArray):
 def _skip_sources(source: Source, emit: TextSink, tag: str) -> ParseStep[None]:
     """Skip the sources that a tag lists; what is no list of them was no tag."""
     if tag.endswith(":"):
-        sources = yield from source.take_while(_SOURCES, 256)
+        sources = yield from source.take_while(_CITATION_SOURCES, 256)
         if not (yield from source.accept(compile_markers(">"))):
             emit(tag + sources)
 
 
-class Cohere(Cited):
+class Cohere(CitedJsonArray):
     """Ids count the calls of a conversation from 0."""
 
-    def make_id(self, name: str, index: int) -> str:
+    def make_call_id(self, name: str, index: int) -> str:
         return str(index)
 
     def render_result(self, result: ToolResult) -> str:
@@ -146,11 +146,11 @@ class Cohere(Cited):
         return super().render_result(msgspec.structs.replace(result, content=content))
 
 
-class CohereR(Cited):
+class CohereR(CitedJsonArray):
     """The array stands in a fence, as the prompt shows it."""
 
     @property
-    def starts(self) -> tuple[str, ...]:
+    def body_starts(self) -> tuple[str, ...]:
         return (FENCE, "[")
 
     def read_calls(self, source: Source, turn: Turn, opener: str) -> ParseStep[str]:
@@ -169,20 +169,20 @@ class Xlam(JsonArray):
     def openers(self) -> tuple[str, ...]:
         return (*self.opens, _LINE_LIST)
 
-    def _answer(self, source: Source, turn: Turn) -> ParseStep[None]:
+    def _read_answer_start(self, source: Source, turn: Turn) -> ParseStep[None]:
         # Where an answer begins there is no line break before it.
         if (yield from source.peek_marker(compile_markers("[", *self.opens))) == "[":
-            yield from self.attempt(source, turn, "", turn.add_text)
+            yield from self.try_read_calls(source, turn, "", turn.add_text)
         else:
-            yield from super()._answer(source, turn)
+            yield from super()._read_answer_start(source, turn)
 
-    def _reason(self, source: Source, turn: Turn, closers: tuple[str, ...]) -> ParseStep[str | None]:
+    def _copy_reasoning(self, source: Source, turn: Turn, closers: tuple[str, ...]) -> ParseStep[str | None]:
         # A list in reasoning is a thought of a call, not the call.
         return (yield from source.copy_until(compile_markers(*closers), turn.add_reasoning))
 
-    def _fenced(self, source: Source, turn: Turn, fence: str) -> ParseStep[None]:
-        if not (yield from self.attempt(source, turn, fence, turn.add_text)):
-            yield from super()._fenced(source, turn, "")
+    def _read_fenced_block(self, source: Source, turn: Turn, fence: str) -> ParseStep[None]:
+        if not (yield from self.try_read_calls(source, turn, fence, turn.add_text)):
+            yield from super()._read_fenced_block(source, turn, "")
 
     def read_calls(self, source: Source, turn: Turn, opener: str) -> ParseStep[str]:
         fenced = opener.endswith(FENCE)
@@ -193,8 +193,8 @@ class Xlam(JsonArray):
                 return "no list follows"
             yield from source.skip_space()
             source.position += 1
-        problem = yield from read_list(source, turn, self.keys)
-        return (yield from self.read_rest(source, turn, problem)) if fenced else problem
+        problem = yield from read_call_array(source, turn, self.keys)
+        return (yield from self.read_remaining_calls(source, turn, problem)) if fenced else problem
 
     def render_call(self, *calls: ToolCall) -> str:
         return super().render_call(*calls).removeprefix(self.opens[0]).removesuffix(self.closes[0])

@@ -16,28 +16,36 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from callwright.arguments import ArgumentsWriter, read_object
-from callwright.dialects.base import Dialect, break_off, open_call, raw_text
-from callwright.dialects.call_object import read_calls as read_json_calls
-from callwright.dialects.tag_parts import GLYPHS, Header, read_element, read_header, sink, take_name, undone
+from callwright.dialects.base import Dialect, format_raw_value, open_call, truncate_call
+from callwright.dialects.call_object import read_json_calls as read_json_calls
+from callwright.dialects.tag_parts import (
+    SPACE_GLYPHS,
+    TagHeader,
+    make_glyph_decoder,
+    open_parameter,
+    read_element_argument,
+    read_tag_header,
+    take_tag_text,
+)
 from callwright.model import ToolCall
 from callwright.text.raw_values import RawValueRule
 from callwright.text.source import MarkerSet, ParseStep, Source, TextSink, compile_markers, ignore
 from callwright.turn import Turn
 
-__all__ = ["InvokeTags", "Pair", "Spelling"]
+__all__ = ["InvokeTags", "TagPair", "TagSpelling"]
 
-Pair = tuple[str, str]
+TagPair = tuple[str, str]
 
 _CDATA = "<![CDATA["
 _CDATA_END = "]]>"
 
 
 @dataclass(frozen=True)
-class Spelling:
+class TagSpelling:
     """One spelling of a family's tags: how each one's opening tag begins, and its closing tag."""
 
-    call: Pair
-    value: Pair
+    call: TagPair
+    value: TagPair
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,114 +57,114 @@ class InvokeTags(Dialect):
     key_attribute: ClassVar[str] = "name"
     tag_end: ClassVar[str] = ">"
     shape: str = "X3"
-    spellings: tuple[Spelling, ...]
-    sections: tuple[Pair, ...] = ()
+    spellings: tuple[TagSpelling, ...]
+    sections: tuple[TagPair, ...] = ()
     """What encloses all calls of a turn; none where calls stand alone."""
-    around: Pair = ("", "")
+    call_wrapper: TagPair = ("", "")
     """What encloses each call inside of that."""
-    between: tuple[str, ...] = ()
+    ignored_between: tuple[str, ...] = ()
     """What else may stand between calls and means nothing."""
-    inside: tuple[str, ...] = ()
+    ignored_inside: tuple[str, ...] = ()
     """What may stand between parameters and means nothing."""
     layout: str = "\n"
     """What is written after each tag."""
-    empty: str = ""
+    empty_body: str = ""
     """What is written for a call without arguments."""
-    typed: bool = False
+    has_string_attribute: bool = False
     """Each parameter says by `string="true"` or `"false"` whether its value is text or JSON."""
-    cdata: bool = False
+    uses_cdata: bool = False
     """Text with `<`, `&` or newlines stands in CDATA, and other values are written as Python prints them."""
 
     # ── the tags ───────────────────────────────────────────────────────────────────────────────
 
     @property
     def openers(self) -> tuple[str, ...]:
-        return (*(opening for opening, _ in self.sections), *self._calls)
+        return (*(opening for opening, _ in self.sections), *self._call_tags)
 
     @property
-    def starts(self) -> tuple[str, ...]:
+    def body_starts(self) -> tuple[str, ...]:
         # After what encloses calls comes one of them, after the opening of a call its name.
-        return (*self._calls, *self._between, "{", "[", f"{self.name_attribute}=", self.tag_end)
+        return (*self._call_tags, *self._between_tags, "{", "[", f"{self.name_attribute}=", self.tag_end)
 
     @property
     def markers(self) -> tuple[str, ...]:
         pairs = [*self.sections, *(spelling.call for spelling in self.spellings)]
         pairs += [spelling.value for spelling in reversed(self.spellings)]
-        inside = (marker for marker in self.inside if marker not in GLYPHS)
-        return (*self._between, *inside, *(tag for pair in pairs for tag in pair))
+        inside = (marker for marker in self.ignored_inside if marker not in SPACE_GLYPHS)
+        return (*self._between_tags, *inside, *(tag for pair in pairs for tag in pair))
 
     @cached_property
-    def _calls(self) -> dict[str, str]:
+    def _call_tags(self) -> dict[str, str]:
         return dict(spelling.call for spelling in self.spellings)
 
     @cached_property
-    def _call_ends(self) -> MarkerSet:
-        return compile_markers(*self._calls.values())
+    def _call_end_marks(self) -> MarkerSet:
+        return compile_markers(*self._call_tags.values())
 
     @cached_property
     def _section_ends(self) -> tuple[str, ...]:
         return tuple(closing for _, closing in self.sections)
 
     @cached_property
-    def _in_section(self) -> MarkerSet:
+    def _section_marks(self) -> MarkerSet:
         again = (opening for opening, _ in self.sections)
-        return compile_markers(*self._calls, *self._between, *again, *self._section_ends, "{", "[")
+        return compile_markers(*self._call_tags, *self._between_tags, *again, *self._section_ends, "{", "[")
 
     @cached_property
-    def _in_call(self) -> MarkerSet:
+    def _call_marks(self) -> MarkerSet:
         values = (spelling.value[0] for spelling in self.spellings)
-        return compile_markers(*values, *self._calls.values(), *self._section_ends, *self.inside, "{")
+        return compile_markers(*values, *self._call_tags.values(), *self._section_ends, *self.ignored_inside, "{")
 
     @cached_property
-    def _between(self) -> tuple[str, ...]:
-        return (*filter(None, self.around), *self.between)
+    def _between_tags(self) -> tuple[str, ...]:
+        return (*filter(None, self.call_wrapper), *self.ignored_between)
 
     @cached_property
-    def _values(self) -> dict[str, RawValueRule]:
+    def _value_rules(self) -> dict[str, RawValueRule]:
         """How a value ends, by the opening tag of its parameter."""
         # The outermost of them ends a call that a value quotes; that is the one in use.
-        outside = (*filter(None, self.around[1:]), *reversed(self._section_ends))
-        named = [tag for spelling in self.spellings for tag in self._next_value(spelling)]
+        outside = (*filter(None, self.call_wrapper[1:]), *reversed(self._section_ends))
+        named = [tag for spelling in self.spellings for tag in self._list_value_starts(spelling)]
         return {
             spelling.value[0]: RawValueRule(
                 spelling.value[1],
-                (spelling.call[1], *self._calls.values(), *outside),
-                (*named, *self.inside),
-                call_tags=(*self._calls, *filter(None, self.around[:1]), *self.between),
+                (spelling.call[1], *self._call_tags.values(), *outside),
+                (*named, *self.ignored_inside),
+                call_tags=(*self._call_tags, *filter(None, self.call_wrapper[:1]), *self.ignored_between),
                 own_value_tags=tuple(named),
                 tag_end=self.tag_end,
             )
             for spelling in self.spellings
         }
 
-    def _next_value(self, spelling: Spelling) -> Pair:
+    def _list_value_starts(self, spelling: TagSpelling) -> TagPair:
         return f"{spelling.value[0]} {self.key_attribute}=", spelling.value[0]
 
     # ── reading ────────────────────────────────────────────────────────────────────────────────
 
     def read_calls(self, source: Source, turn: Turn, opener: str) -> ParseStep[str]:
-        if opener not in self._calls:
+        if opener not in self._call_tags:
             return (yield from self._read_section(source, turn))
         problem = yield from self._read_call(source, turn)
         if not problem and self.sections:
             turn.add_repair("missing_open", f"{self.sections[0][0]} was missing before a call")
-            while (yield from source.accept_next(compile_markers(*self._section_ends, *self._between))):
+            while (yield from source.accept_next(compile_markers(*self._section_ends, *self._between_tags))):
                 pass
         return problem
 
     def _read_section(self, source: Source, turn: Turn) -> ParseStep[str]:
         said = False
-        while tag := (yield from source.accept_next(self._in_section)):
+        while tag := (yield from source.accept_next(self._section_marks)):
             if tag in self._section_ends:
                 return "" if said else "no call stands between the tags"
-            if tag in self._calls or tag in "{[":
+            if tag in self._call_tags or tag in "{[":
                 if said:
                     source.start_capture()
-                problem = yield from self._read_either(source, turn, tag)
+                problem = yield from self._read_call_or_json(source, turn, tag)
                 if problem and not said:
                     return problem
                 if problem:
-                    yield from self._set_aside(source, turn, tag + source.end_capture(), problem)
+                    yield from self._report_malformed(source, turn, tag + source.end_capture(), problem)
                 said = True
         if not said:
             return "no call follows"
@@ -164,9 +172,9 @@ class InvokeTags(Dialect):
             turn.add_repair("missing_close", f"{self.sections[0][1]} was missing after a call")
         return ""
 
-    def _read_either(self, source: Source, turn: Turn, tag: str) -> ParseStep[str]:
+    def _read_call_or_json(self, source: Source, turn: Turn, tag: str) -> ParseStep[str]:
         """Read the call that a tag opened, or those that stand there as JSON."""
-        if tag in self._calls:
+        if tag in self._call_tags:
             return (yield from self._read_call(source, turn))
         source.position -= 1
         problem = yield from read_json_calls(source, turn)
@@ -174,26 +182,26 @@ class InvokeTags(Dialect):
             turn.add_repair("json_body", "a call was written as JSON")
         return problem
 
-    def _set_aside(self, source: Source, turn: Turn, raw: str, reason: str) -> ParseStep[None]:
+    def _report_malformed(self, source: Source, turn: Turn, raw: str, reason: str) -> ParseStep[None]:
         """Report what is left of a broken call as malformed: up to its end, or to where another thing begins."""
         source.start_capture()
         stop = yield from source.copy_until(
-            compile_markers(*self._call_ends.markers, *self._calls, *self._section_ends), ignore
+            compile_markers(*self._call_end_marks.markers, *self._call_tags, *self._section_ends), ignore
         )
-        if stop and stop not in self._call_ends.markers:
+        if stop and stop not in self._call_end_marks.markers:
             source.position -= len(stop)
         raw += source.end_capture()
         if raw.strip():
             turn.add_malformed(raw, reason)
 
-    def _break_off(self, source: Source, turn: Turn, arguments: ArgumentsWriter) -> ParseStep[None]:
+    def _truncate_call(self, source: Source, turn: Turn, arguments: ArgumentsWriter) -> ParseStep[None]:
         """The call breaks off: cut it, and set aside what is left of it unless the text ended there."""
         if not (yield from source.peek()):
-            yield from break_off(source, turn, arguments)
+            yield from truncate_call(source, turn, arguments)
             return
         raw = source.end_capture()
         arguments.call.end_truncated()
-        yield from self._set_aside(source, turn, raw, "the call breaks off")
+        yield from self._report_malformed(source, turn, raw, "the call breaks off")
 
     def _read_call(self, source: Source, turn: Turn) -> ParseStep[str]:
         """Read the call whose opening tag has begun. It is one when its name is known and its inside begins."""
@@ -205,47 +213,47 @@ class InvokeTags(Dialect):
         name = header.attributes.get(self.name_attribute, "").strip()
         if not turn.can_call(name):
             return f"unknown tool {name!r}"
-        if not (yield from source.peek_marker(self._in_call)) and (yield from source.skip_space()):
+        if not (yield from source.peek_marker(self._call_marks)) and (yield from source.skip_space()):
             return "no parameter follows"
         arguments = open_call(source, turn, name)
-        self._note(arguments, header)
+        self._note_header(arguments, header)
         if not (yield from self._read_body(source, turn, arguments)):
-            yield from self._break_off(source, turn, arguments)
+            yield from self._truncate_call(source, turn, arguments)
         return ""
 
-    def _read_header(self, source: Source) -> ParseStep[Header | None]:
-        return (yield from read_header(source, self.tag_end))
+    def _read_header(self, source: Source) -> ParseStep[TagHeader | None]:
+        return (yield from read_tag_header(source, self.tag_end))
 
-    def _note(self, arguments: ArgumentsWriter, header: Header) -> None:
-        if header.worn:
+    def _note_header(self, arguments: ArgumentsWriter, header: TagHeader) -> None:
+        if header.is_damaged:
             arguments.call.add_repair("damaged_tag", "white space was missing inside a tag")
-        if odd := header.odd(self.name_attribute, self.key_attribute):
+        if odd := header.format_unknown_attributes(self.name_attribute, self.key_attribute):
             arguments.call.add_repair("dropped_attribute", odd)
 
     def _read_body(self, source: Source, turn: Turn, arguments: ArgumentsWriter) -> ParseStep[bool]:
         """Read a call's parameters and its closing tag; False when that does not come."""
-        while tag := (yield from source.accept_next(self._in_call)):
+        while tag := (yield from source.accept_next(self._call_marks)):
             if tag in self._section_ends:
                 arguments.call.add_repair("missing_close", f"{self.spellings[0].call[1]} was missing after a call")
                 source.position -= len(tag)
-            if tag in self._call_ends.markers or tag in self._section_ends:
+            if tag in self._call_end_marks.markers or tag in self._section_ends:
                 arguments.close()
                 return True
             if tag == "{":
-                return (yield from self._read_json(source, turn, arguments))
-            if tag in self._values and not (yield from self._read_parameter(source, arguments, tag)):
+                return (yield from self._read_json_arguments(source, turn, arguments))
+            if tag in self._value_rules and not (yield from self._read_parameter(source, arguments, tag)):
                 return False
         return False
 
-    def _read_json(self, source: Source, turn: Turn, arguments: ArgumentsWriter) -> ParseStep[bool]:
+    def _read_json_arguments(self, source: Source, turn: Turn, arguments: ArgumentsWriter) -> ParseStep[bool]:
         """Read the arguments as the JSON object that stands in place of parameters."""
         source.position -= 1
         arguments.call.add_repair("json_body", "the arguments were written as JSON")
         if not (yield from read_object(source, arguments)):
             return False
-        while (tag := (yield from source.accept_next(self._in_call))) in self.inside:
+        while (tag := (yield from source.accept_next(self._call_marks))) in self.ignored_inside:
             pass
-        if tag not in self._call_ends.markers:
+        if tag not in self._call_end_marks.markers:
             source.position -= len(tag)
             turn.add_repair("missing_close", f"{self.spellings[0].call[1]} was missing after a call")
         return True
@@ -257,10 +265,10 @@ class InvokeTags(Dialect):
         if not header or not key:
             return False
         source.drop_capture()
-        value, goal = self._values[tag], sink(arguments, key, header.attributes)
-        write: TextSink = undone(goal.write) if header.worn else goal.write
-        self._note(arguments, header)
-        wrapped = self.cdata and (yield from source.accept_next(compile_markers(_CDATA)))
+        value, goal = self._value_rules[tag], open_parameter(arguments, key, header.attributes)
+        write: TextSink = make_glyph_decoder(goal.write) if header.is_damaged else goal.write
+        self._note_header(arguments, header)
+        wrapped = self.uses_cdata and (yield from source.accept_next(compile_markers(_CDATA)))
         if wrapped:
             around = (value.close_tag, *value.enclosing_tags)
             value = RawValueRule(
@@ -285,52 +293,55 @@ class InvokeTags(Dialect):
         """Read Claude 2's form: `<invoke><tool_name>N</tool_name><parameters><K>V</K></parameters></invoke>`."""
         if not (yield from source.accept_next(compile_markers("<tool_name>", "<toolname>"))):
             return "the call has no name"
-        name = yield from take_name(source)
+        name = yield from take_tag_text(source)
         if not (yield from source.accept(compile_markers("</tool_name>", "</toolname>"))) or not turn.can_call(name):
             return f"unknown tool {name!r}"
         arguments = open_call(source, turn, name)
         while True:
             tag = yield from source.accept_next(
-                compile_markers("<parameters>", "</parameters>", *self._call_ends.markers)
+                compile_markers("<parameters>", "</parameters>", *self._call_end_marks.markers)
             )
-            if tag in self._call_ends.markers:
+            if tag in self._call_end_marks.markers:
                 arguments.close()
                 return ""
-            if not tag and not (yield from read_element(source, arguments)):
-                yield from self._break_off(source, turn, arguments)
+            if not tag and not (yield from read_element_argument(source, arguments)):
+                yield from self._truncate_call(source, turn, arguments)
                 return ""
 
-    def is_cut(self, turn: Turn, opener: str, raw: str) -> bool:
+    def is_truncated_call(self, turn: Turn, opener: str, raw: str) -> bool:
         sections = tuple(section for section in self.sections if section[0] == opener)
         spelled = (replace(self, spellings=(spelling,), sections=sections) for spelling in self.spellings)
-        return any(Dialect.is_cut(variant, turn, opener, raw) for variant in spelled)
+        return any(Dialect.is_truncated_call(variant, turn, opener, raw) for variant in spelled)
 
     # ── rendering ──────────────────────────────────────────────────────────────────────────────
 
     def render_call(self, *calls: ToolCall) -> str:
-        bodies = [f"{self.around[0]}{self._rendered(call, at)}{self.around[1]}" for at, call in enumerate(calls)]
+        bodies = [
+            f"{self.call_wrapper[0]}{self._render_one_call(call, at)}{self.call_wrapper[1]}"
+            for at, call in enumerate(calls)
+        ]
         if not self.sections:
             return "\n".join(bodies)
         opening, closing = self.sections[0]
         return opening + self.layout + "".join(body + self.layout for body in bodies) + closing
 
-    def _rendered(self, call: ToolCall, index: int) -> str:
+    def _render_one_call(self, call: ToolCall, index: int) -> str:
         spelling, given = self.spellings[0], json.loads(call.arguments).items()
         members = "".join(
-            f"{self._value_tag(key, value)}{self._value_text(value)}{spelling.value[1]}{self.layout}"
+            f"{self._format_value_tag(key, value)}{self._format_value(value)}{spelling.value[1]}{self.layout}"
             for key, value in given
         )
-        return f"{self._call_tag(call, index)}{self.layout}{members or self.empty}{spelling.call[1]}"
+        return f"{self._format_call_tag(call, index)}{self.layout}{members or self.empty_body}{spelling.call[1]}"
 
-    def _call_tag(self, call: ToolCall, index: int) -> str:
+    def _format_call_tag(self, call: ToolCall, index: int) -> str:
         return f'{self.spellings[0].call[0]} name="{call.name}">'
 
-    def _value_tag(self, key: str, value: Any) -> str:
-        kind = f' string="{"true" if isinstance(value, str) else "false"}"' if self.typed else ""
+    def _format_value_tag(self, key: str, value: Any) -> str:
+        kind = f' string="{"true" if isinstance(value, str) else "false"}"' if self.has_string_attribute else ""
         return f'{self.spellings[0].value[0]} name="{key}"{kind}>'
 
-    def _value_text(self, value: Any) -> str:
-        if not self.cdata:
-            return raw_text(value)
+    def _format_value(self, value: Any) -> str:
+        if not self.uses_cdata:
+            return format_raw_value(value)
         text = str(value)
         return f"{_CDATA}{text}{_CDATA_END}" if isinstance(value, str) and set(text) & set("<&\n") else text

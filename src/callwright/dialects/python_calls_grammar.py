@@ -11,9 +11,9 @@ import json
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from callwright.dialects.base import Dialect, break_off, open_call
-from callwright.dialects.call_object import read_calls as read_json_calls
-from callwright.dialects.python_arguments import python_text, read_arguments, skip_arguments
+from callwright.dialects.base import Dialect, open_call, truncate_call
+from callwright.dialects.call_object import read_json_calls as read_json_calls
+from callwright.dialects.python_arguments import format_python_value, read_python_arguments, skip_python_arguments
 from callwright.model import ToolCall
 from callwright.text.json_stream import escape_json
 from callwright.text.lookahead import Lookahead
@@ -31,43 +31,43 @@ _NAMESPACES = frozenset({"default_api", "functions"})
 class PythonCalls(Dialect):
     """A family that writes Python calls between markers."""
 
-    pairs: tuple[tuple[str, str], ...]
+    marker_pairs: tuple[tuple[str, str], ...]
     """Opening markers with what closes each; nothing where the calls just end. The first is written."""
-    frame: tuple[str, str, str] = ("[", ", ", "]")
+    list_frame: tuple[str, str, str] = ("[", ", ", "]")
     """What is written before, between and after the calls."""
     literals: Literal["python", "json", "single"] = "python"
     """How values are written: as Python's literals, as JSON, or as LFM2 does (single quotes; JSON for objects)."""
-    suffix: str = ""
+    name_suffix: str = ""
     """What is written after the name, and is no part of it."""
 
     @property
     def openers(self) -> tuple[str, ...]:
-        return tuple(opener for opener, _ in self.pairs)
+        return tuple(opener for opener, _ in self.marker_pairs)
 
     @property
     def markers(self) -> tuple[str, ...]:
-        return (*self.openers, *dict.fromkeys(close for _, close in self.pairs if close))
+        return (*self.openers, *dict.fromkeys(close for _, close in self.marker_pairs if close))
 
     # ── reading ────────────────────────────────────────────────────────────────────────────────
 
     def read_calls(self, source: Source, turn: Turn, opener: str) -> ParseStep[str]:
-        close = dict(self.pairs)[opener]
+        close = dict(self.marker_pairs)[opener]
         bracketed = opener.endswith("[")
         char = yield from source.skip_space()
         if not bracketed and (char == "{" or (char == "[" and (yield from Lookahead(source, 1).skip_space()) == "{")):
-            problem = yield from _read_json(source, turn)
+            problem = yield from _read_json_list(source, turn)
         else:
             if not bracketed and char == "[":
                 source.position += 1
                 bracketed = True
-            problem = yield from self._read_list(source, turn, bracketed=bracketed, close=close)
+            problem = yield from self._read_call_list(source, turn, bracketed=bracketed, close=close)
             if bracketed and not problem:
-                yield from _expect(source, turn, "]", "missing_bracket")
+                yield from _read_closing_marker(source, turn, "]", "missing_bracket")
         if close and not problem:
-            yield from _expect(source, turn, close, "missing_close")
+            yield from _read_closing_marker(source, turn, close, "missing_close")
         return problem
 
-    def _read_list(self, source: Source, turn: Turn, *, bracketed: bool, close: str) -> ParseStep[str]:
+    def _read_call_list(self, source: Source, turn: Turn, *, bracketed: bool, close: str) -> ParseStep[str]:
         """Read calls one after the other. Those of unknown tools are set aside if another is known."""
         enclosed = bracketed or bool(close)
         again = (opener for opener in self.openers if opener.startswith("<"))
@@ -76,20 +76,20 @@ class PythonCalls(Dialect):
         if enclosed:
             yield from source.skip_space()
         while more and (head := (yield from peek_call(source))):
-            if name := self._tool(turn, head.name):
-                _set_aside(source, turn, refused)
+            if name := self._find_tool(turn, head.name):
+                _report_malformed(source, turn, refused)
                 refused, said = "", True
                 if not (yield from self._read_call(source, turn, name, head, after)):
                     return ""
             else:
                 refused = refused or f"unknown tool {head.name!r}"
                 source.position += head.length
-                yield from skip_arguments(source, *after)
-            more = (yield from _separated(source, enclosed=enclosed)) or enclosed
+                yield from skip_python_arguments(source, *after)
+            more = (yield from _skip_separator(source, enclosed=enclosed)) or enclosed
         if said:
-            _set_aside(source, turn, refused)
+            _report_malformed(source, turn, refused)
             source.drop_capture()
-            _drop_cut_name(source, turn)
+            _drop_partial_name(source, turn)
         return "" if said else refused or "no call of a tool follows"
 
     def _read_call(
@@ -101,41 +101,41 @@ class PythonCalls(Dialect):
         ends = build_argument_end_rule(*after, ")") if head.wrapper else build_argument_end_rule(*after)
         # LFM2's template puts strings between single quotes as they are.
         unescaped = self.literals == "single"
-        if not (yield from read_arguments(source, arguments, ends, unescaped_lines=unescaped)):
-            yield from break_off(source, turn, arguments)
+        if not (yield from read_python_arguments(source, arguments, ends, unescaped_lines=unescaped)):
+            yield from truncate_call(source, turn, arguments)
             return False
         if head.wrapper:
             yield from source.accept(compile_markers(")"))
         source.start_capture()
         return True
 
-    def _tool(self, turn: Turn, name: str) -> str:
+    def _find_tool(self, turn: Turn, name: str) -> str:
         """The tool that is meant by a name; empty when it is none."""
         namespace, _, last = name.rpartition(".")
-        meant = [name.removesuffix(self.suffix), name, *([last] if namespace in _NAMESPACES else [])]
+        meant = [name.removesuffix(self.name_suffix), name, *([last] if namespace in _NAMESPACES else [])]
         return next((name for name in meant if turn.can_call(name)), "")
 
     # ── rendering ──────────────────────────────────────────────────────────────────────────────
 
     def render_call(self, *calls: ToolCall) -> str:
-        before, between, after = self.frame
-        body = between.join(self._rendered(call) for call in calls)
-        opener, close = self.pairs[0]
+        before, between, after = self.list_frame
+        body = between.join(self._render_one_call(call) for call in calls)
+        opener, close = self.marker_pairs[0]
         return f"{opener}{before}{body}{after}{close}"
 
-    def _rendered(self, call: ToolCall) -> str:
-        members = ", ".join(f"{key}={self._value(value)}" for key, value in json.loads(call.arguments).items())
-        return f"{call.name}{self.suffix}({members})"
+    def _render_one_call(self, call: ToolCall) -> str:
+        members = ", ".join(f"{key}={self._format_value(value)}" for key, value in json.loads(call.arguments).items())
+        return f"{call.name}{self.name_suffix}({members})"
 
-    def _value(self, value: Any) -> str:
+    def _format_value(self, value: Any) -> str:
         if self.literals == "json" or (self.literals == "single" and isinstance(value, dict)):
             return json.dumps(value, ensure_ascii=False)
         if self.literals == "single" and isinstance(value, str):
             return "'" + escape_json(value).replace("'", "\\'") + "'"
-        return python_text(value)
+        return format_python_value(value)
 
 
-def _drop_cut_name(source: Source, turn: Turn) -> None:
+def _drop_partial_name(source: Source, turn: Turn) -> None:
     """The output ends in the name of the next call: that is no text."""
     rest = source.text[source.position :]
     if source.closed and rest and any(name.startswith(rest) for name in turn.tools.names):
@@ -143,13 +143,13 @@ def _drop_cut_name(source: Source, turn: Turn) -> None:
         turn.add_malformed(rest, "cut")
 
 
-def _set_aside(source: Source, turn: Turn, refused: str) -> None:
+def _report_malformed(source: Source, turn: Turn, refused: str) -> None:
     """What stood between calls and was none, if anything."""
     if refused:
         turn.add_malformed(source.end_capture().strip(" ,;\n"), refused)
 
 
-def _read_json(source: Source, turn: Turn) -> ParseStep[str]:
+def _read_json_list(source: Source, turn: Turn) -> ParseStep[str]:
     """Calls as JSON objects, in a list or one after the other."""
     problem = yield from read_json_calls(source, turn)
     while not problem and (sign := (yield from source.peek_marker(compile_markers(";", "{")))):
@@ -158,11 +158,11 @@ def _read_json(source: Source, turn: Turn) -> ParseStep[str]:
             source.position += 1
             continue
         source.start_capture()
-        _set_aside(source, turn, (yield from read_json_calls(source, turn, whole=True)))
+        _report_malformed(source, turn, (yield from read_json_calls(source, turn, skip_rejected=True)))
     return problem
 
 
-def _separated(source: Source, *, enclosed: bool) -> ParseStep[bool]:
+def _skip_separator(source: Source, *, enclosed: bool) -> ParseStep[bool]:
     """Go to where the next call may begin; whether a comma or a semicolon stood before it."""
     sign = yield from source.peek_marker(compile_markers(",", ";"))
     if sign or enclosed:
@@ -173,7 +173,7 @@ def _separated(source: Source, *, enclosed: bool) -> ParseStep[bool]:
     return bool(sign)
 
 
-def _expect(source: Source, turn: Turn, close: str, missing: str) -> ParseStep[None]:
+def _read_closing_marker(source: Source, turn: Turn, close: str, missing: str) -> ParseStep[None]:
     """Go past what closes the calls, or note that it is missing."""
     if not (yield from source.accept_next(compile_markers(close))) and not turn.is_truncated:
         turn.add_repair(missing, f"{close!r} was missing after a call")

@@ -16,20 +16,28 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from callwright.dialects.base import Dialect
-from callwright.dialects.call_object import KEYS, Keys
+from callwright.dialects.call_object import DEFAULT_CALL_KEYS, CallKeys
 from callwright.text.source import MarkerSet, ParseStep, Source, TextSink, compile_markers
 from callwright.turn import Turn
 
-__all__ = ["TAUGHT", "LineCalls", "copy_rest", "names_tool_first"]
+__all__ = ["PROMPT_CALL_KEYS", "LineCalls", "copy_rest", "has_call_key_first"]
 
-TAUGHT = Keys(
-    name=KEYS.name | {"action", "function_name"},
-    arguments=KEYS.arguments | {"action_input", "tool_input", "input"},
+PROMPT_CALL_KEYS = CallKeys(
+    name=DEFAULT_CALL_KEYS.name | {"action", "function_name"},
+    arguments=DEFAULT_CALL_KEYS.arguments | {"action_input", "tool_input", "input"},
 )
 """The keys that prompts teach; `action` and `action_input` are LangChain's structured chat."""
 
-_WORDS = "|".join(sorted(TAUGHT.name | TAUGHT.arguments | TAUGHT.id | TAUGHT.ignored | TAUGHT.calls))
-_FIRST_KEY = re.compile(rf"\s*(?:\[\s*)?\{{\s*[\"']?(?:{_WORDS})[\"']?\s*:").match
+_KEY_ALTERNATIVES = "|".join(
+    sorted(
+        PROMPT_CALL_KEYS.name
+        | PROMPT_CALL_KEYS.arguments
+        | PROMPT_CALL_KEYS.id
+        | PROMPT_CALL_KEYS.ignored
+        | PROMPT_CALL_KEYS.calls
+    )
+)
+_FIRST_KEY = re.compile(rf"\s*(?:\[\s*)?\{{\s*[\"']?(?:{_KEY_ALTERNATIVES})[\"']?\s*:").match
 _UNDECIDED = re.compile(r"\s*(?:\[\s*)?(?:\{\s*(?:[\"']\w{0,16}[\"']?\s*|\w{1,16}\s*)?)?\Z").match
 
 
@@ -50,36 +58,36 @@ class LineCalls(Dialect):
         lead = ""
         while True:
             emit = yield from self.read_line(source, turn, lead, emit)
-            marker = yield from source.copy_until(self._breaks, emit)
+            marker = yield from source.copy_until(self._break_marks, emit)
             if marker is None:
                 return
             lead = ""
-            if marker in self._closers:
-                yield from self._think(source, turn, self._closers[marker])
+            if marker in self._reasoning_closers:
+                yield from self._read_reasoning(source, turn, self._reasoning_closers[marker])
                 emit = turn.add_text
-            elif marker in self._silent:
-                yield from self._drop(source, turn, marker)
+            elif marker in self._silent_markers:
+                yield from self._drop_marker(source, turn, marker)
             else:
                 lead = marker
 
     @property
-    def leads(self) -> tuple[str, ...]:
+    def call_prefixes(self) -> tuple[str, ...]:
         """What may come before a call besides a newline."""
         return ()
 
     @cached_property
-    def _breaks(self) -> MarkerSet:
-        tags = (*self._closers, *self._silent)
-        return compile_markers("\n", *self.leads, *tags, *(f"`{tag}" for tag in tags))
+    def _break_marks(self) -> MarkerSet:
+        tags = (*self._reasoning_closers, *self._silent_markers)
+        return compile_markers("\n", *self.call_prefixes, *tags, *(f"`{tag}" for tag in tags))
 
-    def _reason(self, source: Source, turn: Turn, closers: tuple[str, ...]) -> ParseStep[str | None]:
+    def _copy_reasoning(self, source: Source, turn: Turn, closers: tuple[str, ...]) -> ParseStep[str | None]:
         return (yield from source.copy_until(compile_markers(*closers), turn.add_reasoning))
 
     def render_text(self, text: str) -> str:
         return f"{text}\n"
 
 
-def names_tool_first(source: Source) -> ParseStep[bool]:
+def has_call_key_first(source: Source) -> ParseStep[bool]:
     """Whether an object or a list begins here whose first key may be a call's. Nothing is consumed, and an answer
     that is JSON is told from a call by its first key: it need not wait for its end."""
     while not source.closed and _UNDECIDED(source.text, source.position):

@@ -12,20 +12,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from callwright.dialects.base import FENCE, Dialect
-from callwright.dialects.call_object import CUT, NO_JSON, read_calls, set_aside
-from callwright.dialects.lines import TAUGHT, LineCalls, names_tool_first
+from callwright.dialects.call_object import NO_JSON, TRUNCATED, read_json_calls, report_malformed
+from callwright.dialects.line_calls import PROMPT_CALL_KEYS, LineCalls, has_call_key_first
 from callwright.dialects.react import REACT
-from callwright.dialects.tagged_json import TaggedJson, call_json
+from callwright.dialects.tagged_json import TaggedJson, format_call_json
 from callwright.model import ToolCall
 from callwright.text.source import ParseStep, Source, TextSink, compile_markers
 from callwright.turn import Turn
 
 __all__ = ["DIALECTS", "FENCED", "BareJson", "FencedJson"]
 
-_STARTS = compile_markers("{", "[", FENCE)
-_FENCE = compile_markers(FENCE)
-_JOINTS = compile_markers("{", ";", ",", "}", "]")
-_SEPARATORS = compile_markers(";", ",")
+_START_MARKS = compile_markers("{", "[", FENCE)
+_FENCE_MARKS = compile_markers(FENCE)
+_JOINT_MARKS = compile_markers("{", ";", ",", "}", "]")
+_SEPARATOR_MARKS = compile_markers(";", ",")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,14 +34,14 @@ class BareJson(LineCalls, TaggedJson):
     ones are samples."""
 
     @property
-    def leads(self) -> tuple[str, ...]:
+    def call_prefixes(self) -> tuple[str, ...]:
         # After an object that was no call, the next one is.
         return (*self.opens, ";")
 
     def read_line(self, source: Source, turn: Turn, lead: str, emit: TextSink) -> ParseStep[TextSink]:
-        found = yield from source.peek_marker(_STARTS)
-        if found in ("{", "[") and (yield from self._is_call(source, lead)):
-            called = yield from self.attempt(source, turn, lead, emit)
+        found = yield from source.peek_marker(_START_MARKS)
+        if found in ("{", "[") and (yield from self._is_call_ahead(source, lead)):
+            called = yield from self.try_read_calls(source, turn, lead, emit)
         else:
             called = False
             if lead:
@@ -49,30 +49,30 @@ class BareJson(LineCalls, TaggedJson):
         if lead in self.opens and not called:
             turn.add_malformed(lead, "no JSON call follows", shown=True)
         if found == FENCE:
-            yield from source.copy_until(_FENCE, emit)
-            yield from self._fenced(source, turn, FENCE)
+            yield from source.copy_until(_FENCE_MARKS, emit)
+            yield from self._read_fenced_block(source, turn, FENCE)
         return emit
 
-    def _is_call(self, source: Source, lead: str) -> ParseStep[bool]:
+    def _is_call_ahead(self, source: Source, lead: str) -> ParseStep[bool]:
         # An indented object after a newline is part of something printed over several lines.
         indented = lead == "\n" and (yield from source.peek()).isspace()
-        return not indented and (yield from names_tool_first(source))
+        return not indented and (yield from has_call_key_first(source))
 
     def read_calls(self, source: Source, turn: Turn, opener: str) -> ParseStep[str]:
-        problem = yield from read_calls(source, turn, self.keys)
+        problem = yield from read_json_calls(source, turn, self.keys)
         if problem:
             return problem
-        while found := (yield from source.peek_marker(_JOINTS)):
+        while found := (yield from source.peek_marker(_JOINT_MARKS)):
             source.start_capture()
             yield from source.skip_space()
             if found in "}]":
                 source.position += 1
                 turn.add_repair("extra_bracket", f"{found!r} stood after a call")
                 continue
-            yield from source.accept(_SEPARATORS)
-            refused = yield from read_calls(source, turn, self.keys)
-            if refused in (CUT, NO_JSON) and not (yield from source.peek()):
-                set_aside(source, turn, refused)
+            yield from source.accept(_SEPARATOR_MARKS)
+            refused = yield from read_json_calls(source, turn, self.keys)
+            if refused in (TRUNCATED, NO_JSON) and not (yield from source.peek()):
+                report_malformed(source, turn, refused)
             elif refused:
                 # It only looked like one more: a sentence goes on, or some other object follows.
                 turn.add_text(source.end_capture())
@@ -80,7 +80,7 @@ class BareJson(LineCalls, TaggedJson):
         return ""
 
     def render_call(self, *calls: ToolCall) -> str:
-        return "; ".join(call_json(call, self.name_key, self.arguments_key) for call in calls)
+        return "; ".join(format_call_json(call, self.name_key, self.arguments_key) for call in calls)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,19 +88,19 @@ class FencedJson(LineCalls, TaggedJson):
     """Calls in Markdown fences, `opens` and `closes`. Any other fence is text to its end."""
 
     def read_line(self, source: Source, turn: Turn, lead: str, emit: TextSink) -> ParseStep[TextSink]:
-        if (yield from source.peek_marker(_FENCE)):
+        if (yield from source.peek_marker(_FENCE_MARKS)):
             space, fence = yield from source.take_to(compile_markers(*self.opens))
-            if not (yield from self.attempt(source, turn, f"{lead}{space}{fence}", emit)):
-                yield from self._fenced(source, turn, "")
+            if not (yield from self.try_read_calls(source, turn, f"{lead}{space}{fence}", emit)):
+                yield from self._read_fenced_block(source, turn, "")
         elif lead:
             emit(lead)
         return emit
 
     def read_calls(self, source: Source, turn: Turn, opener: str) -> ParseStep[str]:
-        if not (yield from names_tool_first(source)):
+        if not (yield from has_call_key_first(source)):
             return "no call follows"
-        problem = yield from read_calls(source, turn, self.keys)
-        return problem or (yield from self.read_rest(source, turn, ""))
+        problem = yield from read_json_calls(source, turn, self.keys)
+        return problem or (yield from self.read_remaining_calls(source, turn, ""))
 
 
 LLAMA3_JSON = BareJson(
@@ -110,11 +110,11 @@ LLAMA3_JSON = BareJson(
     source="chat template of meta-llama/Llama-3.1-8B-Instruct",
     opens=("<|python_tag|>", "FUNCTION_CALL:", "TOOL_CALL:"),
     arguments_key="parameters",
-    keys=TAUGHT,
+    keys=PROMPT_CALL_KEYS,
     text_tags=True,
     framing=("<|eot_id|>", "<|eom_id|>"),
     tokens=frozenset({"<|python_tag|>", "<|eot_id|>", "<|eom_id|>"}),
-    result="{content}",
+    result_template="{content}",
     parsers=("llama3_json", "llama4_json", "llama3"),
     patterns=("*llama-3*", "*llama3*"),
 )
@@ -126,7 +126,7 @@ FENCED = FencedJson(
     source="what prompts teach; LangChain's structured chat writes action and action_input",
     opens=("```json", "```tool_call", "```tool_calls", "```JSON", "```"),
     closes=("```",),
-    keys=TAUGHT,
+    keys=PROMPT_CALL_KEYS,
     text_tags=True,
 )
 
