@@ -33,7 +33,7 @@ from callwright.gateway.refusals import Refusals
 from callwright.gateway.server import Gateway, listen
 from callwright.gateway.service import Service, State
 from callwright.gateway.turns import Turns
-from callwright.wire import SERVED
+from callwright.wire import SERVER_CODECS
 
 T = TypeVar("T")
 SECONDS = 20.0
@@ -231,4 +231,4 @@ def raw(path: str, body: Any, *headers: str) -> bytes:
 
 
 def _assemble(service: Service) -> Any:
-    return app.build(service, SERVED, Turns(service, Refusals(SERVED, service.metrics)).endpoint)
+    return app.build(service, SERVER_CODECS, Turns(service, Refusals(SERVER_CODECS, service.metrics)).endpoint)

@@ -12,7 +12,7 @@ from callwright.backends import open_backend
 from callwright.backends.settings import BackendKind, BackendSettings
 from callwright.gateway.profiles import PROFILES
 from callwright.gateway.profiles.base import Profile
-from callwright.wire import CALLED, SERVED
+from callwright.wire import CLIENT_CODECS, SERVER_CODECS
 from tests.meta.repository import modules
 
 WIRES = sorted({parts[1] for module in modules() if (parts := module.name.split("/"))[0] == "wire" and len(parts) == 3})
@@ -24,9 +24,9 @@ CLIENTS = [
 
 
 def test_every_wire_is_served_and_called_by_its_own_name() -> None:
-    assert sorted(CALLED) == WIRES
-    assert SERVED.keys() >= set(WIRES)
-    assert all(wire.name == name for table in (SERVED, CALLED) for name, wire in table.items())
+    assert sorted(CLIENT_CODECS) == WIRES
+    assert SERVER_CODECS.keys() >= set(WIRES)
+    assert all(wire.name == name for table in (SERVER_CODECS, CLIENT_CODECS) for name, wire in table.items())
 
 
 @pytest.mark.parametrize("client", CLIENTS)

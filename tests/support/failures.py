@@ -9,13 +9,13 @@ from typing import Any
 from callwright.backends.completions import Completions
 from callwright.events import Event, Finish, TextDelta
 from callwright.model import Message, Request, Text
-from callwright.wire import CALLED, SERVED
-from callwright.wire.base import Ask, Called, Head, Style
+from callwright.wire import CLIENT_CODECS, SERVER_CODECS
+from callwright.wire.base import ClientCodec, ClientRequest, ResponseHead, StreamStyle
 
-READ: dict[str, Called] = {**CALLED, "completions": Completions("chatml", CALLED["openai_chat"])}
+READ: dict[str, ClientCodec] = {**CLIENT_CODECS, "completions": Completions("chatml", CLIENT_CODECS["openai_chat"])}
 """Whatever has a reader."""
 
-_ASK = Ask(request=Request("m", (Message("user", (Text("hi"),)),)), stream=True)
+_ASK = ClientRequest(request=Request("m", (Message("user", (Text("hi"),)),)), stream=True)
 _OOPS = {"message": "out of memory"}
 
 
@@ -61,9 +61,11 @@ def begun(name: str, events: Sequence[Event]) -> bytes:
     """An answer as far as these events, by our own hand: whole frames, ended only by a `Finish`."""
     if name == "completions":
         return b"".join(_completion(event) for event in events)
-    encoder = SERVED[name].encoder(_ASK, Head("abc", 1_700_000_000, "m"), Style())
+    encoder = SERVER_CODECS[name].create_encoder(_ASK, ResponseHead("abc", 1_700_000_000, "m"), StreamStyle())
     finished = bool(events) and isinstance(events[-1], Finish)
-    return encoder.begin() + encoder.encode(events) + (encoder.end() if finished else encoder.flush())
+    return (
+        encoder.begin_stream() + encoder.encode_events(events) + (encoder.end_stream() if finished else encoder.flush())
+    )
 
 
 def _completion(event: Event) -> bytes:

@@ -11,7 +11,7 @@ from callwright.backends.settings import BackendSettings
 from callwright.errors import BackendError
 from callwright.events import Event
 from callwright.model import Request
-from callwright.wire.constraint import Flavour
+from callwright.wire.constraint import ConstraintFlavour
 
 
 class Fake:
@@ -22,7 +22,7 @@ class Fake:
         *answers: Sequence[Event] | BackendError,
         name: str = "one",
         wire: str = "openai_chat",
-        flavour: Flavour | None = None,
+        flavour: ConstraintFlavour | None = None,
     ) -> None:
         self.settings = BackendSettings(name=name)
         self.wire = wire

@@ -12,18 +12,18 @@ from pydantic import TypeAdapter
 
 from callwright.events import Event
 from callwright.model import Message, Request, Text
-from callwright.wire.base import Ask, Head, Origin, Style
+from callwright.wire.base import ClientRequest, ResponseHead, StreamStyle, ToolOrigin
 from callwright.wire.framing import SseReader
-from callwright.wire.openai_responses import ServedResponses
+from callwright.wire.openai_responses import OpenAIResponsesServerCodec
 
-HEAD = Head("abc", 1_700_000_000, "some-model")
-ASK = Ask(request=Request("some-model", (Message("user", (Text("hi"),)),)))
-CUSTOM = Ask(
+HEAD = ResponseHead("abc", 1_700_000_000, "some-model")
+ASK = ClientRequest(request=Request("some-model", (Message("user", (Text("hi"),)),)))
+CUSTOM = ClientRequest(
     request=ASK.request,
     origins={
-        "apply_patch": Origin("apply_patch", "custom"),
-        "mcp__notes__add": Origin("add", "function", "mcp__notes"),
-        "code__run": Origin("run", "custom", "code"),
+        "apply_patch": ToolOrigin("apply_patch", "custom"),
+        "mcp__notes__add": ToolOrigin("add", "function", "mcp__notes"),
+        "code__run": ToolOrigin("run", "custom", "code"),
     },
 )
 TERMINAL = ("response.completed", "response.incomplete", "response.failed")
@@ -35,11 +35,15 @@ def adapter() -> TypeAdapter[Any]:
 
 
 def written(
-    events: Sequence[Event], ask: Ask = ASK, style: Style | None = None, *, batches: Sequence[Any] = ()
+    events: Sequence[Event], ask: ClientRequest = ASK, style: StreamStyle | None = None, *, batches: Sequence[Any] = ()
 ) -> bytes:
     """The whole stream of a turn."""
-    encoder = ServedResponses().encoder(ask, HEAD, style or Style())
-    parts = [encoder.begin(), *(encoder.encode(batch) for batch in batches or [events]), encoder.end()]
+    encoder = OpenAIResponsesServerCodec().create_encoder(ask, HEAD, style or StreamStyle())
+    parts = [
+        encoder.begin_stream(),
+        *(encoder.encode_events(batch) for batch in batches or [events]),
+        encoder.end_stream(),
+    ]
     return b"".join(parts)
 
 

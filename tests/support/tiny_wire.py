@@ -9,8 +9,8 @@ import msgspec
 from callwright.errors import BackendError, WireError
 from callwright.events import Event, Finish, TextDelta
 from callwright.model import Message, Request, Text
+from callwright.wire.event_reader import EventReader
 from callwright.wire.framing import SseReader
-from callwright.wire.reading import EventReader
 
 
 def ask(text: str = "hi", model: str = "m", **options: Any) -> Request:
@@ -22,7 +22,7 @@ class TinyReader(EventReader):
         self._frames = SseReader()
         self._over = False
 
-    def _fed(self, data: bytes, out: list[Event]) -> None:
+    def _process_data(self, data: bytes, out: list[Event]) -> None:
         for _, frame in self._frames.feed(data):
             assert not self._over, "nobody may feed a reader that has finished"
             if frame == b"[DONE]":
@@ -37,7 +37,7 @@ class TinyReader(EventReader):
                 raise BackendError(chunk["error"]["message"], kind="overloaded", retryable=True)
             out.append(TextDelta(chunk["choices"][0]["delta"]["content"]))
 
-    def _closed(self, out: list[Event]) -> None:
+    def _process_end(self, out: list[Event]) -> None:
         raise BackendError("the stream ended before the answer did", kind="protocol")
 
 

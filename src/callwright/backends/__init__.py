@@ -14,17 +14,19 @@ from callwright.backends.http import HttpBackend
 from callwright.backends.ollama import OllamaBackend
 from callwright.backends.scripted import ScriptedBackend
 from callwright.backends.settings import BackendKind, BackendSettings
-from callwright.wire import CALLED
+from callwright.wire import CLIENT_CODECS
 
 __all__ = ["open_backend"]
 
 _KINDS: dict[BackendKind, Callable[[BackendSettings], Backend]] = {
-    "openai": lambda settings: HttpBackend(settings, CALLED["openai_chat"]),
-    "responses": lambda settings: HttpBackend(settings, CALLED["openai_responses"]),
-    "anthropic": lambda settings: HttpBackend(settings, CALLED["anthropic"], models_path="/v1/models?limit=1000"),
-    "ollama": lambda settings: OllamaBackend(settings, CALLED["ollama"]),
-    "completions": lambda settings: HttpBackend(settings, Completions(settings.template, CALLED["openai_chat"])),
-    "harmony": lambda settings: HarmonyBackend(settings, CALLED["openai_chat"]),
+    "openai": lambda settings: HttpBackend(settings, CLIENT_CODECS["openai_chat"]),
+    "responses": lambda settings: HttpBackend(settings, CLIENT_CODECS["openai_responses"]),
+    "anthropic": lambda settings: HttpBackend(
+        settings, CLIENT_CODECS["anthropic"], models_path="/v1/models?limit=1000"
+    ),
+    "ollama": lambda settings: OllamaBackend(settings, CLIENT_CODECS["ollama"]),
+    "completions": lambda settings: HttpBackend(settings, Completions(settings.template, CLIENT_CODECS["openai_chat"])),
+    "harmony": lambda settings: HarmonyBackend(settings, CLIENT_CODECS["openai_chat"]),
     "scripted": ScriptedBackend,
     "embedded": EmbeddedBackend,
     "conversation": open_conversation,

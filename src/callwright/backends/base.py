@@ -10,7 +10,7 @@ import msgspec
 from callwright.backends.settings import BackendSettings
 from callwright.events import Event
 from callwright.model import Request
-from callwright.wire.constraint import Flavour
+from callwright.wire.constraint import ConstraintFlavour
 
 __all__ = ["Answer", "Backend", "Forwarded", "ModelInfo"]
 
@@ -26,7 +26,7 @@ class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
     tools: bool | None = None
     vision: bool | None = None
     reasoning: bool | None = None
-    server: Flavour | None = None
+    server: ConstraintFlavour | None = None
     """The server that has it, as far as it is one that holds answers to a form."""
 
 
@@ -46,7 +46,7 @@ class Backend(Protocol):
     """The name of the wire that it speaks: a client on the same wire has its `extra` fields passed on."""
 
     @property
-    def flavour(self) -> Flavour | None:
+    def flavour(self) -> ConstraintFlavour | None:
         """How it is told to hold an answer to a form; None while it is not known that it can."""
         ...
 

@@ -16,10 +16,10 @@ from callwright.backends.faults import TOOLS_REFUSED
 from callwright.errors import BackendError, WireError
 from callwright.events import Event, Finish, FinishReason, TextDelta, UsageSeen
 from callwright.model import Request, Usage
-from callwright.prompt.transcript import TEMPLATES, TemplateName, transcript
-from callwright.wire.base import Called, Reader
-from callwright.wire.framing import UNREADABLE, Frame, SseReader
-from callwright.wire.reading import EventReader
+from callwright.prompt.chat_template import CHAT_TEMPLATES, ChatTemplateName, render_transcript
+from callwright.wire.base import ClientCodec, WireReader
+from callwright.wire.event_reader import EventReader
+from callwright.wire.framing import JSON_DECODE_ERRORS, SseEvent, SseReader
 
 __all__ = ["DEFAULT_TOKENS", "CompletionReader", "Completions", "completion", "text_options"]
 
@@ -37,33 +37,33 @@ class Completions:
 
     name = "completions"
 
-    def __init__(self, template: TemplateName, errors: Called) -> None:
-        self._template = TEMPLATES[template]
+    def __init__(self, template: ChatTemplateName, errors: ClientCodec) -> None:
+        self._template = CHAT_TEMPLATES[template]
         self._errors = errors
 
-    def path(self, request: Request) -> str:
+    def get_path(self, request: Request) -> str:
         """Where to post, after the backend's address."""
         return "/completions"
 
-    def headers(self, key: str) -> dict[str, str]:
+    def build_headers(self, key: str) -> dict[str, str]:
         """The key as OpenAI wants it."""
-        return self._errors.headers(key)
+        return self._errors.build_headers(key)
 
-    def body(self, request: Request, extra: dict[str, Any]) -> bytes:
+    def encode_request(self, request: Request, extra: dict[str, Any]) -> bytes:
         """The conversation as one text, and the options that such servers know. Tools must have been taught in it."""
         if request.tools:
             raise BackendError(
                 "raw completions are text: this backend does not support tools", kind="refused", code=TOOLS_REFUSED
             )
-        return completion(request, extra, transcript(request.messages, self._template), self._template.stops)
+        return completion(request, extra, render_transcript(request.messages, self._template), self._template.stops)
 
-    def reader(self) -> Reader:
+    def create_reader(self) -> WireReader:
         """A reader of one answer."""
         return CompletionReader(self._errors)
 
-    def refusal(self, status: int, body: bytes) -> BackendError:
+    def parse_error(self, status: int, body: bytes) -> BackendError:
         """What an answer with that status means."""
-        return self._errors.refusal(status, body)
+        return self._errors.parse_error(status, body)
 
 
 def text_options(request: Request, extra: dict[str, Any], stops: Sequence[str]) -> dict[str, Any]:
@@ -129,24 +129,24 @@ _decode = msgspec.json.Decoder(_Chunk).decode
 class CompletionReader(EventReader):
     """One stream. The finish is held until the stream's end: the usage comes after it."""
 
-    def __init__(self, errors: Called, marked: Marked | None = None) -> None:
+    def __init__(self, errors: ClientCodec, marked: Marked | None = None) -> None:
         self._errors = errors
         self._marked = marked
         self._frames = SseReader()
         self._reason: FinishReason | None = None
         self._over = False
 
-    def _fed(self, data: bytes, out: list[Event]) -> None:
+    def _process_data(self, data: bytes, out: list[Event]) -> None:
         self._read(self._frames.feed(data), out)
 
-    def _closed(self, out: list[Event]) -> None:
+    def _process_end(self, out: list[Event]) -> None:
         self._read(self._frames.close(), out)
         if not self._over:
             if self._reason is None:
                 raise BackendError("the stream ended before the answer did", kind="protocol", retryable=True)
             out.append(self._finish(self._reason))
 
-    def _read(self, frames: list[Frame], out: list[Event]) -> None:
+    def _read(self, frames: list[SseEvent], out: list[Event]) -> None:
         for _, data in frames:
             if self._over:
                 break
@@ -155,10 +155,10 @@ class CompletionReader(EventReader):
                 break
             try:
                 chunk = _decode(data)
-            except UNREADABLE as error:
+            except JSON_DECODE_ERRORS as error:
                 raise WireError(f"a chunk is not what a completion looks like: {data[:200]!r}") from error
             if chunk.error is not None:
-                raise self._errors.refusal(500, data)
+                raise self._errors.parse_error(500, data)
             self._take(chunk, out)
 
     def _take(self, chunk: _Chunk, out: list[Event]) -> None:

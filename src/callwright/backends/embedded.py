@@ -21,8 +21,8 @@ from callwright.backends.settings import BackendSettings
 from callwright.backends.supervisor import Supervisor
 from callwright.errors import BackendError, PolicyError, WireError
 from callwright.model import Request
-from callwright.wire.constraint import Flavour
-from callwright.wire.openai_chat import CalledChat
+from callwright.wire.constraint import ConstraintFlavour
+from callwright.wire.openai_chat import OpenAIChatClientCodec
 
 __all__ = ["EmbeddedBackend", "installed", "model_file"]
 
@@ -47,7 +47,7 @@ class EmbeddedBackend(HttpBackend):
         if not file.is_file():
             raise PolicyError(f"the backend {settings.name!r} has a path where there is no file: {file}")
         key = secrets.token_urlsafe(32)
-        super().__init__(msgspec.structs.replace(settings, key=key), CalledChat())
+        super().__init__(msgspec.structs.replace(settings, key=key), OpenAIChatClientCodec())
         order = {
             "path": str(file),
             "name": file.stem,
@@ -65,7 +65,7 @@ class EmbeddedBackend(HttpBackend):
         )
 
     @property
-    def flavour(self) -> Flavour | None:
+    def flavour(self) -> ConstraintFlavour | None:
         """Known without asking, unless the settings say something else."""
         return "llamacpp" if self.settings.constrain == "auto" else super().flavour
 

@@ -22,8 +22,8 @@ from callwright.backends.settings import BackendSettings
 from callwright.errors import BackendError
 from callwright.events import TextDelta
 from callwright.model import Request
-from callwright.prompt.harmony import MARKERS, STOPS, begun, harmony
-from callwright.wire.base import Called, Reader
+from callwright.prompt.harmony_prompt import MARKERS, STOP_MARKERS, get_answer_prefix, render_harmony
+from callwright.wire.base import ClientCodec, WireReader
 
 __all__ = ["CompletedHarmony", "GeneratedHarmony", "HarmonyBackend", "marked"]
 
@@ -57,7 +57,7 @@ _KEPT: Mapping[str, Any] = MappingProxyType(
 class HarmonyBackend(HttpBackend):
     """A server that continues text. What the prompt wrote of the answer is said before what the server adds to it."""
 
-    def __init__(self, settings: BackendSettings, errors: Called) -> None:
+    def __init__(self, settings: BackendSettings, errors: ClientCodec) -> None:
         if settings.api == "generate_stream":
             super().__init__(settings, GeneratedHarmony(errors), models_path="/v1/models")
         else:
@@ -65,7 +65,7 @@ class HarmonyBackend(HttpBackend):
 
     async def answer(self, request: Request, extra: dict[str, Any]) -> Answer:
         """Ask the model."""
-        first = [TextDelta(words)] if (words := begun(request)) else []
+        first = [TextDelta(words)] if (words := get_answer_prefix(request)) else []
         async with aclosing(super().answer(request, extra)) as answer:
             async for events in answer:
                 yield [*first, *events]
@@ -77,30 +77,30 @@ class CompletedHarmony:
 
     name = "harmony"
 
-    def __init__(self, errors: Called, *, keeps: bool = True) -> None:
+    def __init__(self, errors: ClientCodec, *, keeps: bool = True) -> None:
         self._errors = errors
         self._keeps = keeps
 
-    def path(self, request: Request) -> str:
+    def get_path(self, request: Request) -> str:
         """Where to post, after the backend's address."""
         return "/completions"
 
-    def headers(self, key: str) -> dict[str, str]:
+    def build_headers(self, key: str) -> dict[str, str]:
         """The key as OpenAI wants it."""
-        return self._errors.headers(key)
+        return self._errors.build_headers(key)
 
-    def body(self, request: Request, extra: dict[str, Any]) -> bytes:
+    def encode_request(self, request: Request, extra: dict[str, Any]) -> bytes:
         """The conversation and the tools as one text."""
         kept = dict(_KEPT) if self._keeps else {}
-        return completion(request, kept | extra, harmony(request), STOPS)
+        return completion(request, kept | extra, render_harmony(request), STOP_MARKERS)
 
-    def reader(self) -> Reader:
+    def create_reader(self) -> WireReader:
         """A reader of one answer."""
         return CompletionReader(self._errors, marked)
 
-    def refusal(self, status: int, body: bytes) -> BackendError:
+    def parse_error(self, status: int, body: bytes) -> BackendError:
         """What an answer with that status means."""
-        return self._errors.refusal(status, body)
+        return self._errors.parse_error(status, body)
 
 
 _GENERATE = ("temperature", "top_p", "top_k", "seed", "stop")
@@ -111,20 +111,20 @@ class GeneratedHarmony(CompletedHarmony):
     """The calling half for the `/generate_stream` of Text Generation Inference, which streams token by token with all
     special ones: huggingface.github.io/text-generation-inference."""
 
-    def path(self, request: Request) -> str:
+    def get_path(self, request: Request) -> str:
         """Where to post, after the backend's address."""
         return "/generate_stream"
 
-    def body(self, request: Request, extra: dict[str, Any]) -> bytes:
+    def encode_request(self, request: Request, extra: dict[str, Any]) -> bytes:
         """The same in this server's words. It refuses a temperature of 0 and a share of 1, which both mean its own."""
-        options = text_options(request, extra, STOPS)
+        options = text_options(request, extra, STOP_MARKERS)
         parameters = {name: options[name] for name in _GENERATE if options.get(name) is not None}
         if not parameters.get("temperature"):
             parameters.pop("temperature", None)
         if parameters.get("top_p", 0.5) >= 1:
             del parameters["top_p"]
         asked = {"max_new_tokens": options["max_tokens"], "do_sample": "temperature" in parameters, "details": True}
-        return msgspec.json.encode({"inputs": harmony(request), "parameters": parameters | asked})
+        return msgspec.json.encode({"inputs": render_harmony(request), "parameters": parameters | asked})
 
 
 def marked(text: str, tokens: Sequence[int]) -> str:

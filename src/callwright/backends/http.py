@@ -33,9 +33,9 @@ from callwright.backends.watch import Watch
 from callwright.errors import BackendError, PolicyError, WireError
 from callwright.events import Finish
 from callwright.model import Request
-from callwright.wire.base import Called
-from callwright.wire.constraint import Flavour, constrained_fields
-from callwright.wire.framing import UNREADABLE
+from callwright.wire.base import ClientCodec
+from callwright.wire.constraint import ConstraintFlavour, build_constraint_fields
+from callwright.wire.framing import JSON_DECODE_ERRORS
 
 __all__ = ["Begun", "Coming", "HttpBackend", "joined"]
 
@@ -73,7 +73,7 @@ FAREWELL_SECONDS = 0.05
 """How long a server may take to end its answer after its last event; then its connection is not used again."""
 
 # Those whose kind says it. Servers of the other kinds that take a form name themselves in their lists.
-_FLAVOURS: dict[BackendKind, Flavour | None] = {
+_FLAVOURS: dict[BackendKind, ConstraintFlavour | None] = {
     "ollama": "ollama",
     "responses": None,
     "anthropic": None,
@@ -88,7 +88,7 @@ class HttpBackend:
     def __init__(
         self,
         settings: BackendSettings,
-        called: Called,
+        called: ClientCodec,
         *,
         models_path: str = "/models",
         clock: Callable[[], float] = time.monotonic,
@@ -101,7 +101,7 @@ class HttpBackend:
         self._faults = Faults(settings)
         self._retry = Retry(settings.retries, settings.backoff_seconds, random)
         self._breaker = Breaker(settings.breaker_failures, settings.breaker_seconds, clock)
-        given = called.headers(settings.key) | settings.headers
+        given = called.build_headers(settings.key) | settings.headers
         # Compression would hold a stream's events back on the server's side.
         self._headers = {"content-type": "application/json", "accept-encoding": "identity", "user-agent": "callwright"}
         self._headers |= {name.lower(): value for name, value in given.items()}
@@ -110,7 +110,7 @@ class HttpBackend:
             head_lines(self._headers)
         except ValueError as problem:
             raise PolicyError(f"the backend {settings.name!r} cannot be asked: {problem}") from None
-        self._told: Flavour | None = None
+        self._told: ConstraintFlavour | None = None
         """What the server's list said of it."""
         self._connections = Connections(settings.connections, settings.connect_seconds)
 
@@ -121,7 +121,7 @@ class HttpBackend:
         begun = asyncio.get_running_loop().time()
         response, data = await self._ask(request, extra, begun)
         watch = Watch(self.settings, begun, response.close)
-        reader = self._called.reader()
+        reader = self._called.create_reader()
         try:
             while True:
                 events = reader.feed(data) if data else reader.close()
@@ -130,7 +130,7 @@ class HttpBackend:
                         watch.start()
                         self._breaker.succeeded()
                     yield events
-                    reader.check()
+                    reader.raise_pending_error()
                 if not data or (events and type(events[-1]) is Finish):
                     break
                 watch.waits()
@@ -170,12 +170,12 @@ class HttpBackend:
 
     async def send(self, request: Request, extra: dict[str, Any]) -> Begun:
         """Send the request once."""
-        address, head = self._place(self._called.path(request))
+        address, head = self._place(self._called.get_path(request))
         if trace := TRACEPARENT.get():
             head = b"%btraceparent: %b\r\n" % (head, trace.encode())
         if self.flavour is not None:
-            extra = extra | constrained_fields(self.flavour, request.constraint)
-        body = self._called.body(request, extra)
+            extra = extra | build_constraint_fields(self.flavour, request.constraint)
+        body = self._called.encode_request(request, extra)
         try:
             response = await self._connections.ask(b"POST", address, head, body)
             data = b""
@@ -206,7 +206,7 @@ class HttpBackend:
             async with asyncio.timeout(ERROR_SECONDS):
                 while len(body) < ERROR_BYTES and (data := await response.read()):
                     body += data
-        failure = self._called.refusal(response.status, bytes(body[:ERROR_BYTES]))
+        failure = self._called.parse_error(response.status, bytes(body[:ERROR_BYTES]))
         return self._faults.said(failure, response.status, retry_after(response.header, datetime.now(UTC)))
 
     def _failure(self, error: BackendError | WireError | OSError) -> BackendError:
@@ -240,7 +240,7 @@ class HttpBackend:
         )
 
     @property
-    def flavour(self) -> Flavour | None:
+    def flavour(self) -> ConstraintFlavour | None:
         """From the settings, the kind or the server's own list."""
         setting = self.settings.constrain
         if setting != "auto":
@@ -261,10 +261,10 @@ class HttpBackend:
         """A small JSON document, from another root than the backend's address if need be."""
         answer = await self._exchange(path, body, LIST_SECONDS, root)
         if answer.status >= 400:
-            raise self._faults.said(self._called.refusal(answer.status, answer.body[:ERROR_BYTES]), answer.status)
+            raise self._faults.said(self._called.parse_error(answer.status, answer.body[:ERROR_BYTES]), answer.status)
         try:
             return msgspec.json.decode(answer.body)
-        except UNREADABLE:
+        except JSON_DECODE_ERRORS:
             raise self._faults.garbled(WireError(f"{path} gave no JSON")) from None
 
     async def forward(self, path: str, body: bytes) -> Forwarded:

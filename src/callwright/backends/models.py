@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from callwright.backends.base import ModelInfo
-from callwright.wire.constraint import Flavour
+from callwright.wire.constraint import ConstraintFlavour
 
 __all__ = ["allocated", "listed", "loaded_by_llama", "shown", "slot_window", "tagged"]
 
@@ -29,7 +29,7 @@ _WINDOWS: tuple[tuple[str, ...], ...] = (
 
 # The `owned_by` of each entry. LM Studio and SGLang hold answers to OpenAI's `response_format`, and so does Ollama
 # behind its `/v1`.
-_SERVERS: dict[str, Flavour] = {
+_SERVERS: dict[str, ConstraintFlavour] = {
     "llamacpp": "llamacpp",  # tools/server/server.cpp
     "vllm": "vllm",  # vllm/entrypoints/openai/protocol.py
     "sglang": "openai",  # sglang/srt/entrypoints/openai/protocol.py

@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
 
-from callwright.prompt.transcript import TemplateName
+from callwright.prompt.chat_template import ChatTemplateName
 
 __all__ = ["BackendKind", "BackendSettings"]
 
@@ -54,7 +54,7 @@ class BackendSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     constrain: Literal["auto", "llamacpp", "vllm", "openai", "ollama", "none"] = "auto"
     """How the server is told to hold an answer to calls that fit: as llama.cpp, vLLM, OpenAI (`response_format`) or
     Ollama are. `auto` knows it from the kind and from what the server's list of models says."""
-    template: TemplateName = "chatml"
+    template: ChatTemplateName = "chatml"
     """For `completions`: how a conversation is written as text."""
     api: Literal["completions", "generate_stream"] = "completions"
     """For `harmony`: the endpoint, as vLLM, SGLang and llama.cpp have it, or as Text Generation Inference has."""

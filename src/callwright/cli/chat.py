@@ -109,14 +109,14 @@ async def _from_engine(config: Any) -> AsyncIterator[Source]:
     from callwright.backends import open_backend
     from callwright.config.templates import load_templates
     from callwright.engine import Engine, TurnReport
-    from callwright.wire.base import Ask
+    from callwright.wire.base import ClientRequest
 
     backends = {each.name: open_backend(each) for each in config.backends}
     engine = Engine(config.models, backends, config.tools, config.jobs, config.prompt, load_templates(config))
 
     def answer(request: Request) -> Answer:
         route = engine.route(request.model)
-        return engine.turn(Ask(request=request, stream=True), route, route.rules, TurnReport())
+        return engine.turn(ClientRequest(request=request, stream=True), route, route.rules, TurnReport())
 
     try:
         silent = await engine.refresh()

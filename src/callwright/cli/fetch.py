@@ -12,7 +12,7 @@ import msgspec
 from callwright.backends.connections import Address, Connections, ConnectTimeoutError, head_lines
 from callwright.backends.incoming import BrokenOffError, NoAnswerError, NotHttpError
 from callwright.errors import BackendError
-from callwright.wire.framing import UNREADABLE
+from callwright.wire.framing import JSON_DECODE_ERRORS
 
 __all__ = ["Peer", "Reply", "json_or_none"]
 
@@ -85,5 +85,5 @@ def json_or_none(reply: Reply) -> Any:
         return None
     try:
         return msgspec.json.decode(reply.body)
-    except UNREADABLE:
+    except JSON_DECODE_ERRORS:
         return None

@@ -93,7 +93,7 @@ def build(began: Start, tasks: set[asyncio.Task[Any]], *, debug: bool = False) -
     from callwright.gateway.service import State
     from callwright.gateway.turns import Turns
     from callwright.redaction import Redactor
-    from callwright.wire import SERVED
+    from callwright.wire import SERVER_CODECS
 
     def load() -> State:
         config = began.load()
@@ -106,7 +106,7 @@ def build(began: Start, tasks: set[asyncio.Task[Any]], *, debug: bool = False) -
         return State(config.server, config.keys, engine, secrets.union(config.store.secrets), shelf(config))
 
     def assemble(service: Service) -> Any:
-        return app.build(service, SERVED, Turns(service, Refusals(SERVED, service.metrics)).endpoint)
+        return app.build(service, SERVER_CODECS, Turns(service, Refusals(SERVER_CODECS, service.metrics)).endpoint)
 
     redactor = Redactor()
     logs.setup(sys.stderr, redactor, debug=debug)

@@ -11,11 +11,17 @@ from callwright.config import load
 from callwright.config.templates import SUFFIX, template_sources
 from callwright.engine.prompts import built_in
 from callwright.errors import ConfigError
-from callwright.prompt.templates import NAMES, VARIABLES, Source, TemplateName, mistakes
+from callwright.prompt.prompt_templates import (
+    TEMPLATE_NAMES,
+    TEMPLATE_VARIABLES,
+    PromptTemplateName,
+    TemplateSource,
+    find_template_errors,
+)
 
 __all__ = ["add", "run_check", "run_eject", "run_list", "run_show"]
 
-_ABOUT: dict[TemplateName, str] = {
+_ABOUT: dict[PromptTemplateName, str] = {
     "first": "the first prompt of a conversation with tools, where system messages are folded",
     "continuing": "a later message with tools, where the tools are told again",
     "results": "what the tools gave, where tools are told in words",
@@ -48,7 +54,7 @@ def add(commands: Any) -> None:
     verbs = parser.add_subparsers(title="commands", metavar="COMMAND")
     listed = verbs.add_parser("list", help="the templates, and where each comes from")
     shown = verbs.add_parser("show", help="a template's text and its variables")
-    shown.add_argument("name", choices=NAMES, metavar="NAME", help=", ".join(NAMES))
+    shown.add_argument("name", choices=TEMPLATE_NAMES, metavar="NAME", help=", ".join(TEMPLATE_NAMES))
     checked = verbs.add_parser("check", help="try templates; exit code 1 if one has a mistake")
     for verb, run in ((listed, run_list), (shown, run_show), (checked, run_check)):
         what = "the folder, instead of the one in the settings"
@@ -56,11 +62,13 @@ def add(commands: Any) -> None:
         verb.set_defaults(run=run)
     eject = verbs.add_parser("eject", help="write built-in templates into a folder; none is written over")
     eject.add_argument("folder", type=Path, metavar="FOLDER", help="where to")
-    eject.add_argument("names", nargs="*", metavar="NAME", help=f"which; all of them otherwise ({', '.join(NAMES)})")
+    eject.add_argument(
+        "names", nargs="*", metavar="NAME", help=f"which; all of them otherwise ({', '.join(TEMPLATE_NAMES)})"
+    )
     eject.set_defaults(run=run_eject)
 
 
-def _sources(folder: Path | None) -> dict[TemplateName, Source]:
+def _sources(folder: Path | None) -> dict[PromptTemplateName, TemplateSource]:
     if folder is None:
         named = load(None, os.environ).prompt.templates
         folder = Path(named) if named else None
@@ -77,7 +85,7 @@ def run_list(arguments: argparse.Namespace) -> int:
 def run_show(arguments: argparse.Namespace) -> int:
     """Print one as it is, with its variables in a comment, so that the output can be saved as a template."""
     source = _sources(arguments.folder)[arguments.name]
-    variables = "\n".join(f"  {name:13} {meaning}" for name, meaning in VARIABLES[arguments.name].items())
+    variables = "\n".join(f"  {name:13} {meaning}" for name, meaning in TEMPLATE_VARIABLES[arguments.name].items())
     print(f"{{# {arguments.name}: {_ABOUT[arguments.name]}\n{variables}\n#}}\n{source.text}", end="")
     return 0
 
@@ -85,7 +93,7 @@ def run_show(arguments: argparse.Namespace) -> int:
 def run_check(arguments: argparse.Namespace) -> int:
     """Try them with sample data."""
     sources = _sources(arguments.folder)
-    found = [mistake for name, source in sources.items() for mistake in mistakes(name, source)]
+    found = [mistake for name, source in sources.items() for mistake in find_template_errors(name, source)]
     own = sum(source is not built_in()[name] for name, source in sources.items())
     print("\n".join(found) or f"ok: {len(sources)} templates, {own} of your own")
     return 1 if found else 0
@@ -93,9 +101,11 @@ def run_check(arguments: argparse.Namespace) -> int:
 
 def run_eject(arguments: argparse.Namespace) -> int:
     """Write the built-in ones into files."""
-    if strangers := [name for name in arguments.names if name not in NAMES]:
-        raise ConfigError([f"there is no template {name!r}; the names are {', '.join(NAMES)}" for name in strangers])
-    wanted = [name for name in NAMES if name in arguments.names or not arguments.names]
+    if strangers := [name for name in arguments.names if name not in TEMPLATE_NAMES]:
+        raise ConfigError(
+            [f"there is no template {name!r}; the names are {', '.join(TEMPLATE_NAMES)}" for name in strangers]
+        )
+    wanted = [name for name in TEMPLATE_NAMES if name in arguments.names or not arguments.names]
     files = {name: arguments.folder / f"{name}{SUFFIX}" for name in wanted}
     if there := [str(file) for file in files.values() if file.exists()]:
         raise ConfigError([f"{file} is there already and was left as it is; move it away first" for file in there])

@@ -19,7 +19,7 @@ from callwright.config.templates import template_sources
 from callwright.dialects import REGISTRY, get_dialect
 from callwright.engine.jobs import JobSettings
 from callwright.errors import ConfigError, MisuseError
-from callwright.prompt.templates import Templates
+from callwright.prompt.prompt_templates import PromptTemplates
 from callwright.store.settings import mistakes as store_mistakes
 
 __all__ = ["check", "is_loopback"]
@@ -195,7 +195,7 @@ def _check_templates(folder: str, report: Callable[[str, str], None]) -> None:
     """Templates are tried before they are needed: a mistake in one must not wait for the first turn."""
     try:
         if folder:
-            Templates(template_sources(Path(folder)))
+            PromptTemplates(template_sources(Path(folder)))
     except ConfigError as problem:
         for mistake in problem.mistakes:
             report(f"names templates with a mistake: {mistake}", f"callwright templates check {folder} tries them")

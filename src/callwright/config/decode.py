@@ -17,8 +17,8 @@ from callwright.config.mistakes import Given, Report, Table, nearest, quoted
 from callwright.config.settings import TABLES, Config
 from callwright.config.sources import Sheet
 from callwright.engine.settings import ToolRules
-from callwright.prompt.settings import DietSettings, HistorySettings, PromptSettings
-from callwright.wire.base import Style
+from callwright.prompt.settings import HistorySettings, PromptSettings, ToolLimitSettings
+from callwright.wire.base import StreamStyle
 
 __all__ = ["INNER", "decode", "expectation"]
 
@@ -31,8 +31,8 @@ INNER: dict[str, type[msgspec.Struct]] = {
     "rules": ToolRules,
     "prompt": PromptSettings,
     "history": HistorySettings,
-    "diet": DietSettings,
-    "style": Style,
+    "diet": ToolLimitSettings,
+    "style": StreamStyle,
 }
 """Tables inside a model's, which change some keys of these settings."""
 

@@ -7,31 +7,38 @@ from pathlib import Path
 from callwright.config.settings import Config
 from callwright.engine.prompts import built_in
 from callwright.errors import ConfigError
-from callwright.prompt.settings import merged_prompt
-from callwright.prompt.templates import NAMES, Source, TemplateName, Templates
+from callwright.prompt.prompt_templates import TEMPLATE_NAMES, PromptTemplateName, PromptTemplates, TemplateSource
+from callwright.prompt.settings import merge_prompt_settings
 
 __all__ = ["SUFFIX", "load_templates", "template_sources"]
 
 SUFFIX = ".j2"
 
 
-def load_templates(config: Config) -> dict[str, Templates]:
+def load_templates(config: Config) -> dict[str, PromptTemplates]:
     """The templates of every folder that is named, by that name. Raises `ConfigError`."""
-    folders = {merged_prompt(config.prompt, model.prompt).templates for model in config.models}
-    return {name: Templates(template_sources(Path(name))) for name in {config.prompt.templates, *folders} if name}
+    folders = {merge_prompt_settings(config.prompt, model.prompt).templates for model in config.models}
+    return {name: PromptTemplates(template_sources(Path(name))) for name in {config.prompt.templates, *folders} if name}
 
 
-def template_sources(folder: Path) -> dict[TemplateName, Source]:
+def template_sources(folder: Path) -> dict[PromptTemplateName, TemplateSource]:
     """All templates, as a folder has them. Raises `ConfigError` for a folder or a file that is not right."""
     try:
         found = {path.name.removesuffix(SUFFIX): path for path in folder.iterdir() if path.name.endswith(SUFFIX)}
-        own = {name: Source(found[name].read_text("utf-8"), str(found[name])) for name in NAMES if name in found}
+        own = {
+            name: TemplateSource(found[name].read_text("utf-8"), str(found[name]))
+            for name in TEMPLATE_NAMES
+            if name in found
+        }
     except OSError as problem:
         raise ConfigError([f"the templates in {folder} cannot be read: {(problem.strerror or '').lower()}"]) from None
     except UnicodeDecodeError:
         raise ConfigError([f"a template in {folder} is not UTF-8 text; save it as that"]) from None
-    if strangers := sorted(found.keys() - set(NAMES)):
+    if strangers := sorted(found.keys() - set(TEMPLATE_NAMES)):
         raise ConfigError(
-            [f"{found[name]} is no template that there is; the names are {', '.join(NAMES)}" for name in strangers]
+            [
+                f"{found[name]} is no template that there is; the names are {', '.join(TEMPLATE_NAMES)}"
+                for name in strangers
+            ]
         )
     return built_in() | own

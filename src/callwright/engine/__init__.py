@@ -18,9 +18,9 @@ from callwright.engine.routing import Route, Routes, merged_rules
 from callwright.engine.settings import ModelSettings, ToolRules
 from callwright.errors import BackendError, RequestError
 from callwright.model import Repair
+from callwright.prompt.prompt_templates import PromptTemplates
 from callwright.prompt.settings import PromptSettings
-from callwright.prompt.templates import Templates
-from callwright.wire.base import Ask
+from callwright.wire.base import ClientRequest
 
 __all__ = ["Engine", "ModelListing", "Route", "TurnReport", "merged_rules"]
 
@@ -64,7 +64,7 @@ class Engine:
         rules: ToolRules,
         jobs: Sequence[JobSettings] = (),
         prompt: PromptSettings | None = None,
-        templates: Mapping[str, Templates] = MappingProxyType({}),
+        templates: Mapping[str, PromptTemplates] = MappingProxyType({}),
     ) -> None:
         self.rules = rules
         self._prompt = prompt or PromptSettings()
@@ -84,7 +84,7 @@ class Engine:
         harmony = [name for name, backend in self.backends.items() if backend.settings.kind == "harmony"]
         return Routes(models, tuple(self.backends), self.rules, self._prompt, harmony)
 
-    def turn(self, ask: Ask, route: Route, rules: ToolRules, report: TurnReport) -> Answer:
+    def turn(self, ask: ClientRequest, route: Route, rules: ToolRules, report: TurnReport) -> Answer:
         """The events of one turn. A small job goes to the model that a rule names for it."""
         self._look_again()
         if job := job_of(ask.request, self._jobs):

@@ -30,17 +30,17 @@ from callwright.events import (
     TextDelta,
     UsageSeen,
 )
-from callwright.guard.echo import Echo
-from callwright.guard.echo_forms import FORMS
-from callwright.guard.final_answer import FinalAnswer
-from callwright.guard.fit import FittingCalls
-from callwright.guard.flaws import FirstFlaw
-from callwright.guard.names import Unaliased
-from callwright.guard.required import Required
-from callwright.guard.rules import CallLimits, CallRules
+from callwright.guard.call_limits import CallLimiter, CallLimits
+from callwright.guard.call_text_forms import CALL_TEXT_FORMS
+from callwright.guard.calls_as_text import CallsAsText
+from callwright.guard.final_answer import FinalAnswerAsText
+from callwright.guard.required_call import RequiredCallGate
+from callwright.guard.restore_names import RestoreToolNames
+from callwright.guard.schema_check import SchemaCheckedCalls
+from callwright.guard.unusable_calls import UnusableCallDetector
 from callwright.model import Reasoning, Request, ToolCall, Usage
 from callwright.parser import Parser
-from callwright.prompt.final import way_to_close
+from callwright.prompt.final_answer_tool import get_final_answer_mode
 from callwright.turn import IdFactory, ReasoningCollector
 
 __all__ = ["Attempt", "limits_of"]
@@ -69,8 +69,8 @@ class Attempt:
         self.number = number
         """Of the answers in this turn."""
         limits = limits_of(request, rules)
-        self.parallel = limits.most != 1
-        self.limits = CallRules(limits)
+        self.parallel = limits.max_calls != 1
+        self.limits = CallLimiter(limits)
         self.finish: Finish | None = None
         self.usage: Usage | None = None
         self.written: list[str] = []
@@ -89,17 +89,17 @@ class Attempt:
         self._thoughts = ReasoningCollector()
         self._shows_malformed = rules.malformed == "show"
         self._asks_malformed = rules.malformed == "ask"
-        self._fitting = FittingCalls(request.tools) if self._asks_malformed else None
+        self._fitting = SchemaCheckedCalls(request.tools) if self._asks_malformed else None
         self._flaws = _flaws(request, rules, number)
         self._reader = partial(self._begun, request, route.settings.prefill, rules, ids)
         self.dialect = route.reads
         self._reading: Reading | None = None
-        self._required = Required() if request.tools and request.tool_choice not in ("auto", "none") else None
-        closes = way_to_close(request, route.prompt)
-        self._final = FinalAnswer(calls=closes == "call") if closes != "off" else None
-        self._unaliased = Unaliased(names) if names else None
-        form = FORMS.get(rules.output_mode)
-        self._echo = Echo(form, rules.tool_block_delimiter) if form else None
+        self._required = RequiredCallGate() if request.tools and request.tool_choice not in ("auto", "none") else None
+        closes = get_final_answer_mode(request, route.prompt)
+        self._final = FinalAnswerAsText(calls=closes == "call") if closes != "off" else None
+        self._unaliased = RestoreToolNames(names) if names else None
+        form = CALL_TEXT_FORMS.get(rules.output_mode)
+        self._echo = CallsAsText(form, rules.tool_block_delimiter) if form else None
 
     @property
     def called(self) -> bool:
@@ -203,16 +203,16 @@ class Attempt:
     @property
     def over(self) -> bool:
         """A rule ended the turn, or the answer will not do: whatever the model still says, nobody needs it."""
-        return self.limits.done or bool(self._flaw)
+        return self.limits.is_done or bool(self._flaw)
 
     @property
     def shortcoming(self) -> tuple[Reason, str] | None:
         """Why this answer will not do; None when it will. Only said when nothing of a call has gone out."""
         if self._flaw:
             return "unusable_call", f"its call cannot be used: {self._flaw}"
-        if self.limits.passed or self.finish is None or self.finish.reason in _ENDED:
+        if self.limits.call_count or self.finish is None or self.finish.reason in _ENDED:
             return None
-        if self._required is not None and not self._required.met:
+        if self._required is not None and not self._required.is_met:
             return "missing_call", "it holds no call, and one was required"
         if self.said.strip():
             return None
@@ -228,22 +228,24 @@ class Attempt:
     @property
     def tried(self) -> str | None:
         """The tool that the answer tried or ought to have called: empty if not known, None if it needed none."""
-        named = (self._fitting.refused if self._fitting else "") or (self._flaws.tool if self._flaws else "")
+        named = (self._fitting.rejected_tool if self._fitting else "") or (self._flaws.tool if self._flaws else "")
         return named or ("" if self._flaw or self._required is not None else None)
 
     @property
     def _flaw(self) -> str:
         """Why a call cannot be used, where the model is to be asked for another."""
-        return self._flaws.flaw if self._flaws is not None else ""
+        return self._flaws.reason if self._flaws is not None else ""
 
 
-def _flaws(request: Request, rules: ToolRules, number: int) -> FirstFlaw | None:
+def _flaws(request: Request, rules: ToolRules, number: int) -> UnusableCallDetector | None:
     """Looks for calls that cannot be used. Where that is no error, the budget's last answer is taken as it is."""
     strict, last = rules.malformed == "ask", number > rules.ask_again
     lenient = rules.malformed == "repair" and request.tool_choice != "none" and not last
     if not request.tools or not (strict or lenient):
         return None
-    return FirstFlaw([tool.name for tool in request.tools], strict=strict, strangers=rules.unknown_tool == "pass")
+    return UnusableCallDetector(
+        [tool.name for tool in request.tools], strict=strict, strangers=rules.unknown_tool == "pass"
+    )
 
 
 def _is_cut(heard: list[Event]) -> bool:
@@ -275,9 +277,9 @@ def limits_of(request: Request, rules: ToolRules) -> CallLimits:
     single = not (request.parallel_tool_calls and rules.enable_parallel_tool_calls)
     stop = rules.stop_after_tools_mode if rules.stop_after_tools else ""
     return CallLimits(
-        allowed=allowed,
-        most=1 if single else rules.tool_block_max,
-        stop=stop,
+        allowed_tools=allowed,
+        max_calls=1 if single else rules.tool_block_max,
+        stop_rule=stop,
         drop_tail=rules.suppress_tail_after_tools,
         drop_repeats=rules.tool_block_dedup,
     )

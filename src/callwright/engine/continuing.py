@@ -21,7 +21,7 @@ from callwright.engine.telling import Way
 from callwright.errors import BackendError
 from callwright.events import Event, Finish
 from callwright.model import Message, Request, Text
-from callwright.prompt.volatile import settled
+from callwright.prompt.volatile_lines import move_volatile_lines_last
 from callwright.store.identity import Found, Scope
 from callwright.turn import collect
 
@@ -58,7 +58,7 @@ class Continuing:
         self._keepers = keepers
         self._conversations = conversations
         # Lines that change from request to request do not make it another history.
-        self._history, _ = settled(request.messages, route.prompt.volatile)
+        self._history, _ = move_volatile_lines_last(request.messages, route.prompt.volatile)
         self._scopes = {name: Scope(caller, route.upstream, name) for name in keepers}
         self._places: dict[str, Place] = {}
         self._last: Place | None = None

@@ -30,7 +30,7 @@ from callwright.events import (
     UsageSeen,
     merge_deltas,
 )
-from callwright.guard.schema import NativeCalls
+from callwright.guard.native_calls import NativeCallWriter
 from callwright.model import Repair, ToolSpec
 from callwright.parser import Parser
 from callwright.text.source import DEFAULT_LIMIT
@@ -68,7 +68,7 @@ class Listener:
         self._dialect: Dialect = parser.dialect
         self._tools = tools
         self._names = _Names(tools)
-        self._native = NativeCalls(self._turn)
+        self._native = NativeCallWriter(self._turn)
         self._reasoning_calls = reasoning_calls
         self._reasoning: list[str] = []
         self._reasoned = 0
@@ -153,7 +153,7 @@ class Listener:
             if event.index in self._held:
                 self._release(event.index)
             else:
-                self._native.end(event.index)
+                self._native.end_calls(event.index)
         elif isinstance(event, CallStart) and self._read:
             self._settle()
             self._held[event.index] = [event]
@@ -171,7 +171,7 @@ class Listener:
         name = self._meant(event.name)
         if name != event.name:
             self._turn.add_repair("renamed_tool", f"{event.name} was taken for {name}")
-        self._native.start(event.index, name, event.id)
+        self._native.start_call(event.index, name, event.id)
 
     def _meant(self, name: str) -> str:
         """The offered tool that a name means. Servers leave on it what followed in gpt-oss's header: markers (vLLM
@@ -190,7 +190,7 @@ class Listener:
             return
         for event in (begun, *rest):
             self._pass_on(event)
-        self._native.end(index)
+        self._native.end_calls(index)
 
     def _catch_up(self) -> list[Event]:
         """What was said while a native call was open."""
@@ -205,8 +205,8 @@ class Listener:
         for index in list(self._held):
             self._release(index)
         if finish.reason == "length":
-            self._native.cut()
-        self._native.end()
+            self._native.mark_cut()
+        self._native.end_calls()
         out = [*self._turn.drain_events(), *self._catch_up()]
         self._settle()
         out += self._turn.drain_events()

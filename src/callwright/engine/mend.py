@@ -16,10 +16,10 @@ from callwright.engine.routing import Route
 from callwright.errors import BackendError
 from callwright.model import Repair, Request, ToolSpec
 from callwright.parser import Parser
-from callwright.prompt.diet import dieted
-from callwright.prompt.final import with_final_answer
-from callwright.prompt.history import repaired
-from callwright.prompt.leaks import Read
+from callwright.prompt.final_answer_tool import add_final_answer_tool
+from callwright.prompt.history_repair import repair_history
+from callwright.prompt.leaked_calls import TurnParser
+from callwright.prompt.tool_limits import limit_tools
 from callwright.turn import Collected, collect
 
 __all__ = ["Mended", "mended"]
@@ -42,18 +42,18 @@ def mended(request: Request, route: Route) -> Mended:
         looks = route.history.leaks and answered
         read = _reader(route.reads.name, msgspec.json.encode(request.tools)) if looks else None
         tools = {tool.name for tool in request.tools}
-        messages, repairs = repaired(request.messages, read, tools, route.reads.frame_indicators)
+        messages, repairs = repair_history(request.messages, read, tools, route.reads.frame_indicators)
         request = msgspec.structs.replace(request, messages=messages)
-    request, names, left_out = dieted(request, route.diet)
+    request, names, left_out = limit_tools(request, route.diet)
     # After the diet: the tool is ours, and no list of the client's tools has it.
-    request = with_final_answer(request, route.prompt)
+    request = add_final_answer_tool(request, route.prompt)
     options = {**route.settings.options, **request.options}
     addressed = msgspec.structs.replace(request, model=route.upstream, options=options)
     return Mended(addressed, names, (*repairs, *left_out))
 
 
 @lru_cache(32)
-def _reader(name: str, tools: bytes) -> Read:
+def _reader(name: str, tools: bytes) -> TurnParser:
     """Reads an earlier answer as the next one will be read. Clients send all of them with every request: what was read
     once is remembered."""
     specs = msgspec.json.decode(tools, type=tuple[ToolSpec, ...])

@@ -34,19 +34,19 @@ from callwright.engine.reasoning import ThoughtMemory
 from callwright.engine.report import TurnReport, total
 from callwright.engine.routing import Route, check_request
 from callwright.engine.settings import ToolRules
-from callwright.engine.strategy import Abilities, Strategy, decide
+from callwright.engine.strategy import Abilities, ToolStrategy, decide
 from callwright.engine.telling import Way, told_within
 from callwright.engine.tokens import count, prompt_tokens
 from callwright.errors import BackendError, RequestError
 from callwright.events import Finish, TextDelta, UsageSeen
+from callwright.grammar.constraint_builder import build_constraint, get_constraint_dialect
 from callwright.ids import random_id
 from callwright.model import Repair, Request, Usage
-from callwright.prompt.constrain import constrained_in, constraint
-from callwright.prompt.templates import Templates
-from callwright.prompt.window import TOO_LONG
+from callwright.prompt.context_window import CONTEXT_LENGTH_EXCEEDED
+from callwright.prompt.prompt_templates import PromptTemplates
 from callwright.turn import IdFactory
-from callwright.wire.base import Ask
-from callwright.wire.constraint import GRAMMARS
+from callwright.wire.base import ClientRequest
+from callwright.wire.constraint import GRAMMAR_FLAVOURS
 
 __all__ = ["Pipeline"]
 
@@ -67,7 +67,7 @@ class Pipeline:
         window: Window,
         *,
         ids: IdFactory = random_id,
-        templates: Mapping[str, Templates] = MappingProxyType({}),
+        templates: Mapping[str, PromptTemplates] = MappingProxyType({}),
     ) -> None:
         self._backends = backends
         self._known = known
@@ -75,10 +75,15 @@ class Pipeline:
         self._templates = templates
         self._ids = ids
         self._thoughts = ThoughtMemory()
-        self._refused: dict[tuple[str, str], frozenset[Strategy]] = {}
+        self._refused: dict[tuple[str, str], frozenset[ToolStrategy]] = {}
 
     async def turn(
-        self, ask: Ask, route: Route, rules: ToolRules, report: TurnReport, continuing: Continuing | None = None
+        self,
+        ask: ClientRequest,
+        route: Route,
+        rules: ToolRules,
+        report: TurnReport,
+        continuing: Continuing | None = None,
     ) -> Answer:
         """The events of one turn, in batches as they come; the last batch ends in `Finish`. `continuing` has the
         conversations of backends that keep them.
@@ -113,12 +118,12 @@ class Pipeline:
                 salvaged, failure = Attempt(request, route, whole, self._ids, names, number=times), problem
                 salvaged.read_in(attempt.dialect)
                 events = salvaged.take([TextDelta(problem.salvage), Finish("stop", (_salvaged(problem),))])
-                if attempt.written and not salvaged.limits.passed:
+                if attempt.written and not salvaged.limits.call_count:
                     raise  # the client has heard a part of it, and would hear another answer after it
                 attempt = salvaged
             else:
                 events = attempt.stop() if attempt.over else []
-            report.truncated = attempt.limits.truncated
+            report.truncated = attempt.limits.is_truncated
             spent = total((spent, attempt.usage or await _counted(told, attempt)))
             verdict = _verdict(attempt, failure)
             if verdict is None:
@@ -136,7 +141,7 @@ class Pipeline:
 
     async def _heard(
         self,
-        ask: Ask,
+        ask: ClientRequest,
         request: Request,
         route: Route,
         report: TurnReport,
@@ -145,7 +150,7 @@ class Pipeline:
     ) -> Answer:
         """What the first backend that answers says."""
         waiting = deque(self._in_order(route))
-        refused: frozenset[Strategy] = frozenset()
+        refused: frozenset[ToolStrategy] = frozenset()
         while waiting:
             backend = waiting[0]
             name = report.backend = backend.settings.name
@@ -159,7 +164,7 @@ class Pipeline:
                 whole, notes = await told_within(self._window(name, route), request, here, way)
             except RequestError as problem:
                 waiting.popleft()
-                if problem.code != TOO_LONG or not self._has_larger(waiting, name, route):
+                if problem.code != CONTEXT_LENGTH_EXCEEDED or not self._has_larger(waiting, name, route):
                     raise
                 report.again("other_backend", f"{name} has too small a window")
                 continue
@@ -199,7 +204,7 @@ class Pipeline:
         windows = [self._window(other.settings.name, route) for other in others]
         return any(not window or window > self._window(name, route) for window in windows)
 
-    def _remember(self, backend: str, route: Route, refused: frozenset[Strategy]) -> None:
+    def _remember(self, backend: str, route: Route, refused: frozenset[ToolStrategy]) -> None:
         """Another way has worked: what was refused before it need not be tried again."""
         if refused:
             known = self._refused.get((backend, route.upstream), frozenset())
@@ -211,7 +216,7 @@ class Pipeline:
         return sorted(backends, key=lambda backend: not backend.available)
 
     def _way(
-        self, backend: Backend, request: Request, route: Route, attempt: Attempt, refused: frozenset[Strategy]
+        self, backend: Backend, request: Request, route: Route, attempt: Attempt, refused: frozenset[ToolStrategy]
     ) -> Way:
         name = backend.settings.name
         says = self._known(name, route).tools
@@ -224,10 +229,10 @@ class Pipeline:
         strategy, why = decide(route.settings.tools, request, able, failed=attempt.number > 1)
         reads, teaches, held = route.reads, route.teaches, None
         if strategy == "constrained":
-            teaches = constrained_in(teaches)
+            teaches = get_constraint_dialect(teaches)
             several = attempt.parallel and not route.diet.terse
-            held = constraint(request.tools, teaches, request.tool_choice, parallel=several)
-            reads = teaches = teaches if backend.flavour in GRAMMARS else ANSWER
+            held = build_constraint(request.tools, teaches, request.tool_choice, parallel=several)
+            reads = teaches = teaches if backend.flavour in GRAMMAR_FLAVOURS else ANSWER
         return Way(
             wire=backend.wire,
             strategy=strategy,
@@ -251,7 +256,7 @@ def _is_refused(way: Way, problem: BackendError, route: Route) -> bool:
 
 def _verdict(attempt: Attempt, failure: BackendError | None) -> tuple[Reason, str] | None:
     """Why an answer will not do. A failure counts as an answer only if it holds a call."""
-    if failure is not None and not attempt.limits.passed:
+    if failure is not None and not attempt.limits.call_count:
         return "error", f"the backend failed on it: {failure}"
     return attempt.shortcoming
 

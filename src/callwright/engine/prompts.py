@@ -5,19 +5,22 @@ from __future__ import annotations
 from functools import cache
 from importlib.resources import files
 
-from callwright.prompt.templates import NAMES, Source, TemplateName, Templates
+from callwright.prompt.prompt_templates import TEMPLATE_NAMES, PromptTemplateName, PromptTemplates, TemplateSource
 
 __all__ = ["built_in", "built_in_templates"]
 
 
 @cache
-def built_in() -> dict[TemplateName, Source]:
+def built_in() -> dict[PromptTemplateName, TemplateSource]:
     """The text of each."""
     folder = files("callwright.prompt").joinpath("templates")
-    return {name: Source(folder.joinpath(f"{name}.j2").read_text("utf-8"), f"built-in {name}.j2") for name in NAMES}
+    return {
+        name: TemplateSource(folder.joinpath(f"{name}.j2").read_text("utf-8"), f"built-in {name}.j2")
+        for name in TEMPLATE_NAMES
+    }
 
 
 @cache
-def built_in_templates() -> Templates:
+def built_in_templates() -> PromptTemplates:
     """All of them, compiled."""
-    return Templates(built_in())
+    return PromptTemplates(built_in())

@@ -18,7 +18,7 @@ import msgspec
 
 from callwright.engine.routing import Route
 from callwright.model import Message, Part, Reasoning, Repair, Request, ToolCall
-from callwright.prompt.words import text_of
+from callwright.prompt.message_text import get_message_text
 
 __all__ = ["Thought", "ThoughtMemory"]
 
@@ -89,7 +89,7 @@ def _questions(messages: Sequence[Message]) -> Iterator[int]:
     for message in messages:
         yield question
         if message.role == "user":
-            question = hash(text_of(message))
+            question = hash(get_message_text(message))
     yield question
 
 

@@ -14,7 +14,7 @@ from callwright.engine.facts import RAW_HARMONY, Facts, facts_of, taught_in
 from callwright.engine.settings import ModelSettings, ToolRules
 from callwright.errors import RequestError
 from callwright.model import Image, Request
-from callwright.prompt.settings import DietSettings, HistorySettings, PromptSettings, merged_prompt
+from callwright.prompt.settings import HistorySettings, PromptSettings, ToolLimitSettings, merge_prompt_settings
 
 __all__ = ["Route", "Routes", "check_request"]
 
@@ -38,7 +38,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     client: Mapping[str, Any] = msgspec.field(default_factory=dict)
     """What the client's profile has changed of the prompt settings."""
     history: HistorySettings = HistorySettings()
-    diet: DietSettings = DietSettings()
+    diet: ToolLimitSettings = ToolLimitSettings()
 
     @property
     def vision(self) -> bool | None:
@@ -60,7 +60,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
 
     def told(self, client: Mapping[str, Any]) -> Route:
         """The same route for a client whose profile changes these prompt settings."""
-        return msgspec.structs.replace(self, prompt=merged_prompt(self.prompt, client), client=client)
+        return msgspec.structs.replace(self, prompt=merge_prompt_settings(self.prompt, client), client=client)
 
 
 class Routes:
@@ -100,9 +100,9 @@ class Routes:
             upstream=upstream,
             facts=facts,
             rules=merged_rules(self._rules, settings.rules),
-            prompt=merged_prompt(self._prompt, settings.prompt),
+            prompt=merge_prompt_settings(self._prompt, settings.prompt),
             history=msgspec.convert(settings.history, HistorySettings),
-            diet=msgspec.convert({"terse": facts.terse, **settings.diet}, DietSettings),
+            diet=msgspec.convert({"terse": facts.terse, **settings.diet}, ToolLimitSettings),
         )
 
     @property

@@ -12,10 +12,10 @@ import msgspec
 
 from callwright.backends.settings import BackendKind
 from callwright.model import Request, ToolCall
-from callwright.prompt.prepare import Strategy
-from callwright.wire.constraint import Flavour
+from callwright.prompt.request_prompt import ToolStrategy
+from callwright.wire.constraint import ConstraintFlavour
 
-__all__ = ["Abilities", "Strategy", "Wanted", "decide"]
+__all__ = ["Abilities", "ToolStrategy", "Wanted", "decide"]
 
 Wanted = Literal["auto", "native", "constrained", "taught"]
 
@@ -32,13 +32,13 @@ class Abilities(msgspec.Struct, frozen=True, kw_only=True):
     kind: BackendKind = "openai"
     tools: bool | None = None
     """What the backend says of the model, or else what is known of its family."""
-    flavour: Flavour | None = None
+    flavour: ConstraintFlavour | None = None
     """How the backend is told to hold an answer to a form."""
-    refused: frozenset[Strategy] = frozenset()
+    refused: frozenset[ToolStrategy] = frozenset()
     """What it did not take before."""
 
 
-def decide(wanted: Wanted, request: Request, able: Abilities, *, failed: bool = False) -> tuple[Strategy, str]:
+def decide(wanted: Wanted, request: Request, able: Abilities, *, failed: bool = False) -> tuple[ToolStrategy, str]:
     """The strategy and the reason for it. `failed`: a call that had to come did not, earlier in this turn."""
     if not request.tools:
         return _without_tools(wanted, request, able)
@@ -58,7 +58,7 @@ def decide(wanted: Wanted, request: Request, able: Abilities, *, failed: bool = 
     return ("taught", f"{lacking}, and {free}") if free else ("constrained", lacking)
 
 
-def _without_tools(wanted: Wanted, request: Request, able: Abilities) -> tuple[Strategy, str]:
+def _without_tools(wanted: Wanted, request: Request, able: Abilities) -> tuple[ToolStrategy, str]:
     """A request for a summary, say: what was called before it is told as it was when there were tools."""
     told = able.kind != "harmony" and (wanted in ("taught", "constrained") or (wanted == "auto" and _not_native(able)))
     if told and any(isinstance(part, ToolCall) for message in request.messages for part in message.parts):

@@ -14,13 +14,13 @@ import msgspec
 
 from callwright.dialects import Dialect
 from callwright.engine.routing import Route
-from callwright.engine.strategy import Strategy
+from callwright.engine.strategy import ToolStrategy
 from callwright.engine.tokens import at_most, prompt_size
 from callwright.model import Constraint, Message, Repair, Request
-from callwright.prompt.prepare import prepare
-from callwright.prompt.roles import images_moved, strict, without_reasoning, without_result_images
-from callwright.prompt.templates import Templates
-from callwright.prompt.window import Room, fitted
+from callwright.prompt.context_window import PromptBudget, fit_to_window
+from callwright.prompt.message_roles import drop_reasoning, drop_result_images, merge_roles_strictly, move_result_images
+from callwright.prompt.prompt_templates import PromptTemplates
+from callwright.prompt.request_prompt import prepare_request
 
 __all__ = ["Way", "told", "told_within"]
 
@@ -32,7 +32,7 @@ class Way(NamedTuple):
     """How a backend is asked."""
 
     wire: str
-    strategy: Strategy
+    strategy: ToolStrategy
     why: str
     """The reason for the strategy."""
     reads: Dialect
@@ -41,7 +41,7 @@ class Way(NamedTuple):
     """The dialect of what is told in words."""
     held: Constraint | None
     """The form that the answer is held to."""
-    templates: Templates
+    templates: PromptTemplates
     first: bool
     """Nothing of the conversation was answered yet."""
 
@@ -50,11 +50,13 @@ def told(request: Request, route: Route, way: Way, notes: list[Repair]) -> Reque
     """The request as it goes over the wire. What was changed is added to the notes."""
     messages = request.messages
     if route.history.reasoning == "drop":
-        messages = without_reasoning(messages)
+        messages = drop_reasoning(messages)
     if route.vision is False:
-        messages = without_result_images(messages, notes)
+        messages = drop_result_images(messages, notes)
     seen = msgspec.structs.replace(request, messages=messages)
-    said, warnings = prepare(seen, route.prompt, way.teaches, way.templates, first=way.first, strategy=way.strategy)
+    said, warnings = prepare_request(
+        seen, route.prompt, way.teaches, way.templates, is_first_turn=way.first, strategy=way.strategy
+    )
     notes += warnings
     ordered = _ordered(said.messages, route, way.wire, notes)
     return msgspec.structs.replace(said, messages=ordered, constraint=way.held)
@@ -64,8 +66,8 @@ def _ordered(messages: tuple[Message, ...], route: Route, wire: str, notes: list
     """Last, because it is about what the server sees: pictures where the wire has a place, roles as templates want."""
     pictures = route.history.result_images
     if pictures == "move" or (pictures == "auto" and wire not in _RESULT_IMAGES):
-        messages = images_moved(messages, notes)
-    return strict(messages, notes) if route.history.roles == "strict" else messages
+        messages = move_result_images(messages, notes)
+    return merge_roles_strictly(messages, notes) if route.history.roles == "strict" else messages
 
 
 async def told_within(window: int, request: Request, route: Route, way: Way) -> tuple[Request, list[Repair]]:
@@ -73,13 +75,13 @@ async def told_within(window: int, request: Request, route: Route, way: Way) -> 
     diet, notes = route.diet, list[Repair]()
     whole = told(request, route, way, notes)
     reserve = min(diet.reserve, request.options.get("max_tokens") or diet.reserve)
-    room = Room(window, reserve)
-    if not window or diet.overflow == "send" or at_most(whole) <= room.prompt:
+    room = PromptBudget(window, reserve)
+    if not window or diet.overflow == "send" or at_most(whole) <= room.max_prompt_tokens:
         return whole, notes
 
     def size(shorter: Request) -> int:
         return prompt_size(told(shorter, route, way, []))
 
-    fit = partial(fitted, request, room, size, condense=diet.overflow == "condense")
+    fit = partial(fit_to_window, request, room, size, condense=diet.overflow == "condense")
     shorter, repairs = await asyncio.to_thread(fit)
     return told(shorter, route, way, []), [*notes, *repairs]

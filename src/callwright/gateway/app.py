@@ -33,17 +33,17 @@ from callwright.gateway.forwarding import forward
 from callwright.gateway.openapi import OPERATIONS
 from callwright.gateway.refusals import Refusals
 from callwright.gateway.service import Service
-from callwright.wire.base import Problem, Served
+from callwright.wire.base import ErrorResponse, ServerCodec
 
 __all__ = ["build"]
 
 log = logging.getLogger("callwright.gateway")
 
-EndpointOf = Callable[[Served], ASGIApp]
+EndpointOf = Callable[[ServerCodec], ASGIApp]
 """Makes the ASGI app that handles the turns of one wire."""
 
 
-def build(service: Service, served: Mapping[str, Served], endpoint: EndpointOf) -> ASGIApp:
+def build(service: Service, served: Mapping[str, ServerCodec], endpoint: EndpointOf) -> ASGIApp:
     """The whole gateway as one ASGI app."""
     refusals = Refusals(served, service.metrics)
     answers = _Answers(refusals)
@@ -75,7 +75,7 @@ _TURNS = {
 
 
 def _routes(
-    service: Service, served: Mapping[str, Served], turns: Mapping[str, ASGIApp], refusals: Refusals
+    service: Service, served: Mapping[str, ServerCodec], turns: Mapping[str, ASGIApp], refusals: Refusals
 ) -> list[BaseRoute]:
     at = Endpoints(service, served)
     bridge = BridgeRoutes(service)
@@ -151,7 +151,7 @@ class _Answers:
             near = get_close_matches(path, [each.path for each in OPERATIONS], 1, 0)[0]
             message = f"there is no {path[:200]} here. The nearest is {near}; see /docs for all."
             headers = None
-        problem = Problem(
+        problem = ErrorResponse(
             status=status, message=message, fault="client", kind="not_found_error", code="unknown_path", param=""
         )
         return self._refusals.refuse(request.scope, problem, headers)

@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from callwright.gateway.exchange import exchange
 from callwright.gateway.keys import is_local
 from callwright.gateway.refusals import Refusals
-from callwright.wire.base import Problem
+from callwright.wire.base import ErrorResponse
 
 __all__ = ["Auth", "secret_of"]
 
@@ -70,8 +70,8 @@ def _hostname(headers: Mapping[str, str]) -> str:
     return host[: host.index("]") + 1] if host.startswith("[") and "]" in host else host.rpartition(":")[0] or host
 
 
-def _refused(message: str, code: str) -> Problem:
-    return Problem(status=401, message=message, fault="client", kind="authentication_error", code=code)
+def _refused(message: str, code: str) -> ErrorResponse:
+    return ErrorResponse(status=401, message=message, fault="client", kind="authentication_error", code=code)
 
 
 _MISSING = _refused(
@@ -85,7 +85,7 @@ _WRONG = _refused(
     "invalid_api_key",
 )
 # A page of the web can make its own name point to 127.0.0.1 and then counts as same-origin with us.
-_STRANGE_HOST = Problem(
+_STRANGE_HOST = ErrorResponse(
     status=403,
     message="the gateway has no keys set, so it answers only when it is addressed as localhost or 127.0.0.1. To reach "
     "it by another name, add a [[keys]] table.",

@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from callwright.gateway.exchange import exchange
 from callwright.gateway.refusals import Refusals
 from callwright.gateway.settings import ServerSettings
-from callwright.wire.base import Problem
+from callwright.wire.base import ErrorResponse
 
 __all__ = ["Cors"]
 
@@ -79,8 +79,8 @@ def _preflight(asked: Mapping[str, str]) -> Response:
     return Response(status_code=204, headers=answer)
 
 
-def _foreign(origin: str) -> Problem:
-    return Problem(
+def _foreign(origin: str) -> ErrorResponse:
+    return ErrorResponse(
         status=403,
         message=f"the gateway does not take requests from web pages of {origin[:200]}. If it should, add that origin "
         "to `origins` in the [server] table.",

@@ -15,7 +15,7 @@ from callwright.gateway.profiles import OUTPUT_MODE_HEADER, PROFILE_HEADER, PROF
 from callwright.gateway.record import TurnRecord
 from callwright.model import Message
 from callwright.store.entry import Entry
-from callwright.wire.base import Problem
+from callwright.wire.base import ErrorResponse
 
 __all__ = ["Draft"]
 
@@ -61,7 +61,7 @@ class Draft:
         """Roughly how much memory it holds; what the models got is about as long as what the client sent."""
         return 2 * len(self._body) + sum(tape.size for tape in self._tapes)
 
-    def entry(self, record: TurnRecord, problem: Problem | None) -> Entry:
+    def entry(self, record: TurnRecord, problem: ErrorResponse | None) -> Entry:
         """The row of the turn, which is over. Takes a while for a long one, and may be called in any thread."""
         return Entry(
             at=self._at,

@@ -23,8 +23,8 @@ from callwright.gateway.keys import may_use
 from callwright.gateway.ledger import COLUMNS
 from callwright.gateway.openapi import description
 from callwright.gateway.service import Service
-from callwright.wire.base import Served
-from callwright.wire.framing import UNREADABLE
+from callwright.wire.base import ServerCodec
+from callwright.wire.framing import JSON_DECODE_ERRORS
 
 __all__ = ["Endpoints", "read_object"]
 
@@ -41,7 +41,7 @@ _GREETING = (
 class Endpoints:
     """The handlers, one method each."""
 
-    def __init__(self, service: Service, served: Mapping[str, Served]) -> None:
+    def __init__(self, service: Service, served: Mapping[str, ServerCodec]) -> None:
         self._service = service
         self._served = served
         self._since = datetime.now(UTC).replace(microsecond=0)
@@ -79,7 +79,7 @@ class Endpoints:
         return _json(listing.show(listing.find(_visible(request), name)[1], self._since))
 
     async def count_tokens(self, request: Request) -> Response:
-        ask = self._served["anthropic"].decode(await request.body())
+        ask = self._served["anthropic"].decode_request(await request.body())
         return _json({"input_tokens": await prompt_tokens(ask.request)})
 
     async def health(self, request: Request) -> Response:
@@ -127,7 +127,7 @@ def read_object(body: bytes) -> dict[str, Any]:
     """A body that must be a JSON object."""
     try:
         return msgspec.json.decode(body, type=dict[str, Any])
-    except UNREADABLE as error:
+    except JSON_DECODE_ERRORS as error:
         raise RequestError(f"the body is not a JSON object: {error}") from error
 
 

@@ -17,7 +17,7 @@ from starlette.types import Message, Receive
 from callwright.errors import RequestError
 from callwright.gateway.settings import KeySettings, ServerSettings
 from callwright.model import Part, Reasoning, Request, Text, ToolCall, ToolResult
-from callwright.wire.base import Ask
+from callwright.wire.base import ClientRequest
 
 __all__ = ["Limits", "TooManyError", "check_ask", "length", "limited", "prompt_characters"]
 
@@ -138,7 +138,7 @@ def limited(length: str, receive: Receive, limit: int) -> Receive:
     return counted
 
 
-def check_ask(ask: Ask, server: ServerSettings) -> None:
+def check_ask(ask: ClientRequest, server: ServerSettings) -> None:
     """Raise `RequestError` when a request asks for too many choices or has too long a prompt."""
     if not 1 <= ask.choices <= server.choices:
         raise RequestError(f"n must be from 1 to {server.choices}, not {ask.choices}.", param="n")

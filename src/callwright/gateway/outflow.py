@@ -14,7 +14,7 @@ from typing import Any
 from starlette.types import Send
 
 from callwright.events import Event
-from callwright.wire.base import Encoder, Problem
+from callwright.wire.base import ErrorResponse, StreamEncoder
 
 __all__ = ["Outflow"]
 
@@ -27,7 +27,7 @@ class Outflow:
     `fail` close it. `stop` must be called in any case."""
 
     def __init__(
-        self, send: Send, encoder: Encoder, content_type: str, *, heartbeat_seconds: float, open_seconds: float
+        self, send: Send, encoder: StreamEncoder, content_type: str, *, heartbeat_seconds: float, open_seconds: float
     ) -> None:
         self._send = send
         self._encoder = encoder
@@ -46,19 +46,19 @@ class Outflow:
         """Send a choice's next events."""
         async with self._lock:
             begin = b"" if self.opened else await self._open()
-            data = self._encoder.encode(events, choice)
+            data = self._encoder.encode_events(events, choice)
             if begin or data:
                 await self._write(begin + data)
-        if self._flush is None and self._encoder.holding:
+        if self._flush is None and self._encoder.has_pending:
             self._flush = self._loop.call_later(_FLUSH_SECONDS, self._flush_late)
 
     async def end(self, comment: str) -> None:
         """Send the stream's last bytes."""
-        await self._close(self._encoder.end(comment))
+        await self._close(self._encoder.end_stream(comment))
 
-    async def fail(self, problem: Problem) -> None:
+    async def fail(self, problem: ErrorResponse) -> None:
         """Send an ending that says what went wrong."""
-        await self._close(self._encoder.fail(problem))
+        await self._close(self._encoder.fail_stream(problem))
 
     def stop(self) -> None:
         """Stop the timers: nothing more is sent."""
@@ -81,7 +81,7 @@ class Outflow:
             (b"x-accel-buffering", b"no"),
         ]
         await self._send({"type": "http.response.start", "status": 200, "headers": headers})
-        return self._encoder.begin()
+        return self._encoder.begin_stream()
 
     async def _close(self, last: bytes) -> None:
         self.stop()
@@ -108,7 +108,7 @@ class Outflow:
 
     def _flush_late(self) -> None:
         self._flush = None
-        if self._encoder.holding:
+        if self._encoder.has_pending:
             self._soon(self._send_held())
 
     def _soon(self, work: Coroutine[Any, Any, None]) -> None:
@@ -127,7 +127,7 @@ class Outflow:
 
     async def _send_heartbeat(self) -> None:
         async with self._lock:
-            if data := self._encoder.heartbeat():
+            if data := self._encoder.encode_heartbeat():
                 await self._write(data)
 
     async def _send_held(self) -> None:

@@ -15,7 +15,7 @@ from callwright.gateway.exchange import Exchange
 from callwright.gateway.keys import check_use
 from callwright.gateway.limits import check_ask
 from callwright.gateway.profiles import Profile
-from callwright.wire.base import Ask, Style
+from callwright.wire.base import ClientRequest, StreamStyle
 
 __all__ = ["Plan", "planned"]
 
@@ -23,13 +23,13 @@ __all__ = ["Plan", "planned"]
 class Plan(NamedTuple):
     """A request that can be asked of its model."""
 
-    ask: Ask
+    ask: ClientRequest
     route: Route
     rules: ToolRules
     profile: Profile
     why: str
     """The reason for the profile."""
-    style: Style
+    style: StreamStyle
 
     @property
     def known(self) -> dict[str, Any]:
@@ -43,7 +43,7 @@ class Plan(NamedTuple):
         }
 
 
-async def planned(ask: Ask, opened: Exchange, *, may_be_empty: bool) -> Plan:
+async def planned(ask: ClientRequest, opened: Exchange, *, may_be_empty: bool) -> Plan:
     """The plan for a request. `RequestError` when there is no such model, or this caller may not ask for that."""
     check_ask(ask, opened.state.server)
     if not ask.request.messages and not may_be_empty:
@@ -58,6 +58,6 @@ async def planned(ask: Ask, opened: Exchange, *, may_be_empty: bool) -> Plan:
     return Plan(ask, route, rules, profile, why, _restyled(profile.style, route.settings.style))
 
 
-def _restyled(style: Style, changes: Mapping[str, Any]) -> Style:
+def _restyled(style: StreamStyle, changes: Mapping[str, Any]) -> StreamStyle:
     """A profile's style with what a model's settings change of it."""
-    return msgspec.convert({**msgspec.structs.asdict(style), **changes}, Style) if changes else style
+    return msgspec.convert({**msgspec.structs.asdict(style), **changes}, StreamStyle) if changes else style

@@ -13,7 +13,7 @@ from callwright.backends.faults import LOGIN_NEEDED
 from callwright.backends.overflow import is_too_long
 from callwright.errors import BackendError, BackendErrorKind, RequestError, WireError
 from callwright.gateway.limits import TooManyError
-from callwright.wire.base import Problem
+from callwright.wire.base import ErrorResponse
 
 __all__ = ["of", "stopping"]
 
@@ -56,7 +56,7 @@ _FAILURES: dict[BackendErrorKind, _Failure] = {
 _BROKE_OFF = "Try again; if it happens again, the log of its server may say why."
 
 
-def of(error: BaseException, *, request_id: str = "", backend_status: int = 0) -> Problem:
+def of(error: BaseException, *, request_id: str = "", backend_status: int = 0) -> ErrorResponse:
     """The problem that an exception is to a client; `backend_status` is its profile's."""
     match error:
         case RequestError():
@@ -66,7 +66,7 @@ def of(error: BaseException, *, request_id: str = "", backend_status: int = 0) -
         case WireError():
             return _backend(BackendError(str(error)), backend_status)
         case _:
-            return Problem(
+            return ErrorResponse(
                 status=500,
                 message="this is a bug in Callwright. Its log has the details under the request id "
                 f"{request_id or '(none)'}; please report it with them.",
@@ -76,9 +76,9 @@ def of(error: BaseException, *, request_id: str = "", backend_status: int = 0) -
             )
 
 
-def stopping() -> Problem:
+def stopping() -> ErrorResponse:
     """For turns that are still running when the service's time to shut down is over."""
-    return Problem(
+    return ErrorResponse(
         status=503,
         message="it is shutting down and could not wait for this turn any longer. Try again in a moment.",
         fault="gateway",
@@ -87,9 +87,9 @@ def stopping() -> Problem:
     )
 
 
-def _request(error: RequestError) -> Problem:
+def _request(error: RequestError) -> ErrorResponse:
     status = 400 if error.status in _MISREAD else error.status
-    return Problem(
+    return ErrorResponse(
         status=status,
         message=str(error),
         fault="client",
@@ -100,7 +100,7 @@ def _request(error: RequestError) -> Problem:
     )
 
 
-def _backend(error: BackendError, backend_status: int) -> Problem:
+def _backend(error: BackendError, backend_status: int) -> ErrorResponse:
     failure = _FAILURES[error.kind]
     status = failure.status
     if error.kind == "refused" and 400 <= error.status < 500:
@@ -111,8 +111,8 @@ def _backend(error: BackendError, backend_status: int) -> Problem:
     if is_too_long(error):
         return _too_long(said)
     if error.code == LOGIN_NEEDED:
-        return Problem(status=401, message=_sentence(said), fault="backend", kind=_KINDS[401], code=LOGIN_NEEDED)
-    return Problem(
+        return ErrorResponse(status=401, message=_sentence(said), fault="backend", kind=_KINDS[401], code=LOGIN_NEEDED)
+    return ErrorResponse(
         status=status,
         message=f"{_sentence(said)} {_BROKE_OFF if error.kind == 'protocol' and error.retryable else failure.advice}",
         fault="backend",
@@ -122,9 +122,9 @@ def _backend(error: BackendError, backend_status: int) -> Problem:
     )
 
 
-def _too_long(said: str) -> Problem:
+def _too_long(said: str) -> ErrorResponse:
     """In the words by which agents know that they must condense: the code for OpenAI's, the message for Claude Code."""
-    return Problem(
+    return ErrorResponse(
         status=400,
         message=f"prompt is too long: {_sentence(said)} Shorten the conversation, or give the model a larger window.",
         fault="backend",

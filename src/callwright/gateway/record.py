@@ -14,7 +14,7 @@ from callwright.engine.again import Reason
 from callwright.engine.report import TurnReport, total
 from callwright.engine.settings import OutputMode
 from callwright.model import Usage
-from callwright.wire.base import Fault
+from callwright.wire.base import ErrorSource
 
 __all__ = ["TurnRecord", "learnt"]
 
@@ -56,7 +56,7 @@ class TurnRecord(msgspec.Struct, frozen=True, kw_only=True):
     """… and the same in one word each."""
     repairs: tuple[str, ...] = ()
     """Their kinds, as often as they happened."""
-    fault: Fault | Literal[""] = ""
+    fault: ErrorSource | Literal[""] = ""
     """Who failed, when somebody did."""
     error: str = ""
     """The `kind` of the problem."""

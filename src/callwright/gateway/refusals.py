@@ -13,7 +13,7 @@ from starlette.responses import Response
 from starlette.types import Scope
 
 from callwright.gateway.metrics import Metrics
-from callwright.wire.base import Problem, Served
+from callwright.wire.base import ErrorResponse, ServerCodec
 
 __all__ = ["Refusals"]
 
@@ -31,20 +31,20 @@ _WIRES = (
 class Refusals:
     """Writes problems as answers."""
 
-    def __init__(self, served: Mapping[str, Served], metrics: Metrics) -> None:
+    def __init__(self, served: Mapping[str, ServerCodec], metrics: Metrics) -> None:
         self._served = served
         self._metrics = metrics
 
-    def answer(self, scope: Scope, problem: Problem, headers: Mapping[str, str] | None = None) -> Response:
+    def answer(self, scope: Scope, problem: ErrorResponse, headers: Mapping[str, str] | None = None) -> Response:
         """The answer to the request of this scope; for a turn, whose record counts and logs the failure."""
         path: str = scope["path"]
         wire = next(self._served[name] for start, name in _WIRES if path.startswith(start))
         sent = dict(headers or {})
         if problem.retry_after is not None:
             sent["retry-after"] = str(max(1, math.ceil(problem.retry_after)))
-        return Response(wire.problem(problem), problem.status, sent, "application/json")
+        return Response(wire.encode_error(problem), problem.status, sent, "application/json")
 
-    def refuse(self, scope: Scope, problem: Problem, headers: Mapping[str, str] | None = None) -> Response:
+    def refuse(self, scope: Scope, problem: ErrorResponse, headers: Mapping[str, str] | None = None) -> Response:
         """The same for a request that never became a turn: counted and logged here."""
         self._metrics.errors.labels(problem.fault, problem.kind).inc()
         log.info(

@@ -30,8 +30,7 @@ from callwright.model import Request
 from callwright.redaction import Redactor
 from callwright.store.entry import Asked, Entry, Failure
 from callwright.store.settings import StoreSettings
-from callwright.wire import SERVED
-from callwright.wire.constraint import Flavour
+from callwright.wire import SERVER_CODECS
 
 __all__ = ["Replayed", "replay", "replayed"]
 
@@ -93,10 +92,10 @@ async def replay(entry: Entry, engine: Engine) -> Entry:
     memory = Memory()
     for name, messages in entry.recalled.items():
         memory.keep("", name, messages)
-    turns = Turns(service, Refusals(SERVED, service.metrics), memory)
+    turns = Turns(service, Refusals(SERVER_CODECS, service.metrics), memory)
     try:
         await engine.refresh()
-        await _post(Exchanges(turns.endpoint(SERVED[entry.wire]), service), entry)
+        await _post(Exchanges(turns.endpoint(SERVER_CODECS[entry.wire]), service), entry)
     finally:
         await service.close()
     return caught.entries[0]

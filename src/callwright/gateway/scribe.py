@@ -25,7 +25,7 @@ from callwright.gateway.record import TurnRecord
 from callwright.redaction import Redactor
 from callwright.store.entry import Entry
 from callwright.store.settings import StoreSettings
-from callwright.wire.base import Problem
+from callwright.wire.base import ErrorResponse
 
 __all__ = ["Kept", "Rows", "Scribe", "Shelf"]
 
@@ -109,7 +109,7 @@ class Scribe:
         keep = desk.shelf.settings.journal if desk else "off"
         return Draft(headers, words=keep == "full") if keep != "off" else None
 
-    def put(self, draft: Draft, record: TurnRecord, problem: Problem | None) -> None:
+    def put(self, draft: Draft, record: TurnRecord, problem: ErrorResponse | None) -> None:
         """The turn of this draft is over: write it some time soon."""
         if self._desk:
             self._desk.put(_Row(partial(draft.entry, record, problem), draft.size))

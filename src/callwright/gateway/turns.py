@@ -32,12 +32,12 @@ from callwright.gateway.record import TurnRecord, learnt
 from callwright.gateway.refusals import Refusals
 from callwright.gateway.service import Service
 from callwright.turn import Collected, collect
-from callwright.wire.base import Ask, Head, Problem, Served
-from callwright.wire.openai_responses import recalls, remembered, resumed
+from callwright.wire.base import ClientRequest, ErrorResponse, ResponseHead, ServerCodec
+from callwright.wire.openai_responses import build_stored_messages, find_referenced_ids, resolve_references
 
 __all__ = ["Turns"]
 
-_LEFT = Problem(status=499, message="The client left.", fault="client", kind="client_left")
+_LEFT = ErrorResponse(status=499, message="The client left.", fault="client", kind="client_left")
 _MOST_KEPT = 64_000_000
 """Characters of an answer that is kept until its end: one in one piece, or one that may be named later."""
 _SAMPLED = 16
@@ -52,7 +52,7 @@ class Turns:
         self._refusals = refusals
         self._memory = memory or Memory()
 
-    def endpoint(self, wire: Served) -> ASGIApp:
+    def endpoint(self, wire: ServerCodec) -> ASGIApp:
         """The endpoint of one wire."""
 
         async def answer(scope: Scope, receive: Receive, send: Send) -> None:
@@ -106,14 +106,14 @@ async def _cancel_when_gone(turn: _Turn, receive: Receive, task: asyncio.Task[No
 class _Turn:
     """One request on its way. What is learnt is kept for the record, also when it fails on the way."""
 
-    def __init__(self, service: Service, wire: Served, opened: Exchange, memory: Memory) -> None:
+    def __init__(self, service: Service, wire: ServerCodec, opened: Exchange, memory: Memory) -> None:
         self._service = service
         self._wire = wire
         self._opened = opened
         self._memory = memory
         self._began = time.perf_counter()
         self._first_byte: float | None = None
-        self._head = Head(secrets.token_hex(12), int(time.time()), "")
+        self._head = ResponseHead(secrets.token_hex(12), int(time.time()), "")
         self._reports: list[TurnReport] = []
         self._draft = service.scribe.draft(opened.headers)
         self._out: Outflow | None = None
@@ -122,7 +122,7 @@ class _Turn:
         """All events so far, where the answer is to be remembered."""
         self._kept = 0
         self._plan: Plan | None = None
-        self.problem: Problem | None = None
+        self.problem: ErrorResponse | None = None
         self.over = False
         """The answer is on its way as a whole: a client that closes its connection now has not left."""
 
@@ -130,8 +130,8 @@ class _Turn:
         """Decode the request, and find out what it means here."""
         if self._draft is not None:
             self._draft.read(body)
-        ask = self._wire.decode(body)
-        self._head = Head(self._head.id, self._head.created, ask.request.model)
+        ask = self._wire.decode_request(body)
+        self._head = ResponseHead(self._head.id, self._head.created, ask.request.model)
         plan = await planned(ask, self._opened, may_be_empty=self._wire.name.startswith("ollama"))
         self._plan = plan._replace(ask=self._recalled(ask))
         return self._plan
@@ -144,7 +144,7 @@ class _Turn:
         turns = await self._whole(plan)
         self.over = True
         headers = self._record().headers() if self._opened.state.server.telemetry else None
-        body = self._wire.whole(plan.ask, self._head, plan.style, turns)
+        body = self._wire.encode_response(plan.ask, self._head, plan.style, turns)
         await Response(body, headers=headers, media_type="application/json")(scope, receive, send)
 
     # ── the two ways ─────────────────────────────────────────────────────────────────────────────
@@ -163,7 +163,7 @@ class _Turn:
         server = self._opened.state.server
         out = self._out = Outflow(
             send,
-            self._wire.encoder(plan.ask, self._head, plan.style),
+            self._wire.create_encoder(plan.ask, self._head, plan.style),
             self._wire.content_type,
             heartbeat_seconds=server.heartbeat_seconds,
             open_seconds=plan.profile.first_byte_wait,
@@ -217,13 +217,13 @@ class _Turn:
 
     # ── endings ──────────────────────────────────────────────────────────────────────────────────
 
-    def failed(self, error: Exception) -> Problem:
+    def failed(self, error: Exception) -> ErrorResponse:
         """What the client gets to see of an error."""
         status = self._plan.profile.backend_status if self._plan else 0
         self.problem = problems.of(error, request_id=self._opened.id, backend_status=status)
         return self.problem
 
-    def cancelled(self, *, gone: bool) -> Problem | None:
+    def cancelled(self, *, gone: bool) -> ErrorResponse | None:
         """What it is to the client that the turn was ended from outside. None when it is not ours to tell."""
         if not gone and (not self._service.ending or (self.over and self._out is None)):
             return None
@@ -232,7 +232,7 @@ class _Turn:
             task.uncancel()
         return self.problem
 
-    async def fail(self, problem: Problem) -> bool:
+    async def fail(self, problem: ErrorResponse) -> bool:
         """End the stream with a failure. False when none has begun."""
         if self._out is None or not self._out.opened:
             return False
@@ -268,17 +268,17 @@ class _Turn:
 
     # ── conversations that the client only names ─────────────────────────────────────────────────
 
-    def _recalled(self, ask: Ask) -> Ask:
+    def _recalled(self, ask: ClientRequest) -> ClientRequest:
         if not self._remembers:
             return ask
-        known = self._memory.recall(self._caller, recalls(ask))
+        known = self._memory.recall(self._caller, find_referenced_ids(ask))
         if self._draft is not None:
             self._draft.recalled = known
-        return resumed(ask, known)
+        return resolve_references(ask, known)
 
     def _remember(self, plan: Plan, turn: Collected) -> None:
         if self._remembers:
-            self._memory.keep(self._caller, self._head.id, remembered(plan.ask, turn))
+            self._memory.keep(self._caller, self._head.id, build_stored_messages(plan.ask, turn))
 
     @property
     def _caller(self) -> str:

@@ -17,24 +17,24 @@ from callwright.events import CallDelta, CallEnd, CallStart, Event, Finish, Text
 from callwright.text.json_stream import copy_string, escape_json, take_json, take_key
 from callwright.text.source import ParseStep, Source, compile_markers, ignore
 
-__all__ = ["FinalAnswer"]
+__all__ = ["FinalAnswerAsText"]
 
-_NAME = "final_answer"
-_HALF = re.compile("[\ud800-\udbff]").fullmatch
-_LONE = re.compile("[\ud800-\udfff]")
-_TAGS = compile_markers(f"<{_NAME}>\n", f"<{_NAME}>", f"\n</{_NAME}>", f"</{_NAME}>")
+_TOOL_NAME = "final_answer"
+_match_high_surrogate = re.compile("[\ud800-\udbff]").fullmatch
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+_TAGS = compile_markers(f"<{_TOOL_NAME}>\n", f"<{_TOOL_NAME}>", f"\n</{_TOOL_NAME}>", f"</{_TOOL_NAME}>")
 
 
-class FinalAnswer:
+class FinalAnswerAsText:
     """Turns final answers into text; `calls`: calls of that name are such answers too."""
 
     def __init__(self, *, calls: bool) -> None:
-        self._calls = calls
-        self._answer: _Answer | None = None
+        self._reads_calls = calls
+        self._answer: _AnswerReader | None = None
         self._text: list[str] = []
-        self._begin()
-        self._passed = 0
-        self._answered = False
+        self._start_grammar()
+        self._call_count = 0
+        self._has_answer = False
 
     def feed(self, events: Iterable[Event]) -> list[Event]:
         """The events, with answers as text."""
@@ -44,49 +44,49 @@ class FinalAnswer:
                 case TextDelta():
                     self._source.feed(event.text)
                     next(self._grammar, None)
-                    out += self._said()
+                    out += self._take_text()
                 case CallStart() | CallDelta() | CallEnd():
-                    out += [*self._settled(), *self._call(event)]
+                    out += [*self._flush_text(), *self._process_call_event(event)]
                 case Finish():
-                    out += [*self._settled(), self._finish(event)]
+                    out += [*self._flush_text(), self._adjust_finish(event)]
                 case _:
-                    out += [*self._settled(), event]
+                    out += [*self._flush_text(), event]
         return out
 
     # ── tags ───────────────────────────────────────────────────────────────────────────────────
 
-    def _begin(self) -> None:
+    def _start_grammar(self) -> None:
         self._source = Source()
-        self._grammar = self._untagged()
+        self._grammar = self._strip_tags()
         next(self._grammar, None)
 
-    def _untagged(self) -> ParseStep[None]:
+    def _strip_tags(self) -> ParseStep[None]:
         while (yield from self._source.copy_until(_TAGS, self._text.append)) is not None:
             pass
 
-    def _settled(self) -> list[Event]:
+    def _flush_text(self) -> list[Event]:
         """What was held back, as the text that it is: something else comes now."""
         if self._source.text[self._source.position :]:
             self._source.close()
             next(self._grammar, None)
-            self._begin()
-        return self._said()
+            self._start_grammar()
+        return self._take_text()
 
-    def _said(self) -> list[Event]:
+    def _take_text(self) -> list[Event]:
         text = "".join(self._text)
         self._text.clear()
         return [TextDelta(text)] if text else []
 
     # ── calls ──────────────────────────────────────────────────────────────────────────────────
 
-    def _call(self, event: CallStart | CallDelta | CallEnd) -> list[Event]:
-        if isinstance(event, CallStart) and self._calls and event.name == _NAME:
-            self._answer = _Answer()
-            self._answered = True
+    def _process_call_event(self, event: CallStart | CallDelta | CallEnd) -> list[Event]:
+        if isinstance(event, CallStart) and self._reads_calls and event.name == _TOOL_NAME:
+            self._answer = _AnswerReader()
+            self._has_answer = True
             return []
         if self._answer is None:
-            moved = msgspec.structs.replace(event, index=self._passed)
-            self._passed += isinstance(event, CallEnd)
+            moved = msgspec.structs.replace(event, index=self._call_count)
+            self._call_count += isinstance(event, CallEnd)
             return [moved]
         if isinstance(event, CallDelta):
             text = self._answer.feed(event.text)
@@ -94,43 +94,43 @@ class FinalAnswer:
             text, self._answer = self._answer.close(), None
         return [TextDelta(text)] if text else []
 
-    def _finish(self, finish: Finish) -> Finish:
-        only = self._answered and not self._passed and finish.reason == "tool_calls"
+    def _adjust_finish(self, finish: Finish) -> Finish:
+        only = self._has_answer and not self._call_count and finish.reason == "tool_calls"
         return msgspec.structs.replace(finish, reason="stop") if only else finish
 
 
-class _Answer:
+class _AnswerReader:
     """The string in a call's arguments, read as it is written."""
 
     def __init__(self) -> None:
         self._source = Source()
         self._raw: list[str] = []
         self._out: list[str] = []
-        self._found = False
-        self._half = ""
-        self._grammar = self._read()
+        self._has_answer = False
+        self._partial_escape = ""
+        self._grammar = self._parse_arguments()
         next(self._grammar, None)
 
     def feed(self, text: str) -> str:
         """More of the arguments; returns what that adds to the answer."""
-        if not self._found:
+        if not self._has_answer:
             self._raw.append(text)
         self._source.feed(text)
         next(self._grammar, None)
-        return self._taken()
+        return self._take_text()
 
     def close(self) -> str:
         """The call is over. Arguments without an answer are shown as they are."""
         self._source.close()
         next(self._grammar, None)
-        return self._taken() if self._found else "".join(self._raw)
+        return self._take_text() if self._has_answer else "".join(self._raw)
 
-    def _taken(self) -> str:
+    def _take_text(self) -> str:
         text = "".join(self._out)
         self._out.clear()
         return text
 
-    def _read(self) -> ParseStep[None]:
+    def _parse_arguments(self) -> ParseStep[None]:
         yield from self._source.skip_space()
         self._source.position += 1
         while True:
@@ -139,17 +139,17 @@ class _Answer:
             if key is None:
                 return
             if key == "answer" and (yield from self._source.peek()) == '"':
-                self._found = True
+                self._has_answer = True
                 self._source.position += 1
-                yield from copy_string(self._source, self._decode, ignore)
+                yield from copy_string(self._source, self._decode_piece, ignore)
                 return
             yield from take_json(self._source, ignore)
             yield from self._source.accept(compile_markers(","))
 
-    def _decode(self, piece: str) -> None:
+    def _decode_piece(self, piece: str) -> None:
         """Take a run of plain text or one escape; the halves of a surrogate pair come one by one."""
-        self._half += piece if piece.startswith("\\") else escape_json(piece)
-        char = json.loads(f'"{self._half}"')
-        if not _HALF(char):
-            self._half = ""
-            self._out.append(_LONE.sub("\ufffd", char))
+        self._partial_escape += piece if piece.startswith("\\") else escape_json(piece)
+        char = json.loads(f'"{self._partial_escape}"')
+        if not _match_high_surrogate(char):
+            self._partial_escape = ""
+            self._out.append(_LONE_SURROGATE.sub("\ufffd", char))

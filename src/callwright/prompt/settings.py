@@ -7,12 +7,19 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-__all__ = ["DietSettings", "HistorySettings", "PromptSettings", "TeachForm", "WayToClose", "merged_prompt"]
+__all__ = [
+    "FinalAnswerMode",
+    "HistorySettings",
+    "PromptSettings",
+    "TeachForm",
+    "ToolLimitSettings",
+    "merge_prompt_settings",
+]
 
 TeachForm = Literal["full", "short", "code"]
-WayToClose = Literal["off", "call", "tag"]
+FinalAnswerMode = Literal["off", "call", "tag"]
 
-_Count = Annotated[int, msgspec.Meta(ge=0)]
+_NonNegativeInt = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class PromptSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -23,18 +30,18 @@ class PromptSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     folded on the first request of a conversation only, for backends that ignore them and keep the conversation."""
     redundant_system: bool = False
     """When folding, send a short system message as well, which says where the instructions are."""
-    fold_warn_characters: _Count = 10_000
+    fold_warn_characters: _NonNegativeInt = 10_000
     """Report what is folded when it is longer than this; 0 for never."""
     teach: Literal["auto", "full", "short", "code"] = "auto"
     """How tools are told in words: as JSON schemas, as signatures, or as Python functions. `auto` tells schemas first
     and signatures whenever the tools are told again."""
-    reteach_after: _Count = 0
+    reteach_after: _NonNegativeInt = 0
     """Tell the tools again after this many messages; 0 for never."""
     show_results: bool = True
     """Where tools are told in words, show each result with its call, the arguments and whether it succeeded."""
-    final_answer: WayToClose = "off"
+    final_answer: FinalAnswerMode = "off"
     """Let the model close with a call of `final_answer` or with a tag of that name; clients get it as text."""
-    max_rounds: _Count = 0
+    max_rounds: _NonNegativeInt = 0
     """Tool rounds for one request of the user; one more is refused. 0: any number."""
     house_rules: str = ""
     """Your own rules, told to the model beside the tools."""
@@ -63,19 +70,19 @@ class HistorySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """Pictures in tool results stay there or move to a user's message; `auto` moves them where the API has no place."""
 
 
-class DietSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ToolLimitSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The `diet` table inside a model's: which tools it is offered, how briefly, and what becomes of long prompts."""
 
     allow: tuple[str, ...] = ()
     """Tools that are offered, by name or pattern such as `read_*`. Empty: all."""
     deny: tuple[str, ...] = ()
     """Tools that are not; this comes before `allow`."""
-    max_tools: _Count = 0
+    max_tools: _NonNegativeInt = 0
     """How many are offered: those that are named or fit the user's words best. Those that were called already, and the
     one that must be called, always are. 0: any number."""
-    max_description: _Count = 0
+    max_description: _NonNegativeInt = 0
     """Characters of a description; a longer one is cut after a sentence. 0: any number."""
-    slim: bool = False
+    trim_schemas: bool = False
     """Leave out of schemas what only people read: titles, examples, comments."""
     inline_refs: bool = True
     """Put the target of each `$ref` in its place; some services refuse schemas with references."""
@@ -88,10 +95,10 @@ class DietSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Tell tools whose names are over 64 characters long, or have odd ones, under another name that services take."""
     overflow: Literal["refuse", "condense", "send"] = "refuse"
     """A prompt that does not fit the window: refused with the numbers, shortened at its oldest part, or sent as is."""
-    reserve: _Count = 1024
+    reserve: _NonNegativeInt = 1024
     """Tokens of the window that are kept for the answer."""
 
 
-def merged_prompt(settings: PromptSettings, changes: Mapping[str, Any]) -> PromptSettings:
+def merge_prompt_settings(settings: PromptSettings, changes: Mapping[str, Any]) -> PromptSettings:
     """The settings with some of them changed."""
     return msgspec.convert({**msgspec.structs.asdict(settings), **changes}, PromptSettings) if changes else settings

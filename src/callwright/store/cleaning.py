@@ -15,7 +15,7 @@ import msgspec
 
 from callwright.redaction import MASK, Redactor, names_secret
 from callwright.store.schema import storable
-from callwright.wire.framing import UNREADABLE
+from callwright.wire.framing import JSON_DECODE_ERRORS
 
 __all__ = ["Cleaner"]
 
@@ -62,6 +62,6 @@ class Cleaner:
             cleaned = self.value(value)
             if cleaned != value:
                 text = msgspec.json.encode(cleaned).decode()
-        except UNREADABLE:
+        except JSON_DECODE_ERRORS:
             pass  # no JSON: it is text like any other
         return self.text(text)

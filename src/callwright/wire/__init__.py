@@ -6,24 +6,24 @@ a server, reads its stream as events). Nothing here opens a socket, looks at a c
 
 from __future__ import annotations
 
-from callwright.wire.anthropic import CalledAnthropic, ServedAnthropic
-from callwright.wire.base import Called, Served
-from callwright.wire.ollama import OLLAMA, OLLAMA_GENERATE, CalledOllama
-from callwright.wire.openai_chat import CalledChat, ServedChat
-from callwright.wire.openai_responses import CalledResponses, ServedResponses
+from callwright.wire.anthropic import AnthropicClientCodec, AnthropicServerCodec
+from callwright.wire.base import ClientCodec, ServerCodec
+from callwright.wire.ollama import OLLAMA_CHAT_CODEC, OLLAMA_GENERATE_CODEC, OllamaClientCodec
+from callwright.wire.openai_chat import OpenAIChatClientCodec, OpenAIChatServerCodec
+from callwright.wire.openai_responses import OpenAIResponsesClientCodec, OpenAIResponsesServerCodec
 
-__all__ = ["CALLED", "SERVED"]
+__all__ = ["CLIENT_CODECS", "SERVER_CODECS"]
 
-SERVED: dict[str, Served] = {
-    "openai_chat": ServedChat(),
-    "openai_responses": ServedResponses(),
-    "anthropic": ServedAnthropic(),
-    "ollama": OLLAMA,
-    "ollama_generate": OLLAMA_GENERATE,
+SERVER_CODECS: dict[str, ServerCodec] = {
+    "openai_chat": OpenAIChatServerCodec(),
+    "openai_responses": OpenAIResponsesServerCodec(),
+    "anthropic": AnthropicServerCodec(),
+    "ollama": OLLAMA_CHAT_CODEC,
+    "ollama_generate": OLLAMA_GENERATE_CODEC,
 }
-CALLED: dict[str, Called] = {
-    "openai_chat": CalledChat(),
-    "openai_responses": CalledResponses(),
-    "anthropic": CalledAnthropic(),
-    "ollama": CalledOllama(),
+CLIENT_CODECS: dict[str, ClientCodec] = {
+    "openai_chat": OpenAIChatClientCodec(),
+    "openai_responses": OpenAIResponsesClientCodec(),
+    "anthropic": AnthropicClientCodec(),
+    "ollama": OllamaClientCodec(),
 }

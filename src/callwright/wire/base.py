@@ -20,12 +20,23 @@ from callwright.events import Event
 from callwright.model import Request
 from callwright.turn import Collected
 
-__all__ = ["Ask", "Called", "Encoder", "Fault", "Head", "Origin", "Problem", "Reader", "Served", "Style"]
+__all__ = [
+    "ClientCodec",
+    "ClientRequest",
+    "ErrorResponse",
+    "ErrorSource",
+    "ResponseHead",
+    "ServerCodec",
+    "StreamEncoder",
+    "StreamStyle",
+    "ToolOrigin",
+    "WireReader",
+]
 
-Fault = Literal["client", "gateway", "backend"]
+ErrorSource = Literal["client", "gateway", "backend"]
 
 
-class Origin(msgspec.Struct, frozen=True):
+class ToolOrigin(msgspec.Struct, frozen=True):
     """What a tool was in the client's request, where that is not a plain function."""
 
     name: str
@@ -34,7 +45,7 @@ class Origin(msgspec.Struct, frozen=True):
     namespace: str = ""
 
 
-class Ask(msgspec.Struct, frozen=True, kw_only=True):
+class ClientRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A client's request as it was read from a wire.
 
     `request.options` has OpenAI's chat names for what all wires share (`temperature`, `top_p`, `max_tokens`, `stop`,
@@ -48,14 +59,14 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     include_usage: bool = False
     functions: bool = False
     """The client used the legacy `functions` and wants `function_call` back."""
-    origins: dict[str, Origin] = msgspec.field(default_factory=dict)
+    origins: dict[str, ToolOrigin] = msgspec.field(default_factory=dict)
     """By the name that the model sees; only tools that are not plain functions."""
     previous: str = ""
     """The id of the answer that this request continues (Responses)."""
     extra: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
-class Head(msgspec.Struct, frozen=True):
+class ResponseHead(msgspec.Struct, frozen=True):
     """What every chunk of one answer says of itself. `id` is bare; each wire puts its own prefix before it."""
 
     id: str
@@ -63,7 +74,7 @@ class Head(msgspec.Struct, frozen=True):
     model: str
 
 
-class Style(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class StreamStyle(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How one client wants its stream written; the defaults are what every client takes."""
 
     arguments: Literal["generated", "whole"] | int = "generated"
@@ -78,12 +89,12 @@ class Style(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """`content: null`, not an empty string, on whole answers that hold only calls (C-1)."""
 
 
-class Problem(msgspec.Struct, frozen=True, kw_only=True):
+class ErrorResponse(msgspec.Struct, frozen=True, kw_only=True):
     """An error as a client gets to see it. `fault` says who failed; the message says what to do about it."""
 
     status: int
     message: str
-    fault: Fault
+    fault: ErrorSource
     kind: str = "invalid_request_error"
     """OpenAI's `error.type`; other wires map it."""
     code: str = ""
@@ -91,19 +102,19 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
     retry_after: float | None = None
 
 
-class Encoder(Protocol):
+class StreamEncoder(Protocol):
     """One client's stream. Each method returns the bytes to send now, perhaps none."""
 
     @property
-    def holding(self) -> bool:
+    def has_pending(self) -> bool:
         """Whether text waits to be joined with what follows: call `flush` when nothing follows for a moment."""
         ...
 
-    def begin(self) -> bytes:
+    def begin_stream(self) -> bytes:
         """The stream's first bytes. Called once, first."""
         ...
 
-    def encode(self, events: Sequence[Event], choice: int = 0) -> bytes:
+    def encode_events(self, events: Sequence[Event], choice: int = 0) -> bytes:
         """A choice's next events."""
         ...
 
@@ -111,44 +122,46 @@ class Encoder(Protocol):
         """The text that was held back."""
         ...
 
-    def heartbeat(self) -> bytes:
+    def encode_heartbeat(self) -> bytes:
         """Something that shows an idle client that we live."""
         ...
 
-    def fail(self, problem: Problem) -> bytes:
+    def fail_stream(self, error: ErrorResponse) -> bytes:
         """The turn failed after its first byte: say so in this client's form, and end the stream."""
         ...
 
-    def end(self, comment: str = "") -> bytes:
+    def end_stream(self, comment: str = "") -> bytes:
         """The stream's last bytes. A choice that never finished makes this a failure. Nothing is sent after it."""
         ...
 
 
-class Served(Protocol):
+class ServerCodec(Protocol):
     """A wire's serving half."""
 
     name: str
     content_type: str
     """Of the stream."""
 
-    def decode(self, body: bytes) -> Ask:
+    def decode_request(self, body: bytes) -> ClientRequest:
         """Read a request; `RequestError` names the field that is wrong."""
         ...
 
-    def encoder(self, ask: Ask, head: Head, style: Style) -> Encoder:
+    def create_encoder(self, client_request: ClientRequest, head: ResponseHead, style: StreamStyle) -> StreamEncoder:
         """A writer of one stream."""
         ...
 
-    def whole(self, ask: Ask, head: Head, style: Style, turns: Sequence[Collected]) -> bytes:
+    def encode_response(
+        self, client_request: ClientRequest, head: ResponseHead, style: StreamStyle, turns: Sequence[Collected]
+    ) -> bytes:
         """The answer in one piece: the same turns as the stream's, collected, one for each choice."""
         ...
 
-    def problem(self, problem: Problem) -> bytes:
+    def encode_error(self, error: ErrorResponse) -> bytes:
         """The body of an error that came before the first byte."""
         ...
 
 
-class Reader(Protocol):
+class WireReader(Protocol):
     """One server's stream, from bytes that may be cut anywhere.
 
     Nothing is lost to a failure: an error that comes after events in the same bytes is raised by the next call, once.
@@ -164,32 +177,32 @@ class Reader(Protocol):
         """The server closed the stream. `BackendError` if that was before its turn's end."""
         ...
 
-    def check(self) -> None:
+    def raise_pending_error(self) -> None:
         """Raise the error that came after the events of the last call, if one did."""
         ...
 
 
-class Called(Protocol):
+class ClientCodec(Protocol):
     """A wire's calling half."""
 
     name: str
 
-    def path(self, request: Request) -> str:
+    def get_path(self, request: Request) -> str:
         """Where to post, after the backend's address."""
         ...
 
-    def headers(self, key: str) -> dict[str, str]:
+    def build_headers(self, key: str) -> dict[str, str]:
         """What the server wants to see besides the content type; `key` may be empty."""
         ...
 
-    def body(self, request: Request, extra: dict[str, Any]) -> bytes:
+    def encode_request(self, request: Request, extra: dict[str, Any]) -> bytes:
         """The request, streaming. `extra` are fields of this wire that the client sent."""
         ...
 
-    def reader(self) -> Reader:
+    def create_reader(self) -> WireReader:
         """A reader of one answer."""
         ...
 
-    def refusal(self, status: int, body: bytes) -> BackendError:
+    def parse_error(self, status: int, body: bytes) -> BackendError:
         """What an answer with that status means; with the model's output in `salvage` where the body quotes it."""
         ...

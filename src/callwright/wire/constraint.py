@@ -9,19 +9,19 @@ from typing import Any, Literal
 
 from callwright.model import Constraint
 
-__all__ = ["GRAMMARS", "Flavour", "constrained_fields"]
+__all__ = ["GRAMMAR_FLAVOURS", "ConstraintFlavour", "build_constraint_fields"]
 
-Flavour = Literal["llamacpp", "vllm", "openai", "ollama"]
+ConstraintFlavour = Literal["llamacpp", "vllm", "openai", "ollama"]
 """Whose way of saying it."""
 
-GRAMMARS: frozenset[Flavour] = frozenset({"llamacpp", "vllm"})
+GRAMMAR_FLAVOURS: frozenset[ConstraintFlavour] = frozenset({"llamacpp", "vllm"})
 """Those that take a grammar."""
 
-_NAME = "answer"
+_SCHEMA_NAME = "answer"
 """OpenAI wants a name for a schema."""
 
 
-def constrained_fields(flavour: Flavour, constraint: Constraint | None) -> dict[str, Any]:
+def build_constraint_fields(flavour: ConstraintFlavour, constraint: Constraint | None) -> dict[str, Any]:
     """The fields of a request's body; none where there is nothing to say, or no way to say it."""
     if constraint is None:
         return {}
@@ -36,7 +36,7 @@ def constrained_fields(flavour: Flavour, constraint: Constraint | None) -> dict[
         case "vllm" if schema:
             return {"structured_outputs": {"json": schema}}
         case "openai" if schema:
-            form = {"name": _NAME, "strict": True, "schema": schema}
+            form = {"name": _SCHEMA_NAME, "strict": True, "schema": schema}
             return {"response_format": {"type": "json_schema", "json_schema": form}}
         case "ollama" if schema:  # docs/api.md from 0.5 on
             return {"format": schema}

@@ -169,7 +169,7 @@ def test_a_failed_turn_is_what_it_would_be_without_codex(
     reader = CodexReader()
     assert collect(reader.feed(said("Half") + ended(message, info))).text == "Half"
     with pytest.raises(BackendError) as failed:
-        reader.check()
+        reader.raise_pending_error()
     problem = failed.value
     assert (problem.kind, problem.status, problem.retryable) == (kind, status, retryable)
     assert words in str(problem)

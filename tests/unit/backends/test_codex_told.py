@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from callwright.backends.codex.told import reserved, told, unsent
 from callwright.errors import BackendError
 from callwright.model import Message, Request, Text, ToolCall, ToolSpec
-from callwright.prompt.names import renamed
+from callwright.prompt.tool_aliases import rename_tools
 
 ROLES = st.sampled_from(["system", "developer", "user", "assistant"])
 SAID = st.text("ab\n", min_size=1)
@@ -47,7 +47,7 @@ def test_no_instructions_are_empty_instructions() -> None:
 def test_every_tool_has_a_name_that_codex_takes_and_its_own_back(names: set[str]) -> None:
     request = asked(*sorted(names))
     aliases = reserved(request)
-    offered = {tool.name for tool in renamed(request, aliases).tools}
+    offered = {tool.name for tool in rename_tools(request, aliases).tools}
     assert len(offered) == len(names)
     assert all(len(name) <= 64 and not name.startswith("mcp__") for name in offered)
     assert not offered & {"exec_command", "shell_command"}
@@ -58,7 +58,7 @@ def test_every_tool_has_a_name_that_codex_takes_and_its_own_back(names: set[str]
 def test_calls_in_the_history_go_by_the_same_names() -> None:
     call = ToolCall("call_1", "exec_command", "{}")
     request = Request("m", (Message("assistant", (call,)),), (ToolSpec("exec_command"),))
-    thread, items, _ = told(renamed(request, reserved(request)), "/work")
+    thread, items, _ = told(rename_tools(request, reserved(request)), "/work")
     assert items[0]["name"] == thread["dynamicTools"][0]["name"] == "client_exec_command"
 
 

@@ -36,13 +36,13 @@ def text(piece: str, finish: str | None = None) -> dict[str, Any]:
 
 
 def read(*pieces: bytes) -> list[Event]:
-    reader = WIRE.reader()
+    reader = WIRE.create_reader()
     events = [event for piece in pieces for event in reader.feed(piece)]
     return events if events and isinstance(events[-1], Finish) else [*events, *reader.close()]
 
 
 def sent(request: Any, **extra: Any) -> Any:
-    return msgspec.json.decode(WIRE.body(request, extra))
+    return msgspec.json.decode(WIRE.encode_request(request, extra))
 
 
 def test_the_conversation_is_sent_as_text() -> None:
@@ -68,7 +68,7 @@ def test_stops_are_added_to_the_templates(stop: Any, added: list[str]) -> None:
 
 def test_tools_are_refused_in_a_way_that_has_them_taught() -> None:
     with pytest.raises(BackendError, match="does not support tools") as raised:
-        WIRE.body(msgspec.structs.replace(ask(), tools=(ToolSpec("x"),)), {})
+        WIRE.encode_request(msgspec.structs.replace(ask(), tools=(ToolSpec("x"),)), {})
     assert (raised.value.kind, raised.value.code) == ("refused", TOOLS_REFUSED)
 
 
@@ -113,7 +113,7 @@ def test_streams_are_read(data: bytes, expected: list[Event], cut: int) -> None:
 
 
 def test_nothing_counts_after_the_end() -> None:
-    reader = WIRE.reader()
+    reader = WIRE.create_reader()
     assert reader.feed(stream(text("a")) + stream(text("late"))) == [TextDelta("a"), Finish("stop")]
     assert reader.feed(stream(text("later"))) == []
     assert reader.close() == []

@@ -16,7 +16,7 @@ from callwright.backends.harmony import IDS, CompletedHarmony, GeneratedHarmony,
 from callwright.backends.settings import BackendSettings
 from callwright.events import Event, Finish, TextDelta, UsageSeen, merge_deltas
 from callwright.model import Request, ToolSpec, Usage
-from callwright.prompt.harmony import MARKERS, harmony
+from callwright.prompt.harmony_prompt import MARKERS, render_harmony
 from tests.support.tiny_wire import TinyWire, ask
 from tests.support.upstream import Upstream, answer, refused, sse
 
@@ -24,11 +24,11 @@ WIRE = CompletedHarmony(TinyWire())
 
 
 def sent(wire: CompletedHarmony, request: Request) -> Any:
-    return msgspec.json.decode(wire.body(request, {}))
+    return msgspec.json.decode(wire.encode_request(request, {}))
 
 
 def read(wire: CompletedHarmony, *chunks: object) -> list[Event]:
-    reader = wire.reader()
+    reader = wire.create_reader()
     frames = [b"data:" + json.dumps(chunk).encode() + b"\n\n" for chunk in chunks]
     return merge_deltas([event for frame in frames for event in reader.feed(frame)] + reader.close())
 
@@ -36,7 +36,7 @@ def read(wire: CompletedHarmony, *chunks: object) -> list[Event]:
 def test_a_completion_is_asked_for_with_its_special_tokens() -> None:
     request = ask("Hi", temperature=0.5, stop="END", reasoning_effort="low", response_format={"type": "text"})
     body = sent(WIRE, request)
-    assert (body["prompt"], body["model"], body["temperature"]) == (harmony(request), "m", 0.5)
+    assert (body["prompt"], body["model"], body["temperature"]) == (render_harmony(request), "m", 0.5)
     assert body["stop"] == ["<|call|>", "<|return|>", "END"]
     assert body["skip_special_tokens"] is False
     assert body["preserved_tokens"] == list(MARKERS)
@@ -56,7 +56,7 @@ def test_tools_are_part_of_the_prompt() -> None:
 @pytest.mark.parametrize(("given", "told"), [(0, None), (0.7, 0.7), (None, None)])
 def test_text_generation_inference_samples_only_above_zero(given: float | None, told: float | None) -> None:
     body = sent(GeneratedHarmony(TinyWire()), ask("Hi", temperature=given, top_p=0.9, seed=7))
-    assert body["inputs"] == harmony(ask("Hi"))
+    assert body["inputs"] == render_harmony(ask("Hi"))
     assert body["parameters"].get("temperature") == told
     assert body["parameters"]["do_sample"] == (told is not None)
     assert (body["parameters"]["top_p"], body["parameters"]["seed"]) == (0.9, 7)

@@ -18,7 +18,7 @@ from callwright.errors import BackendError
 from callwright.events import CallDelta, CallEnd, CallStart, Event, Finish, TextDelta
 from callwright.model import Message, Request, Text, ToolSpec
 from callwright.turn import Collected
-from callwright.wire.base import Ask
+from callwright.wire.base import ClientRequest
 from tests.support.fake import Fake
 
 WEATHER = ToolSpec(
@@ -53,7 +53,7 @@ def run(
     report = TurnReport()
 
     async def batches() -> list[list[Event]]:
-        ask = Ask(request=msgspec.structs.replace(request(), **changes))
+        ask = ClientRequest(request=msgspec.structs.replace(request(), **changes))
         async with aclosing(engine.turn(ask, engine.route("m"), rules, report)) as turn:
             return [batch async for batch in turn]
 

@@ -17,7 +17,7 @@ from callwright.errors import BackendError
 from callwright.events import Event, Finish, TextDelta
 from callwright.model import Message, Request, Text
 from callwright.store.identity import Found, Scope, prefixes
-from callwright.wire.base import Ask
+from callwright.wire.base import ClientRequest
 from tests.support.fake import Fake
 
 
@@ -70,7 +70,7 @@ def turn(memory: Memory, messages: tuple[Message, ...], *backends: Kept, most: i
 
     async def main() -> list[Event]:
         route = engine.route("m")
-        asked = engine.turn(Ask(request=Request("m", messages)), route, route.rules, TurnReport())
+        asked = engine.turn(ClientRequest(request=Request("m", messages)), route, route.rules, TurnReport())
         events: list[Event] = []
         async with aclosing(asked) as batches:
             async for number, batch in _numbered(batches):

@@ -28,7 +28,7 @@ from callwright.events import (
 from callwright.model import Image, Message, Reasoning, Request, Text, ToolCall, ToolResult, ToolSpec, Usage
 from callwright.prompt.settings import PromptSettings
 from callwright.turn import Collected
-from callwright.wire.base import Ask
+from callwright.wire.base import ClientRequest
 from tests.support.fake import Fake
 
 PING = ToolSpec("ping", parameters={"type": "object", "properties": {}})
@@ -53,7 +53,7 @@ def run(
     names = tuple(backend.settings.name for backend in backends)
     engine = Engine([ModelSettings(name="m", backend=names, **model)], {b.settings.name: b for b in backends}, rules)
     report = TurnReport(wire="openai_chat")
-    ask = Ask(request=asked or request(PING), extra={"metadata": {"a": 1}})
+    ask = ClientRequest(request=asked or request(PING), extra={"metadata": {"a": 1}})
 
     async def collected() -> list[Event]:
         async with aclosing(engine.turn(ask, engine.route("m"), rules, report)) as turn:
@@ -301,7 +301,9 @@ def test_what_was_thought_before_a_call_is_told_with_it_again(caller: str, back:
     second = Request("m", (*first.messages, *answered), (PING,))
 
     async def turn(asked: Request, report: TurnReport) -> None:
-        async with aclosing(engine.turn(Ask(request=asked), engine.route("m"), ToolRules(), report)) as answer:
+        async with aclosing(
+            engine.turn(ClientRequest(request=asked), engine.route("m"), ToolRules(), report)
+        ) as answer:
             assert [batch async for batch in answer]
 
     async def turns() -> TurnReport:
@@ -326,7 +328,7 @@ def test_a_server_without_tools_has_them_taught_and_that_is_remembered() -> None
     async def turns() -> list[Collected]:
         out = []
         for _ in range(2):
-            ask = Ask(request=request(PING))
+            ask = ClientRequest(request=request(PING))
             async with aclosing(engine.turn(ask, engine.route("m"), ToolRules(), TurnReport())) as turn:
                 out.append(collect([event async for batch in turn for event in batch]))
         return out

@@ -18,7 +18,7 @@ from callwright.errors import BackendError, RequestError
 from callwright.events import CallDelta, CallEnd, CallStart, Event, Finish, TextDelta
 from callwright.model import Image, Message, Part, Reasoning, Request, Text, ToolCall, ToolResult, ToolSpec
 from callwright.turn import Collected
-from callwright.wire.base import Ask
+from callwright.wire.base import ClientRequest
 from tests.support.fake import Fake
 
 LONG_NAME = "mcp__" + "server" * 12 + "__ping"
@@ -36,7 +36,7 @@ def ask(*messages: Message, tools: tuple[str, ...] = ("ping",), **changes: Any) 
 
 async def turn(engine: Engine, request: Request, rules: ToolRules | None = None) -> tuple[Collected, TurnReport]:
     report = TurnReport(wire="openai_chat")
-    answer = engine.turn(Ask(request=request), engine.route(request.model), rules or ToolRules(), report)
+    answer = engine.turn(ClientRequest(request=request), engine.route(request.model), rules or ToolRules(), report)
     async with aclosing(answer) as batches:
         events = [event async for batch in batches for event in batch]
     check_events(events)
@@ -350,7 +350,7 @@ def test_a_small_job_is_told_as_its_client_needs_it() -> None:
 
     async def told() -> None:
         route = engine.route("m").told({"volatile": ("cost:",)})
-        async with aclosing(engine.turn(Ask(request=request), route, ToolRules(), TurnReport())) as batches:
+        async with aclosing(engine.turn(ClientRequest(request=request), route, ToolRules(), TurnReport())) as batches:
             [batch async for batch in batches]
 
     asyncio.run(told())

@@ -18,7 +18,7 @@ from callwright.errors import BackendError
 from callwright.events import Event, Finish, TextDelta
 from callwright.model import Message, Request, Text, ToolCall, ToolSpec
 from callwright.turn import Collected
-from callwright.wire.base import Ask
+from callwright.wire.base import ClientRequest
 from tests.support.fake import Fake
 from tests.support.gbnf import Grammar
 
@@ -66,7 +66,7 @@ def turns(backend: Fake, count: int = 1, *, tools: str = "auto", **changes: Any)
         out = []
         for _ in range(count):
             report = TurnReport()
-            ask = Ask(request=request(PING, PONG, **changes))
+            ask = ClientRequest(request=request(PING, PONG, **changes))
             async with aclosing(engine.turn(ask, engine.route("m"), ToolRules(), report)) as turn:
                 events = [event async for batch in turn for event in batch]
             check_events(events)
@@ -172,7 +172,9 @@ def test_a_refusal_that_has_nothing_to_do_with_the_form_is_told_and_not_remember
     engine = Engine([ModelSettings(name="m", tools="constrained")], {"one": backend}, ToolRules())
 
     async def run(report: TurnReport) -> None:
-        async with aclosing(engine.turn(Ask(request=request(PING)), engine.route("m"), ToolRules(), report)) as turn:
+        async with aclosing(
+            engine.turn(ClientRequest(request=request(PING)), engine.route("m"), ToolRules(), report)
+        ) as turn:
             async for _ in turn:
                 pass
 
@@ -202,7 +204,7 @@ def test_a_family_that_finds_no_end_is_held_to_one_unless_the_settings_say_other
 
     async def run() -> TurnReport:
         report = TurnReport()
-        ask = Ask(request=request(PING, PONG, tool_choice="required"))
+        ask = ClientRequest(request=request(PING, PONG, tool_choice="required"))
         async with aclosing(engine.turn(ask, engine.route("small"), ToolRules(), report)) as turn:
             async for _ in turn:
                 pass

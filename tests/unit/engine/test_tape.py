@@ -13,7 +13,7 @@ from callwright.engine.tape import Tape
 from callwright.errors import BackendError
 from callwright.events import Event, Finish, ReasoningDelta, TextDelta
 from callwright.model import Message, Request, Text
-from callwright.wire.base import Ask
+from callwright.wire.base import ClientRequest
 from tests.support.fake import Fake
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def run(tape: Tape | None, *backends: Fake, **options: Any) -> TurnReport:
     request = Request("m", (Message("user", (Text("go"),)),))
 
     async def main() -> None:
-        turn = engine.turn(Ask(request=request, **options), engine.route("m"), ToolRules(), report)
+        turn = engine.turn(ClientRequest(request=request, **options), engine.route("m"), ToolRules(), report)
         async with aclosing(tape.sent(turn) if tape else turn) as taped:
             async for _ in taped:
                 pass

@@ -18,7 +18,7 @@ from callwright.gateway.app import build
 from callwright.gateway.service import Service, State
 from callwright.gateway.settings import KeySettings, ServerSettings
 from callwright.model import Message, Request, Text
-from callwright.wire.base import Ask, Problem
+from callwright.wire.base import ClientRequest, ErrorResponse
 
 WIRES = ("openai_chat", "openai_responses", "anthropic", "ollama", "ollama_generate")
 TEAM = KeySettings(name="team", key="sk-team-0123456789")
@@ -33,12 +33,12 @@ class StubWire:
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def decode(self, body: bytes) -> Ask:
+    def decode(self, body: bytes) -> ClientRequest:
         data = json.loads(body)
         text = "".join(message["content"] for message in data["messages"])
-        return Ask(request=Request(model=data["model"], messages=(Message("user", (Text(text),)),)))
+        return ClientRequest(request=Request(model=data["model"], messages=(Message("user", (Text(text),)),)))
 
-    def problem(self, problem: Problem) -> bytes:
+    def problem(self, problem: ErrorResponse) -> bytes:
         return json.dumps(
             {"wire": self.name, "error": {"message": problem.message, "type": problem.kind, "code": problem.code}}
         ).encode()

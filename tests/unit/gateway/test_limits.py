@@ -12,7 +12,7 @@ from callwright.errors import RequestError
 from callwright.gateway.limits import Limits, TooManyError, check_ask, limited, prompt_characters
 from callwright.gateway.settings import KeySettings, ServerSettings
 from callwright.model import Image, Message, Reasoning, Request, Text, ToolCall, ToolResult
-from callwright.wire.base import Ask
+from callwright.wire.base import ClientRequest
 
 
 class Clock:
@@ -164,8 +164,8 @@ def test_a_body_of_exactly_the_limit_is_taken() -> None:
     assert body_of(100, 100, "100") == 100
 
 
-def ask(text: str = "hi", choices: int = 1) -> Ask:
-    return Ask(request=Request(model="m", messages=(Message("user", (Text(text),)),)), choices=choices)
+def ask(text: str = "hi", choices: int = 1) -> ClientRequest:
+    return ClientRequest(request=Request(model="m", messages=(Message("user", (Text(text),)),)), choices=choices)
 
 
 @pytest.mark.parametrize("choices", [0, -1, 9])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from callwright.engine.settings import ToolRules
 from callwright.errors import RequestError
 from callwright.gateway.profiles import PROFILES, Evidence, choose, rules, split
-from callwright.prompt.settings import PromptSettings, merged_prompt
+from callwright.prompt.settings import PromptSettings, merge_prompt_settings
 
 AGENTS = [
     ("GitHubCopilotChat/0.42.1", "copilot"),
@@ -151,4 +151,4 @@ def test_any_request_has_a_profile_and_a_reason(headers: dict[str, str], tools: 
 
 @pytest.mark.parametrize("name", PROFILES)
 def test_what_a_profile_changes_of_the_prompt_is_a_setting(name: str) -> None:
-    merged_prompt(PromptSettings(), PROFILES[name].prompt)
+    merge_prompt_settings(PromptSettings(), PROFILES[name].prompt)

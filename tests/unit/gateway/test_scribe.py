@@ -30,7 +30,7 @@ from callwright.redaction import Redactor
 from callwright.store.entry import Entry, Search
 from callwright.store.opening import Store, open_store, reading
 from callwright.store.settings import StoreSettings
-from callwright.wire import SERVED
+from callwright.wire import SERVER_CODECS
 from tests.support.asgi import call
 from tests.support.fake import Fake
 
@@ -253,7 +253,7 @@ def kept(backend: Any, body: dict[str, Any], level: str = "full") -> tuple[Any, 
         settings = StoreSettings(journal=level)
         engine = Engine([ModelSettings(name="m")], {"one": backend}, ToolRules())
         service = Service(State(ServerSettings(), (), engine, shelf=Shelf(settings, store.open)))
-        app = build(service, SERVED, Turns(service, Refusals(SERVED, service.metrics)).endpoint)
+        app = build(service, SERVER_CODECS, Turns(service, Refusals(SERVER_CODECS, service.metrics)).endpoint)
         reply = await call(app, "POST", "/v1/chat/completions", body=json.dumps(body).encode())
         await service.close()
         (row,) = store.rows

@@ -25,8 +25,8 @@ from callwright.gateway.service import Service, State
 from callwright.gateway.settings import ServerSettings
 from callwright.gateway.turns import Turns
 from callwright.model import Message, Request, Text, Usage
-from callwright.wire import SERVED
-from callwright.wire.base import Ask, Head, Style
+from callwright.wire import SERVER_CODECS
+from callwright.wire.base import ClientRequest, ResponseHead, StreamStyle
 from tests.support.asgi import Answer as Reply
 from tests.support.asgi import call
 from tests.support.fake import Fake
@@ -38,7 +38,7 @@ TOOL = {"type": "function", "function": {"name": "ping", "parameters": {"type": 
 def app(backend: Any, *, server: dict[str, Any] | None = None, **model: Any) -> Any:
     engine = Engine([ModelSettings(name="m", **model)], {"one": backend}, ToolRules())
     service = Service(State(ServerSettings(**(server or {})), (), engine))
-    return build(service, SERVED, Turns(service, Refusals(SERVED, service.metrics)).endpoint)
+    return build(service, SERVER_CODECS, Turns(service, Refusals(SERVER_CODECS, service.metrics)).endpoint)
 
 
 def ask(backend: Any, path: str, body: dict[str, Any], headers: dict[str, str] | None = None, **options: Any) -> Reply:
@@ -173,7 +173,9 @@ def stream(events: AsyncIterator[list[Event]], **times: float) -> list[str]:
 
     async def run() -> None:
         request = Request("m", (Message("user", (Text("go"),)),))
-        encoder = SERVED["openai_chat"].encoder(Ask(request=request, stream=True), Head("x", 1, "m"), Style())
+        encoder = SERVER_CODECS["openai_chat"].create_encoder(
+            ClientRequest(request=request, stream=True), ResponseHead("x", 1, "m"), StreamStyle()
+        )
         seconds = {"heartbeat_seconds": 5.0, "open_seconds": 5.0, **times}
         out = Outflow(send, encoder, "text/event-stream", **seconds)
         async for batch in events:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from callwright.guard.echo_forms import kilo, obsidian
+from callwright.guard.call_text_forms import format_kilo_call, format_obsidian_call
 from callwright.model import ToolCall
 from tests.support import old_clients
 from tests.support.old_clients import Found
@@ -38,13 +38,13 @@ def call(**arguments: Any) -> ToolCall:
 
 
 def in_obsidian(made: ToolCall) -> dict[str, Any]:
-    (found,) = old_clients.obsidian(f"Let me write.\n{obsidian(made)}\n")
+    (found,) = old_clients.obsidian(f"Let me write.\n{format_obsidian_call(made)}\n")
     assert found.name == made.name
     return found.arguments
 
 
 def in_kilo(made: ToolCall) -> dict[str, Any]:
-    (found,) = old_clients.kilo(f"Let me write.\n{kilo(made)}\n", TOOLS, PARAMETERS)
+    (found,) = old_clients.kilo(f"Let me write.\n{format_kilo_call(made)}\n", TOOLS, PARAMETERS)
     assert found.name == made.name
     return found.arguments
 
@@ -86,14 +86,14 @@ def test_a_parameter_may_be_called_name(name: str) -> None:
 def test_numbers_are_text_and_nulls_are_left_out() -> None:
     made = call(path="a", line_count=3, args=None)
     assert (
-        obsidian(made)
+        format_obsidian_call(made)
         == "<use_tool>\n<name>write_to_file</name>\n<path>a</path>\n<line_count>3</line_count>\n</use_tool>"
     )
     assert in_kilo(made) == {"path": "a", "line_count": "3"}
 
 
 def test_calls_beside_each_other_stay_apart() -> None:
-    text = "\n".join(obsidian(call(path=path)) for path in ("a </use_tool>", "b"))
+    text = "\n".join(format_obsidian_call(call(path=path)) for path in ("a </use_tool>", "b"))
     assert old_clients.obsidian(text) == [
         Found("write_to_file", {"path": "a &lt;/use_tool>"}),
         Found("write_to_file", {"path": "b"}),

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from callwright import check_events, collect
 from callwright.dialects import REGISTRY
 from callwright.events import CallDelta, CallEnd, CallStart, Event, Finish, ReasoningDelta, TextDelta
-from callwright.guard.final_answer import FinalAnswer
+from callwright.guard.final_answer import FinalAnswerAsText
 from callwright.model import ToolCall, ToolSpec
 from callwright.parser import Parser
-from callwright.prompt.final import FINAL_ANSWER, way_to_close, with_final_answer
+from callwright.prompt.final_answer_tool import FINAL_ANSWER_TOOL, add_final_answer_tool, get_final_answer_mode
 from callwright.prompt.settings import PromptSettings
 from tests.unit.prompt.telling import decoded, user
 
@@ -23,7 +23,7 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
 
 
 def staged(*batches: list[Event], calls: bool = True) -> list[Event]:
-    stage = FinalAnswer(calls=calls)
+    stage = FinalAnswerAsText(calls=calls)
     events = [event for batch in batches for event in stage.feed(batch)]
     check_events(events)
     return events
@@ -47,7 +47,7 @@ def test_the_answer_of_a_call_is_the_text(answer: str, size: int, ascii_only: bo
 
 
 def test_the_answer_goes_out_while_it_is_written() -> None:
-    stage = FinalAnswer(calls=True)
+    stage = FinalAnswerAsText(calls=True)
     assert stage.feed([CallStart(0, "a", "final_answer"), CallDelta(0, '{"answer": "It is')]) == [TextDelta("It is")]
     assert stage.feed([CallDelta(0, " d\\u006f")]) == [TextDelta(" do")]
     assert stage.feed([CallDelta(0, 'ne"}'), CallEnd(0)]) == [TextDelta("ne")]
@@ -108,7 +108,7 @@ def test_what_is_held_back_comes_before_what_follows() -> None:
 @pytest.mark.parametrize("name", ["invoke", "hermes", "harmony", "qwen3_coder", "use_tool"])
 def test_in_a_dialect_the_answer_is_read_like_any_call(name: str) -> None:
     dialect = REGISTRY[name]
-    parser = Parser(dialect, [TOOL, FINAL_ANSWER])
+    parser = Parser(dialect, [TOOL, FINAL_ANSWER_TOOL])
     text = dialect.render_call(ToolCall("call_1", "final_answer", json.dumps({"answer": "All\nis <done>."})))
     turn = collect(staged(parser.feed(text), parser.close()))
     assert (turn.text, turn.tool_calls, turn.finish_reason) == ("All\nis <done>.", (), "stop")
@@ -130,7 +130,7 @@ def test_the_tool_is_offered_where_it_makes_sense(
     setting: str, body: dict[str, object], offered: bool, way: str
 ) -> None:
     settings = PromptSettings(final_answer=setting)
-    request = with_final_answer(decoded(user("Hi"), **body), settings)
-    assert (FINAL_ANSWER in request.tools) is offered
-    assert way_to_close(request, settings) == way
-    assert with_final_answer(request, settings) == request
+    request = add_final_answer_tool(decoded(user("Hi"), **body), settings)
+    assert (FINAL_ANSWER_TOOL in request.tools) is offered
+    assert get_final_answer_mode(request, settings) == way
+    assert add_final_answer_tool(request, settings) == request

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from callwright import check_events
 from callwright.events import CallDelta, CallEnd, CallStart, Event, Finish, Malformed, TextDelta, UsageSeen
-from callwright.guard.flaws import FirstFlaw
+from callwright.guard.unusable_calls import UnusableCallDetector
 from callwright.model import Usage
 
 TOOLS = ("ping", "pong")
@@ -19,50 +19,50 @@ END = Finish("stop")
 
 
 def test_a_call_that_cannot_be_read_is_taken_back_out_of_the_words() -> None:
-    stage = FirstFlaw(TOOLS)
+    stage = UnusableCallDetector(TOOLS)
     assert stage.feed(SHOWN) == [TextDelta("So: "), Malformed(BROKEN, "no JSON")]
-    assert (stage.flaw, stage.tool) == ("no JSON", "ping")
+    assert (stage.reason, stage.tool) == ("no JSON", "ping")
 
 
 def test_words_that_came_in_pieces_are_taken_back_too() -> None:
     pieces: list[Event] = [TextDelta(BROKEN[:5]), TextDelta(BROKEN[5:])]
-    assert FirstFlaw(TOOLS).feed([*pieces, SHOWN[1]]) == [Malformed(BROKEN, "no JSON")]
+    assert UnusableCallDetector(TOOLS).feed([*pieces, SHOWN[1]]) == [Malformed(BROKEN, "no JSON")]
 
 
 def test_what_went_out_earlier_cannot_be_taken_back_and_is_no_flaw() -> None:
-    stage = FirstFlaw(TOOLS, strict=True)
+    stage = UnusableCallDetector(TOOLS, strict=True)
     stage.feed([SHOWN[0]])
     assert stage.feed([SHOWN[1]]) == [SHOWN[1]]
-    assert not stage.flaw
+    assert not stage.reason
 
 
 def test_nothing_follows_a_flaw_but_the_end() -> None:
-    stage = FirstFlaw(TOOLS)
+    stage = UnusableCallDetector(TOOLS)
     counted = UsageSeen(Usage(1, 2))
     after = stage.feed([Malformed(BROKEN, "no JSON"), TextDelta("more"), *CALL, counted, END])
     assert after == [Malformed(BROKEN, "no JSON"), counted, END]
 
 
 def test_after_a_call_there_are_no_flaws() -> None:
-    stage = FirstFlaw(TOOLS, strict=True)
+    stage = UnusableCallDetector(TOOLS, strict=True)
     events = [*CALL, *SHOWN, *STRANGER, END]
     assert stage.feed(events) == events
-    assert not stage.flaw
+    assert not stage.reason
 
 
 def test_a_call_of_a_tool_that_was_not_offered_never_begins() -> None:
-    stage = FirstFlaw(TOOLS)
-    assert stage.feed([*STRANGER, END]) == [Malformed("pang", stage.flaw), END]
-    assert stage.flaw == "there is no tool 'pang'; the tools are: ping, pong"
-    assert FirstFlaw(TOOLS, strangers=True).feed(STRANGER) == STRANGER
+    stage = UnusableCallDetector(TOOLS)
+    assert stage.feed([*STRANGER, END]) == [Malformed("pang", stage.reason), END]
+    assert stage.reason == "there is no tool 'pang'; the tools are: ping, pong"
+    assert UnusableCallDetector(TOOLS, strangers=True).feed(STRANGER) == STRANGER
 
 
 def test_people_write_about_markers_and_that_is_no_flaw_unless_everything_is() -> None:
     prose: list[Event] = [TextDelta("<tool_call> is a tag"), Malformed("<tool_call> is a tag", "no JSON", shown=True)]
-    lenient, strict = FirstFlaw(TOOLS), FirstFlaw(TOOLS, strict=True)
+    lenient, strict = UnusableCallDetector(TOOLS), UnusableCallDetector(TOOLS, strict=True)
     assert lenient.feed(prose) == prose
     assert strict.feed(prose) == [Malformed("<tool_call> is a tag", "no JSON")]
-    assert (lenient.flaw, strict.flaw, strict.tool) == ("", "no JSON", "")
+    assert (lenient.reason, strict.reason, strict.tool) == ("", "no JSON", "")
 
 
 @given(st.lists(st.sampled_from([[TextDelta("hm ")], SHOWN, CALL, STRANGER, [Malformed("?", "odd")]])), st.booleans())
@@ -72,11 +72,11 @@ def test_whatever_comes_the_events_stay_legal(parts: list[list[Event]], strict: 
         index = sum(isinstance(event, CallEnd) for event in events)
         events += [_at(event, index) for event in part]
     events.append(Finish("tool_calls" if any(isinstance(event, CallEnd) for event in events) else "stop"))
-    stage = FirstFlaw(TOOLS, strict=strict)
+    stage = UnusableCallDetector(TOOLS, strict=strict)
     kept = stage.feed(events)
     # How a turn ends is for the stage before to say; an answer with a flaw is not the turn.
     check_events([*kept[:-1], Finish("tool_calls" if any(isinstance(event, CallEnd) for event in kept) else "stop")])
-    if not stage.flaw:
+    if not stage.reason:
         assert kept == events
 
 

@@ -21,10 +21,10 @@ from callwright.events import (
     TextDelta,
     UsageSeen,
 )
-from callwright.guard import required
-from callwright.guard.echo import Echo
-from callwright.guard.required import Required
-from callwright.guard.rules import CallLimits, CallRules
+from callwright.guard import required_call
+from callwright.guard.call_limits import CallLimiter, CallLimits
+from callwright.guard.calls_as_text import CallsAsText
+from callwright.guard.required_call import RequiredCallGate
 from callwright.model import ToolCall, Usage
 
 
@@ -44,12 +44,12 @@ TURN = [
 ]
 
 
-def run(limits: CallLimits, events: list[Event] = TURN) -> tuple[CallRules, list[Event]]:
+def run(limits: CallLimits, events: list[Event] = TURN) -> tuple[CallLimiter, list[Event]]:
     """Feed one event at a time, as a driver does; once a rule ends the turn only the ending follows."""
-    rules = CallRules(limits)
+    rules = CallLimiter(limits)
     out: list[Event] = []
     for event in events:
-        if not rules.done or isinstance(event, Finish):
+        if not rules.is_done or isinstance(event, Finish):
             out += rules.feed([event])
     check_events(out)
     return rules, out
@@ -64,16 +64,16 @@ def told(events: list[Event]) -> list[str]:
     ("limits", "names", "text", "reason"),
     [
         (CallLimits(), ["a", "b", "a", "c"], "beforeafter", "tool_calls"),
-        (CallLimits(most=1), ["a"], "before", "tool_calls"),
-        (CallLimits(most=3), ["a", "b", "a"], "before", "tool_calls"),
-        (CallLimits(stop="first"), ["a"], "before", "tool_calls"),
-        (CallLimits(stop="burst"), ["a", "b", "a"], "before", "tool_calls"),
-        (CallLimits(stop="burst", most=2), ["a", "b"], "before", "tool_calls"),
+        (CallLimits(max_calls=1), ["a"], "before", "tool_calls"),
+        (CallLimits(max_calls=3), ["a", "b", "a"], "before", "tool_calls"),
+        (CallLimits(stop_rule="first"), ["a"], "before", "tool_calls"),
+        (CallLimits(stop_rule="burst"), ["a", "b", "a"], "before", "tool_calls"),
+        (CallLimits(stop_rule="burst", max_calls=2), ["a", "b"], "before", "tool_calls"),
         (CallLimits(drop_tail=True), ["a", "b", "a", "c"], "before", "tool_calls"),
         (CallLimits(drop_repeats=True), ["a", "b", "c"], "beforeafter", "tool_calls"),
-        (CallLimits(drop_repeats=True, most=2), ["a", "b"], "before", "tool_calls"),
-        (CallLimits(allowed=set()), [], "beforeafter", "stop"),
-        (CallLimits(allowed={"c"}), ["c"], "beforeafter", "tool_calls"),
+        (CallLimits(drop_repeats=True, max_calls=2), ["a", "b"], "before", "tool_calls"),
+        (CallLimits(allowed_tools=set()), [], "beforeafter", "stop"),
+        (CallLimits(allowed_tools={"c"}), ["c"], "beforeafter", "tool_calls"),
     ],
 )
 def test_a_turn_is_kept_within_its_limits(limits: CallLimits, names: list[str], text: str, reason: str) -> None:
@@ -83,29 +83,29 @@ def test_a_turn_is_kept_within_its_limits(limits: CallLimits, names: list[str], 
 
 
 def test_a_rule_that_ends_the_turn_says_so_at_the_end_of_the_call() -> None:
-    rules = CallRules(CallLimits(most=1))
+    rules = CallLimiter(CallLimits(max_calls=1))
     rules.feed(call(0)[:2])
-    assert not rules.done
+    assert not rules.is_done
     rules.feed(call(0)[2:])
-    assert rules.done
+    assert rules.is_done
     assert not rules.truncated
 
 
 def test_calls_that_are_left_out_are_told_of() -> None:
-    rules = CallRules(CallLimits(most=1))
+    rules = CallLimiter(CallLimits(max_calls=1))
     out = rules.feed([*call(0), *call(1), Finish("tool_calls")])
-    assert rules.truncated
+    assert rules.is_truncated
     assert [repair.kind for repair in collect(out).repairs] == ["dropped_call"]
 
 
 def test_nothing_follows_a_turn_that_a_rule_has_ended() -> None:
-    out = CallRules(CallLimits(most=1)).feed([*call(0), TextDelta("tail"), ReasoningDelta("hm"), Finish("stop")])
+    out = CallLimiter(CallLimits(max_calls=1)).feed([*call(0), TextDelta("tail"), ReasoningDelta("hm"), Finish("stop")])
     assert [type(event) for event in out] == [CallStart, CallDelta, CallEnd, Finish]
     assert [repair.kind for repair in collect(out).repairs] == ["dropped_tail"]
 
 
 def test_a_call_that_is_not_allowed_is_kept_as_malformed() -> None:
-    _, out = run(CallLimits(allowed={"b"}))
+    _, out = run(CallLimits(allowed_tools={"b"}))
     assert [one.raw for one in collect(out).malformed] == ['a {"x": 1}', 'a {"x": 1}', "c {}"]
 
 
@@ -115,12 +115,12 @@ def test_a_tail_that_is_not_shown_is_told_of() -> None:
 
 
 def test_reasoning_after_a_call_ends_no_burst() -> None:
-    _, out = run(CallLimits(stop="burst"), [*call(0), ReasoningDelta("now"), *call(1), Finish("stop")])
+    _, out = run(CallLimits(stop_rule="burst"), [*call(0), ReasoningDelta("now"), *call(1), Finish("stop")])
     assert told(out) == ["ping", "ping"]
 
 
 def test_a_turn_that_a_rule_has_ended_keeps_no_seal_of_what_it_dropped() -> None:
-    rules = CallRules(CallLimits(most=1))
+    rules = CallLimiter(CallLimits(max_calls=1))
     out = rules.feed([*call(0), ReasoningDelta("hm"), ReasoningSealed({"signature": "s"}), Finish("tool_calls")])
     assert collect(out).thoughts == ()
 
@@ -148,7 +148,7 @@ def test_whatever_the_limits_the_events_stay_legal(
     some: list[tuple[str, str]], most: int, stop: str, tail: bool, repeats: bool, allowed: set[str] | None
 ) -> None:
     events = [event for at, (name, text) in enumerate(some) for event in (*call(at, name, text), TextDelta("w"))]
-    limits = CallLimits(allowed=allowed, most=most, stop=stop, drop_tail=tail, drop_repeats=repeats)
+    limits = CallLimits(allowed_tools=allowed, max_calls=most, stop_rule=stop, drop_tail=tail, drop_repeats=repeats)
     _, out = run(limits, [*events, Finish("tool_calls" if some else "stop")])
     names = told(out)
     assert not most or len(names) <= most
@@ -163,15 +163,19 @@ def xml(one: ToolCall) -> str:
 
 
 def test_calls_are_written_into_the_text_as_well() -> None:
-    out = Echo(xml, " | ").feed([TextDelta("so"), *call(0, "a", '{"x": 1}'), *call(1, "b"), Finish("tool_calls")])
+    out = CallsAsText(xml, " | ").feed(
+        [TextDelta("so"), *call(0, "a", '{"x": 1}'), *call(1, "b"), Finish("tool_calls")]
+    )
     check_events(out)
     assert collect(out).text == "so\n<a>{'x': 1}</a> | <b>{}</b>", "the delimiter is between calls, not after words"
     assert told(out) == ["a", "b"]
-    assert collect(Echo(xml).feed([*call(0, "a"), *call(1, "b")])).text == "<a>{}</a>\n<b>{}</b>"
+    assert collect(CallsAsText(xml).feed([*call(0, "a"), *call(1, "b")])).text == "<a>{}</a>\n<b>{}</b>"
 
 
 def test_a_cut_call_is_not_written_into_the_text() -> None:
-    out = Echo(xml).feed([CallStart(0, "i", "a"), CallDelta(0, "{"), CallEnd(0, complete=False), Finish("length")])
+    out = CallsAsText(xml).feed(
+        [CallStart(0, "i", "a"), CallDelta(0, "{"), CallEnd(0, complete=False), Finish("length")]
+    )
     assert collect(out).text == ""
 
 
@@ -179,21 +183,21 @@ def test_a_cut_call_is_not_written_into_the_text() -> None:
 
 
 def test_words_wait_for_the_call_that_was_demanded() -> None:
-    stage = Required()
+    stage = RequiredCallGate()
     assert stage.feed([TextDelta("I will"), ReasoningDelta("hm")]) == [ReasoningDelta("hm")]
     out = stage.feed(call(0))
-    assert stage.met
+    assert stage.is_met
     assert out[0] == TextDelta("I will")
     assert stage.feed([TextDelta("tail")]) == [TextDelta("tail")]
 
 
 def test_words_that_come_to_no_call_stay_back() -> None:
-    stage = Required()
+    stage = RequiredCallGate()
     stage.feed([TextDelta("I would rather "), TextDelta("not")])
-    assert (stage.met, stage.text) == (False, "I would rather not")
+    assert (stage.is_met, stage.text) == (False, "I would rather not")
 
 
 def test_endless_words_before_the_call_that_was_demanded_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(required, "DEFAULT_LIMIT", 10)
+    monkeypatch.setattr(required_call, "DEFAULT_LIMIT", 10)
     with pytest.raises(BackendError, match="before the call"):
-        Required().feed([TextDelta("I would "), TextDelta("rather not")])
+        RequiredCallGate().feed([TextDelta("I would "), TextDelta("rather not")])

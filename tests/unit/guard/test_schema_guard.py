@@ -9,16 +9,16 @@ import pytest
 
 from callwright import check_events, collect
 from callwright.events import CallDelta, Event
-from callwright.guard.schema import NativeCalls
+from callwright.guard.native_calls import NativeCallWriter
 from callwright.ids import counted_ids
 from callwright.schema import Toolbox
 from callwright.turn import Collected, Turn
 from tests.support.harness import TOOLS
 
 
-def guarded() -> tuple[Turn, NativeCalls]:
+def guarded() -> tuple[Turn, NativeCallWriter]:
     turn = Turn(Toolbox(TOOLS), counted_ids())
-    return turn, NativeCalls(turn)
+    return turn, NativeCallWriter(turn)
 
 
 def said(turn: Turn, before: list[Event] | None = None) -> Collected:
@@ -34,19 +34,19 @@ def told(result: Collected) -> list[tuple[str, str, Any]]:
 
 def test_arguments_are_typed_and_stream() -> None:
     turn, calls = guarded()
-    calls.start(0, "write_file", "a")
+    calls.start_call(0, "write_file", "a")
     calls.feed(0, '{"path": "x", "content": "ab')
     before = turn.drain_events()
     assert before[-1] == CallDelta(0, '{"path": "x", "content": "ab')
     calls.feed(0, 'c"}')
     calls.feed(0, "late")
-    calls.end()
+    calls.end_calls()
     assert told(said(turn, before)) == [("a", "write_file", {"path": "x", "content": "abc"})]
 
 
 def test_almost_right_arguments_are_mended() -> None:
     turn, calls = guarded()
-    calls.start(0, "get_weather")
+    calls.start_call(0, "get_weather")
     calls.feed(0, '{"city": "Oslo", "days": "2"}')
     result = said(turn)
     assert told(result) == [("call_1", "get_weather", {"city": "Oslo", "days": 2})]
@@ -55,31 +55,31 @@ def test_almost_right_arguments_are_mended() -> None:
 
 def test_interleaved_calls_are_said_one_after_the_other() -> None:
     turn, calls = guarded()
-    calls.start(0, "get_weather", "a")
-    calls.start(1, "ping", "b")
+    calls.start_call(0, "get_weather", "a")
+    calls.start_call(1, "ping", "b")
     calls.feed(0, '{"city": ')
     calls.feed(1, "{}")
     calls.feed(0, '"Oslo"}')
-    calls.end()
+    calls.end_calls()
     assert told(said(turn)) == [("a", "get_weather", {"city": "Oslo"}), ("b", "ping", {})]
 
 
 def test_no_arguments_at_all_are_an_empty_object() -> None:
     turn, calls = guarded()
-    calls.start(0, "ping", "a")
-    calls.start(1, "ping", "b")
-    calls.end(0)
+    calls.start_call(0, "ping", "a")
+    calls.start_call(1, "ping", "b")
+    calls.end_calls(0)
     calls.feed(1, "  ")
-    calls.end(1)
-    calls.end()
+    calls.end_calls(1)
+    calls.end_calls()
     assert told(said(turn)) == [("a", "ping", {}), ("b", "ping", {})]
 
 
 def test_a_cut_call_is_marked() -> None:
     turn, calls = guarded()
-    calls.start(0, "get_weather")
+    calls.start_call(0, "get_weather")
     calls.feed(0, '{"city": "Os')
-    calls.end()
+    calls.end_calls()
     result = said(turn)
     assert (result.finish_reason, result.tool_calls[0].complete) == ("length", False)
     assert not result.malformed
@@ -89,11 +89,11 @@ def test_a_cut_call_is_marked() -> None:
 @pytest.mark.parametrize("size", [1, 5, 100])
 def test_arguments_that_were_written_as_json_twice_are_unwrapped(inside: str, size: int) -> None:
     turn, calls = guarded()
-    calls.start(0, "get_weather", "a")
+    calls.start_call(0, "get_weather", "a")
     twice = json.dumps(inside)
     for at in range(0, len(twice), size):
         calls.feed(0, twice[at : at + size])
-    calls.end()
+    calls.end_calls()
     result = said(turn)
     assert told(result) == [("a", "get_weather", {"city": 'Oslo "x"', "days": 2})]
     assert "unwrapped_arguments" in [repair.kind for repair in result.repairs]
@@ -102,9 +102,9 @@ def test_arguments_that_were_written_as_json_twice_are_unwrapped(inside: str, si
 @pytest.mark.parametrize("sent", ['"Oslo"', '"[1]"', '""', '"{\\"city\\": \\"Os'])
 def test_a_string_that_holds_no_object_is_set_aside(sent: str) -> None:
     turn, calls = guarded()
-    calls.start(0, "get_weather")
+    calls.start_call(0, "get_weather")
     calls.feed(0, sent)
-    calls.end()
+    calls.end_calls()
     result = said(turn)
     assert (result.finish_reason, result.tool_calls[0].complete) == ("length", False)
     assert [bad.raw for bad in result.malformed] == [sent]
@@ -112,7 +112,7 @@ def test_a_string_that_holds_no_object_is_set_aside(sent: str) -> None:
 
 def test_what_is_no_object_is_set_aside() -> None:
     turn, calls = guarded()
-    calls.start(0, "ping")
+    calls.start_call(0, "ping")
     calls.feed(0, "nonsense")
     result = said(turn)
     assert not result.tool_calls[0].complete

@@ -10,12 +10,12 @@ import msgspec
 from callwright.dialects import REGISTRY
 from callwright.engine.prompts import built_in_templates
 from callwright.model import Request, Text
-from callwright.prompt.final import with_final_answer
-from callwright.prompt.history import repaired
-from callwright.prompt.prepare import Prepared, Strategy, prepare
+from callwright.prompt.final_answer_tool import add_final_answer_tool
+from callwright.prompt.history_repair import repair_history
+from callwright.prompt.prompt_templates import PromptTemplates
+from callwright.prompt.request_prompt import PreparedRequest, ToolStrategy, prepare_request
 from callwright.prompt.settings import PromptSettings
-from callwright.prompt.templates import Templates
-from callwright.wire import SERVED
+from callwright.wire import SERVER_CODECS
 
 TOOLS = [
     {
@@ -37,32 +37,32 @@ TOOLS = [
 def decoded(*messages: dict[str, Any], tools: Any = None, **body: Any) -> Request:
     """A request of these messages."""
     whole = {"model": "m", "messages": messages, "tools": TOOLS if tools is None else tools, **body}
-    return SERVED["openai_chat"].decode(json.dumps(whole).encode()).request
+    return SERVER_CODECS["openai_chat"].decode_request(json.dumps(whole).encode()).request
 
 
 def told(
     request: Request,
     *,
-    strategy: Strategy = "taught",
+    strategy: ToolStrategy = "taught",
     dialect: str = "invoke",
-    templates: Templates | None = None,
+    templates: PromptTemplates | None = None,
     **settings: Any,
-) -> Prepared:
+) -> PreparedRequest:
     """That request as it is sent."""
     chosen = PromptSettings(**settings)
-    messages, repairs = repaired(request.messages)
-    prepared = prepare(
-        with_final_answer(msgspec.structs.replace(request, messages=messages), chosen),
+    messages, repairs = repair_history(request.messages)
+    prepared = prepare_request(
+        add_final_answer_tool(msgspec.structs.replace(request, messages=messages), chosen),
         chosen,
         REGISTRY[dialect],
         templates or built_in_templates(),
-        first=not any(message.role == "assistant" for message in request.messages),
+        is_first_turn=not any(message.role == "assistant" for message in request.messages),
         strategy=strategy,
     )
-    return Prepared(prepared.request, (*repairs, *prepared.notes))
+    return PreparedRequest(prepared.request, (*repairs, *prepared.warnings))
 
 
-def said(prepared: Prepared) -> list[tuple[str, str]]:
+def said(prepared: PreparedRequest) -> list[tuple[str, str]]:
     """Role and words of each message."""
     return [
         (message.role, "".join(part.text for part in message.parts if isinstance(part, Text)))
@@ -70,9 +70,9 @@ def said(prepared: Prepared) -> list[tuple[str, str]]:
     ]
 
 
-def kinds(prepared: Prepared) -> list[str]:
+def kinds(prepared: PreparedRequest) -> list[str]:
     """The kinds of what was noted."""
-    return [note.kind for note in prepared.notes]
+    return [note.kind for note in prepared.warnings]
 
 
 def system(text: Any) -> dict[str, Any]:

@@ -16,9 +16,9 @@ from callwright import check_events, collect
 from callwright.dialects import REGISTRY, Dialect
 from callwright.dialects.answer import ANSWER
 from callwright.events import Event, TextDelta, merge_deltas
+from callwright.grammar.constraint_builder import build_constraint, get_constraint_dialect
 from callwright.model import ToolCall, ToolSpec
 from callwright.parser import Parser
-from callwright.prompt.constrain import constrained_in, constraint
 from callwright.turn import Collected
 from tests.support.gbnf import Grammar
 
@@ -45,7 +45,7 @@ WRITE = ToolSpec(
     parameters={"type": "object", "properties": {"path": TEXT, "text": TEXT}, "required": ["path", "text"]},
 )
 TOOLS = (WEATHER, PING, WRITE)
-JSON_DIALECTS = [dialect for dialect in REGISTRY.values() if constrained_in(dialect) is dialect]
+JSON_DIALECTS = [dialect for dialect in REGISTRY.values() if get_constraint_dialect(dialect) is dialect]
 ALPHABET = 'ab <tol_c>/{}[]"\\\n:,é'
 
 dialects = pytest.mark.parametrize("dialect", JSON_DIALECTS, ids=lambda dialect: dialect.name)
@@ -69,14 +69,14 @@ def assert_fits(call: ToolCall) -> None:
 def test_the_families_that_write_json_keep_their_own_form() -> None:
     names = {dialect.name for dialect in JSON_DIALECTS}
     assert {"hermes", "llama3_json", "granite3", "jamba", "fenced"} <= names
-    assert constrained_in(REGISTRY["invoke"]).name == "hermes"
+    assert get_constraint_dialect(REGISTRY["invoke"]).name == "hermes"
 
 
 @dialects
 @settings(max_examples=15, deadline=None)
 @given(random=st.randoms(use_true_random=False), named=st.sampled_from(["required", "get_weather"]))
 def test_an_answer_that_must_be_calls_is_read_as_calls_that_fit(dialect: Dialect, random: Random, named: str) -> None:
-    made = Grammar.of(constraint(TOOLS, dialect, named).grammar).make(random, ALPHABET)
+    made = Grammar.of(build_constraint(TOOLS, dialect, named).grammar).make(random, ALPHABET)
     _, turn = read(dialect, made)
     assert turn.tool_calls, made
     assert (turn.text, turn.malformed, turn.repairs) == ("", (), ()), made
@@ -89,7 +89,7 @@ def test_an_answer_that_must_be_calls_is_read_as_calls_that_fit(dialect: Dialect
 @given(st.randoms(use_true_random=False))
 def test_a_free_answer_is_words_then_calls_that_fit(random: Random) -> None:
     dialect = REGISTRY["hermes"]
-    made = Grammar.of(constraint(TOOLS, dialect).grammar).make(random, "ab<tol_c> >", depth=400)
+    made = Grammar.of(build_constraint(TOOLS, dialect).grammar).make(random, "ab<tol_c> >", depth=400)
     _, turn = read(dialect, made)
     assert made
     for call in turn.tool_calls:
@@ -103,8 +103,8 @@ def test_what_the_dialect_renders_is_taken(dialect: Dialect) -> None:
         ToolCall("1", "get_weather", '{"city": "Oslo\\n", "days": 3, "unit": "F", "places": [{"in": {}}]}'),
         ToolCall("2", "ping", "{}"),
     )
-    free = Grammar.of(constraint(TOOLS, dialect).grammar)
-    held = Grammar.of(constraint(TOOLS, dialect, "required", parallel=False).grammar)
+    free = Grammar.of(build_constraint(TOOLS, dialect).grammar)
+    held = Grammar.of(build_constraint(TOOLS, dialect, "required", parallel=False).grammar)
     assert free.accepts(dialect.render_call(*calls))
     assert held.accepts(dialect.render_call(calls[0]))
     assert not held.accepts(dialect.render_call(*calls))
@@ -127,12 +127,12 @@ def test_what_the_dialect_renders_is_taken(dialect: Dialect) -> None:
 @dialects
 def test_a_call_that_does_not_fit_is_not_taken(dialect: Dialect, call: ToolCall) -> None:
     for choice in ("auto", "required"):
-        grammar = Grammar.of(constraint(TOOLS, dialect, choice).grammar)
+        grammar = Grammar.of(build_constraint(TOOLS, dialect, choice).grammar)
         assert not grammar.accepts(dialect.render_call(call))
 
 
 def test_half_an_opener_is_words() -> None:
-    grammar = Grammar.of(constraint(TOOLS, REGISTRY["hermes"]).grammar)
+    grammar = Grammar.of(build_constraint(TOOLS, REGISTRY["hermes"]).grammar)
     for text in ("<", "a <tool_call", "<tool_<tool_cal", "<<<tool_calls>", "</tool_call>"):
         assert grammar.accepts(text), text
     for text in ("<tool_call>", "<<tool_call> no", "a<tool_call>\n{}\n</tool_call>"):
@@ -147,7 +147,7 @@ def fits(schema: dict[str, Any], value: Any) -> bool:
 
 
 def test_a_schema_holds_calls_and_words_with_references_that_lead_somewhere() -> None:
-    schema = constraint(TOOLS, REGISTRY["hermes"]).schema
+    schema = build_constraint(TOOLS, REGISTRY["hermes"]).schema
     assert schema is not None
     place = {"in": {"in": {}}, "at": {"city": "x"}}
     good = {"name": "get_weather", "arguments": {"city": "Oslo", "places": [place], "definitions": True}}
@@ -159,7 +159,7 @@ def test_a_schema_holds_calls_and_words_with_references_that_lead_somewhere() ->
 
 
 def test_where_a_call_is_required_there_are_no_words() -> None:
-    schema = constraint(TOOLS, REGISTRY["hermes"], "ping").schema
+    schema = build_constraint(TOOLS, REGISTRY["hermes"], "ping").schema
     assert schema is not None
     assert fits(schema, {"name": "ping", "arguments": {}})
     assert not fits(schema, {"answer": "In words."})

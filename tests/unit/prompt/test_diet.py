@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from callwright import check_events
 from callwright.errors import RequestError
 from callwright.events import CallEnd, CallStart, Finish, TextDelta
-from callwright.guard.names import Unaliased
+from callwright.guard.restore_names import RestoreToolNames
 from callwright.model import Message, Request, Text, ToolCall, ToolResult, ToolSpec
-from callwright.prompt.diet import dieted
-from callwright.prompt.names import aliases, renamed
-from callwright.prompt.settings import DietSettings
-from callwright.prompt.slim import cut, slimmed
+from callwright.prompt.schema_trim import trim_tool, truncate_text
+from callwright.prompt.settings import ToolLimitSettings
+from callwright.prompt.tool_aliases import build_aliases, rename_tools
+from callwright.prompt.tool_limits import limit_tools
 from callwright.schema import Schema
 
 
@@ -27,11 +27,11 @@ def request(*names: str, said: str = "go", **changes: Any) -> Request:
 
 
 def offered(asked: Request, **settings: Any) -> list[str]:
-    return [tool.name for tool in dieted(asked, DietSettings(**settings)).request.tools]
+    return [tool.name for tool in limit_tools(asked, ToolLimitSettings(**settings)).request.tools]
 
 
 def schema(body: dict[str, Any], **settings: Any) -> dict[str, Any]:
-    return slimmed(ToolSpec("t", "", body), DietSettings(**settings)).parameters
+    return trim_tool(ToolSpec("t", "", body), ToolLimitSettings(**settings)).parameters
 
 
 # ── which tools ──────────────────────────────────────────────────────────────────────────────────
@@ -59,7 +59,7 @@ def test_rc6_of_259_tools_the_ones_that_matter_are_kept() -> None:
     loop = Request("m", (*asked.messages, *made), asked.tools)
     assert offered(loop, max_tools=3) == ["readFile", "deploy", "weather"]
     assert offered(loop, max_tools=1) == ["weather"], "what was called comes first"
-    assert dieted(loop, DietSettings(max_tools=3)).repairs[0].kind == "left_out_tools"
+    assert limit_tools(loop, ToolLimitSettings(max_tools=3)).repairs[0].kind == "left_out_tools"
 
 
 @given(st.permutations(["a", "b", "c", "d"]), st.integers(1, 5))
@@ -82,13 +82,13 @@ def test_tools_that_were_called_are_kept_be_they_more_than_the_cap() -> None:
 @pytest.mark.parametrize("choice", ["required", "a"])
 def test_a_required_call_of_a_denied_tool_is_refused(choice: str) -> None:
     with pytest.raises(RequestError, match="allow and deny") as caught:
-        dieted(request("a", tool_choice=choice), DietSettings(deny=("a",)))
+        limit_tools(request("a", tool_choice=choice), ToolLimitSettings(deny=("a",)))
     assert caught.value.code == "tool_not_offered"
 
 
 @pytest.mark.parametrize("choice", ["auto", "none"])
 def test_without_any_tool_left_it_is_a_plain_request(choice: str) -> None:
-    told = dieted(request("a", tool_choice=choice), DietSettings(deny=("a",))).request
+    told = limit_tools(request("a", tool_choice=choice), ToolLimitSettings(deny=("a",))).request
     assert (told.tools, told.tool_choice) == ((), "auto")
 
 
@@ -99,32 +99,32 @@ NAMES = st.text(min_size=1, max_size=90) | st.from_regex(r"[a-z_]{60,80}", fullm
 
 @given(st.lists(NAMES, unique=True, max_size=8))
 def test_every_name_is_one_that_services_take_and_can_be_told_from_the_others(names: list[str]) -> None:
-    told = dieted(request(*names), DietSettings())
+    told = limit_tools(request(*names), ToolLimitSettings())
     seen = [tool.name for tool in told.request.tools]
     assert all(re.fullmatch("[a-zA-Z0-9_-]{1,64}", name) for name in seen)
     assert len(set(seen)) == len(seen)
-    assert [told.names.get(name, name) for name in seen] == names
+    assert [told.client_names.get(name, name) for name in seen] == names
 
 
 @given(st.lists(NAMES, unique=True, max_size=4))
 def test_names_that_are_told_are_told_everywhere_and_come_back(names: list[str]) -> None:
     parts = tuple(ToolCall(str(at), name, "{}") for at, name in enumerate(names))
     asked = Request("m", (Message("assistant", parts),), tuple(map(ToolSpec, names)), names[0] if names else "auto")
-    there = aliases(asked)
-    told = renamed(asked, there)
-    assert renamed(told, {alias: name for name, alias in there.items()}) == asked
-    assert not aliases(told)
+    there = build_aliases(asked)
+    told = rename_tools(asked, there)
+    assert rename_tools(told, {alias: name for name, alias in there.items()}) == asked
+    assert not build_aliases(told)
 
 
 def test_rc10_a_name_of_more_than_64_characters_does_not_kill_all_tools() -> None:
     """https://github.com/anomalyco/opencode/issues/38808"""
     long = "mcp__" + "server" * 12 + "__search"
-    told, names, repairs = dieted(request(long, "read", tool_choice=long), DietSettings())
+    told, names, repairs = limit_tools(request(long, "read", tool_choice=long), ToolLimitSettings())
     alias = told.tools[0].name
     assert (told.tool_choice, len(alias), names) == (alias, 64, {alias: long})
     assert [repair.kind for repair in repairs] == ["aliased_name"]
     events = [TextDelta("x"), CallStart(0, "1", alias), CallEnd(0, complete=False), Finish("length")]
-    back = Unaliased(names).feed(events)
+    back = RestoreToolNames(names).feed(events)
     check_events(back)
     assert back[1] == CallStart(0, "1", long)
     assert [*back[:1], *back[2:]] == [*events[:1], *events[2:]]
@@ -248,11 +248,11 @@ ROOTS = st.builds(lambda body, a, b: {**body, "$defs": {"A": a, "B": b}}, BODIES
 
 @given(ROOTS, st.booleans(), st.booleans(), st.integers(0, 12))
 def test_any_schema_can_be_slimmed_and_then_is_slim(body: dict[str, Any], slim: bool, null: bool, most: int) -> None:
-    settings = DietSettings(slim=slim, drop_null=null, max_description=most)
+    settings = ToolLimitSettings(trim_schemas=slim, drop_null=null, max_description=most)
     before = json.dumps(body)
-    once = slimmed(ToolSpec("t", "", body), settings)
+    once = trim_tool(ToolSpec("t", "", body), settings)
     assert json.dumps(body) == before, "inputs are never changed"
-    assert slimmed(once, settings) == once
+    assert trim_tool(once, settings) == once
     assert '"$ref": "#' not in json.dumps(once.parameters)
 
 
@@ -267,10 +267,10 @@ def test_inlining_keeps_what_a_value_may_be(body: dict[str, Any]) -> None:
 
 @given(st.text(st.sampled_from("ab. !\n"), max_size=60), st.integers(0, 30))
 def test_a_description_is_cut_to_its_size_at_a_sentence(text: str, most: int) -> None:
-    short = cut(text, most)
+    short = truncate_text(text, most)
     assert len(short) <= most or not most
     assert short == text or text.startswith(short.removesuffix("…"))
-    assert cut(short, most) == short
+    assert truncate_text(short, most) == short
 
 
 @pytest.mark.parametrize(
@@ -285,4 +285,4 @@ def test_a_description_is_cut_to_its_size_at_a_sentence(text: str, most: int) ->
     ],
 )
 def test_the_last_sentence_that_fits_is_the_last(text: str, most: int, expected: str) -> None:
-    assert cut(text, most) == expected
+    assert truncate_text(text, most) == expected

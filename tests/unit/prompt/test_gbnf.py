@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from callwright.prompt.gbnf import ANY_DEPTH, SELF_DEPTH, SchemaRules
-from callwright.prompt.pattern import pattern_rule
-from callwright.prompt.rules import REPEATS, Rules, literal
+from callwright.grammar.gbnf import MAX_ANY_DEPTH, MAX_SELF_DEPTH, SchemaRuleWriter
+from callwright.grammar.grammar_rules import MAX_REPEATS, GrammarRules, format_literal
+from callwright.grammar.regex_pattern import build_pattern_rule
 from tests.support.gbnf import Grammar
 
 ALPHABET = "ab\"\\nu0017é<{}]:, -.'x"
@@ -21,10 +21,10 @@ NAMES = st.sampled_from(["a", "ab", "b", "path", "name", 'q"uote', "é", "with s
 
 
 def grammar_of(schema: Any) -> Grammar:
-    rules = Rules()
-    rules.add("root")
-    SchemaRules.begin(rules)
-    rules.set("root", SchemaRules(rules, schema).value(schema, "x"))
+    rules = GrammarRules()
+    rules.add_rule("root")
+    SchemaRuleWriter.add_shared_rules(rules)
+    rules.set_rule("root", SchemaRuleWriter(rules, schema).build_value(schema, "x"))
     return Grammar.of(rules.text)
 
 
@@ -226,7 +226,7 @@ TREE = {"$ref": "#/$defs/node", "$defs": {"node": NODE}}
             ['{"c": 1}'],
         ),
         ({"type": "string", "pattern": "(?=look)"}, ['"anything"'], ["1"]),
-        ({"type": "string", "maxLength": REPEATS + 1}, [f'"{"x" * 3000}"'], ["1"]),
+        ({"type": "string", "maxLength": MAX_REPEATS + 1}, [f'"{"x" * 3000}"'], ["1"]),
     ],
 )  # fmt: skip
 def test_what_is_taken_and_what_is_not(schema: dict[str, Any], good: list[str], bad: list[str]) -> None:
@@ -265,8 +265,8 @@ def test_a_schema_contains_itself_to_a_limit() -> None:
     def nested(depth: int) -> str:
         return '{"label": "x", "next": ' * depth + "null" + "}" * depth
 
-    assert grammar.accepts(nested(SELF_DEPTH))
-    assert not grammar.accepts(nested(2 * SELF_DEPTH))
+    assert grammar.accepts(nested(MAX_SELF_DEPTH))
+    assert not grammar.accepts(nested(2 * MAX_SELF_DEPTH))
 
 
 def test_what_must_contain_itself_without_end_is_left_out() -> None:
@@ -278,14 +278,14 @@ def test_what_must_contain_itself_without_end_is_left_out() -> None:
 
 def test_values_of_no_type_nest_to_a_limit() -> None:
     grammar = grammar_of({})
-    assert grammar.accepts("[" * ANY_DEPTH + "1" + "]" * ANY_DEPTH)
-    assert not grammar.accepts("[" * (ANY_DEPTH + 1) + "1" + "]" * (ANY_DEPTH + 1))
+    assert grammar.accepts("[" * MAX_ANY_DEPTH + "1" + "]" * MAX_ANY_DEPTH)
+    assert not grammar.accepts("[" * (MAX_ANY_DEPTH + 1) + "1" + "]" * (MAX_ANY_DEPTH + 1))
 
 
 def test_a_schema_of_many_optional_members_stays_small() -> None:
     many = {"type": "object", "properties": {f"member{at}": {"type": "string"} for at in range(100)}}
-    rules = Rules()
-    SchemaRules(rules, many).value(many, "x")
+    rules = GrammarRules()
+    SchemaRuleWriter(rules, many).build_value(many, "x")
     assert len(rules.text) < 20_000
 
 
@@ -293,9 +293,9 @@ def test_a_schema_of_many_optional_members_stays_small() -> None:
     "pattern", [r"(?<!a)b", r"\bword\b", r"^(a)\1$", "a++", "^a|b$", "[", "a{2000}", r"\p{L}", '["]', "(a", "a)"]
 )
 def test_patterns_that_cannot_be_written_are_left_to_the_guard(pattern: str) -> None:
-    assert pattern_rule(pattern) is None
+    assert build_pattern_rule(pattern) is None
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=20))
 def test_a_literal_is_exactly_its_text(text: str) -> None:
-    assert Grammar.of(f"root ::= {literal(text)}").accepts(text)
+    assert Grammar.of(f"root ::= {format_literal(text)}").accepts(text)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from callwright import Parser, collect, get_dialect
 from callwright.dialects.harmony import HARMONY
 from callwright.model import Image, Message, Reasoning, Request, Text, ToolCall, ToolResult, ToolSpec
-from callwright.prompt.harmony import MARKERS, begun, harmony
+from callwright.prompt.harmony_prompt import MARKERS, get_answer_prefix, render_harmony
 from tests.unit.prompt.openai_harmony_peer import load
 
 EFFORTS = {"low": peer.ReasoningEffort.LOW, "medium": peer.ReasoningEffort.MEDIUM, "high": peer.ReasoningEffort.HIGH}
@@ -162,7 +162,9 @@ def test_a_thousand_conversations_are_written_as_openai_writes_them(encoding: pe
     for seed in range(100 * block, 100 * (block + 1)):
         request = Conversations(seed).request()
         tokens = encoding.render_conversation_for_completion(theirs(request), peer.Role.ASSISTANT, whole)
-        ours = CALL.sub(r"<|start|>assistant to=\1<|channel|>commentary <|constrain|>json<|message|>", harmony(request))
+        ours = CALL.sub(
+            r"<|start|>assistant to=\1<|channel|>commentary <|constrain|>json<|message|>", render_harmony(request)
+        )
         assert ours == encoding.decode_utf8(tokens), seed
         assert encoding.encode(ours, allowed_special="all") == tokens, "what is special is, and nothing else"
 
@@ -176,7 +178,9 @@ def test_a_thousand_turns_go_to_openais_parser_and_come_back_from_its_renderer(
         tools = tuple(ToolSpec(tool.name) for tool in drawn.tools()) or (ToolSpec("ping"),)  # no schema to mend by
         message = drawn.round(0, tools)[0]
         expected = _theirs(message, message, settled=False)
-        turn = harmony(Request("m", (Message("user", (Text("Hi"),)), message))).removesuffix("<|start|>assistant")
+        turn = render_harmony(Request("m", (Message("user", (Text("Hi"),)), message))).removesuffix(
+            "<|start|>assistant"
+        )
         written = turn.partition("Hi<|end|><|start|>assistant")[2]
         parsed = encoding.parse_messages_from_completion_tokens(
             encoding.encode(written, allowed_special="all"), peer.Role.ASSISTANT
@@ -215,7 +219,7 @@ def test_no_words_begin_or_end_a_message(words: str, name: str) -> None:
             Message("developer", (Text(words + "."),)),
         )
         form = {"type": "json_schema", "json_schema": {"name": name, "schema": {"title": words}}}
-        return harmony(Request("m", messages, (tool,), name, options={"response_format": form}))
+        return render_harmony(Request("m", messages, (tool,), name, options={"response_format": form}))
 
     marks = re.compile("|".join(map(re.escape, (*MARKERS, "<|endoftext|>"))))
     assert marks.findall(prompt(words, name)) == marks.findall(prompt("x", "x"))
@@ -224,7 +228,7 @@ def test_no_words_begin_or_end_a_message(words: str, name: str) -> None:
 @given(nasty)
 def test_arguments_are_the_same_to_the_model_whatever_they_hold(words: str) -> None:
     call = ToolCall("a", "ping", json.dumps({"key": words}))
-    written = harmony(Request("m", (Message("assistant", (call,)),), (ToolSpec("ping"),)))
+    written = render_harmony(Request("m", (Message("assistant", (call,)),), (ToolSpec("ping"),)))
     told = written.partition("to=functions.ping <|constrain|>json<|message|>")[2].partition("<|call|>")[0]
     assert json.loads(told) == {"key": words}
 
@@ -241,20 +245,20 @@ def ask(*messages: Message, **more: Any) -> Request:
     [(None, "medium"), ("minimal", "low"), ("high", "high"), ("xhigh", "high"), (3, "medium"), ("odd", "medium")],
 )
 def test_the_effort_is_one_that_the_model_was_trained_on(said: object, told: str) -> None:
-    assert f"\n\nReasoning: {told}\n\n" in harmony(ask(options={"reasoning_effort": said}))
+    assert f"\n\nReasoning: {told}\n\n" in render_harmony(ask(options={"reasoning_effort": said}))
 
 
 def test_a_form_of_the_answer_has_a_section_of_its_own() -> None:
     form = {"name": "trip", "description": "A trip.", "schema": {"type": "object"}}
-    told = harmony(ask(options={"response_format": {"type": "json_schema", "json_schema": form}}))
+    told = render_harmony(ask(options={"response_format": {"type": "json_schema", "json_schema": form}}))
     assert '<|message|># Response Formats\n\n## trip\n\n// A trip.\n{"type":"object"}<|end|>' in told
-    anything = harmony(ask(options={"response_format": {"type": "json_object"}}))
+    anything = render_harmony(ask(options={"response_format": {"type": "json_object"}}))
     assert '## answer\n\n// One JSON object.\n{"type":"object"}<|end|>' in anything
-    assert "developer" not in harmony(ask(options={"response_format": {"type": "text"}}))
+    assert "developer" not in render_harmony(ask(options={"response_format": {"type": "text"}}))
 
 
 def test_instructions_stand_where_the_client_put_them() -> None:
-    told = harmony(
+    told = render_harmony(
         ask(
             Message("system", (Text("One."),)),
             Message("developer", (Text("Two."),)),
@@ -270,7 +274,7 @@ def test_instructions_stand_where_the_client_put_them() -> None:
 def test_a_result_is_from_the_tool_whose_call_it_answers() -> None:
     call = ToolCall("a", "ping", "{}")
     result = Message("tool", (ToolResult("a", "pong", "other"), ToolResult("b", "?", "lost")))
-    told = harmony(ask(Message("assistant", (call,)), result))
+    told = render_harmony(ask(Message("assistant", (call,)), result))
     assert "<|start|>functions.ping to=assistant<|channel|>commentary<|message|>pong<|end|>" in told
     assert "<|start|>functions.lost to=assistant<|channel|>commentary<|message|>?<|end|>" in told
 
@@ -288,18 +292,18 @@ def test_a_result_is_from_the_tool_whose_call_it_answers() -> None:
 )
 def test_a_call_that_must_come_is_begun(choice: str, names: str, expected: str) -> None:
     request = ask(tools=tuple(map(ToolSpec, names)), tool_choice=choice)
-    assert begun(request) == expected
-    assert harmony(request).endswith(f"<|start|>assistant{expected}")
+    assert get_answer_prefix(request) == expected
+    assert render_harmony(request).endswith(f"<|start|>assistant{expected}")
 
 
 def test_a_conversation_that_grows_keeps_its_beginning() -> None:
     request = next(each for seed in range(99) if (each := Conversations(seed).request()).messages[-1].role == "tool")
-    before = harmony(msgspec.structs.replace(request, messages=request.messages[:-2]))
-    assert harmony(request).startswith(before)
+    before = render_harmony(msgspec.structs.replace(request, messages=request.messages[:-2]))
+    assert render_harmony(request).startswith(before)
 
 
 def test_reading_starts_where_the_prompt_ends() -> None:
     tools = (ToolSpec("ping"), ToolSpec("pong"))
     parser = Parser(get_dialect("harmony"), tools)
-    said = begun(ask(tools=tools, tool_choice="required")) + ".pong <|constrain|>json<|message|>{}"
+    said = get_answer_prefix(ask(tools=tools, tool_choice="required")) + ".pong <|constrain|>json<|message|>{}"
     assert [call.name for call in collect([*parser.feed(said), *parser.close()]).tool_calls] == ["pong"]

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from callwright.dialects import get_dialect
 from callwright.model import Image, Message, Reasoning, Text, ToolCall, ToolResult, ToolSpec
 from callwright.parser import Parser
-from callwright.prompt.history import repaired
-from callwright.prompt.pairs import LOST
-from callwright.prompt.roles import images_moved, strict, without_reasoning
+from callwright.prompt.history_repair import repair_history
+from callwright.prompt.message_roles import drop_reasoning, merge_roles_strictly, move_result_images
+from callwright.prompt.result_pairing import LOST_RESULT
 from callwright.turn import Collected, collect
 from tests.unit.prompt.conversations import BROKEN, parts_of, sound, words_of
 
@@ -45,7 +45,7 @@ def call(call_id: str, arguments: str = "{}", name: str = "read_file") -> ToolCa
 
 
 def kinds(messages: tuple[Message, ...], **reading: object) -> list[str]:
-    return [repair.kind for repair in repaired(messages, **reading).repairs]  # type: ignore[arg-type]
+    return [repair.kind for repair in repair_history(messages, **reading).repairs]  # type: ignore[arg-type]
 
 
 # ── laws ─────────────────────────────────────────────────────────────────────────────────────────
@@ -53,18 +53,18 @@ def kinds(messages: tuple[Message, ...], **reading: object) -> list[str]:
 
 @given(BROKEN)
 def test_mending_twice_is_mending_once(messages: tuple[Message, ...]) -> None:
-    once = repaired(messages).messages
-    assert repaired(once) == (once, ())
+    once = repair_history(messages).messages
+    assert repair_history(once) == (once, ())
 
 
 @given(sound())
 def test_a_sound_history_stays_as_it_is(messages: tuple[Message, ...]) -> None:
-    assert repaired(messages, read, {"read_file"}) == (messages, ())
+    assert repair_history(messages, read, {"read_file"}) == (messages, ())
 
 
 @given(BROKEN)
 def test_nothing_that_was_said_is_lost(messages: tuple[Message, ...]) -> None:
-    mended, repairs = repaired(messages)
+    mended, repairs = repair_history(messages)
     # Results of one call that say the same are one result.
     lost = set(words_of(messages)) - set(words_of(mended))
     if any(repair.kind == "extra_result" for repair in repairs):
@@ -78,7 +78,7 @@ def test_nothing_that_was_said_is_lost(messages: tuple[Message, ...]) -> None:
 
 @given(BROKEN)
 def test_every_call_has_its_one_result_right_behind_it(messages: tuple[Message, ...]) -> None:
-    mended = repaired(messages).messages
+    mended = repair_history(messages).messages
     waiting: list[str] = []
     seen: set[str] = set()
     for message in mended:
@@ -104,37 +104,37 @@ def test_what_was_told_is_told_the_same_way_in_the_next_turn(
     messages: tuple[Message, ...], more: tuple[Message, ...]
 ) -> None:
     """Or no prompt cache holds."""
-    before, after = repaired(messages).messages, repaired((*messages, *more)).messages
+    before, after = repair_history(messages).messages, repair_history((*messages, *more)).messages
     assert after[: len(before)] == before
 
 
 @given(BROKEN)
 def test_whatever_changes_is_noted(messages: tuple[Message, ...]) -> None:
-    mended, repairs = repaired(messages)
+    mended, repairs = repair_history(messages)
     same_words = words_of(mended) == words_of(messages)
     assert repairs or (same_words and len(parts_of(mended)) == len(parts_of(messages)))
 
 
 @given(BROKEN)
 def test_strict_order_is_strict_and_says_the_same(messages: tuple[Message, ...]) -> None:
-    ordered = strict(messages, [])
+    ordered = merge_roles_strictly(messages, [])
     roles = ["system" if message.role == "developer" else message.role for message in ordered]
     assert "system" not in roles[1:]
     assert all(one != other or one == "tool" for one, other in itertools.pairwise(roles))
     assert words_of(ordered) == words_of(messages)
     again: list[object] = []
-    assert strict(ordered, again) == ordered  # type: ignore[arg-type]
+    assert merge_roles_strictly(ordered, again) == ordered  # type: ignore[arg-type]
     assert not again
 
 
 @given(BROKEN)
 def test_moved_pictures_are_all_there_and_in_no_result(messages: tuple[Message, ...]) -> None:
-    moved = images_moved(messages, [])
+    moved = move_result_images(messages, [])
     held = [image for part in parts_of(messages) for image in getattr(part, "images", ())]
     shown = [part for part in parts_of(messages) if isinstance(part, Image)]
     assert sum(isinstance(part, Image) for part in parts_of(moved)) == len(held) + len(shown)
     assert not any(part.images for part in parts_of(moved) if isinstance(part, ToolResult))
-    assert images_moved(moved, []) == moved
+    assert move_result_images(moved, []) == moved
 
 
 # ── what spoils sessions ─────────────────────────────────────────────────────────────────────────
@@ -143,14 +143,14 @@ def test_moved_pictures_are_all_there_and_in_no_result(messages: tuple[Message, 
 def test_rc12_a_call_without_a_result_does_not_spoil_the_session() -> None:
     """https://github.com/earendil-works/pi/issues/4189"""
     sent = (user("go"), answer(call("a"), call("b")), result("b", "second"), user("and?"))
-    mended, repairs = repaired(sent)
-    assert mended == (*sent[:2], result("a", LOST, is_error=True), *sent[2:])
+    mended, repairs = repair_history(sent)
+    assert mended == (*sent[:2], result("a", LOST_RESULT, is_error=True), *sent[2:])
     assert [repair.kind for repair in repairs] == ["missing_result"]
 
 
 def test_rc12_a_result_without_a_call_becomes_words_of_the_user() -> None:
     """https://github.com/anomalyco/opencode/pull/22001: what a compaction leaves behind."""
-    mended, repairs = repaired((user("go"), result("gone", "42 files", images=(PICTURE,)), user("and?")))
+    mended, repairs = repair_history((user("go"), result("gone", "42 files", images=(PICTURE,)), user("and?")))
     assert [message.role for message in mended] == ["user"] * 3
     assert mended[1].parts[0].text.endswith("read_file, whose call is not in this conversation:\n42 files")  # type: ignore[union-attr]
     assert mended[1].parts[1] == PICTURE
@@ -159,7 +159,7 @@ def test_rc12_a_result_without_a_call_becomes_words_of_the_user() -> None:
 
 def test_a_stale_result_is_left_out() -> None:
     sent = (answer(call("a")), result("a", "here"), result("gone", "stale"), user("and?"))
-    mended, repairs = repaired(sent)
+    mended, repairs = repair_history(sent)
     assert mended == (*sent[:2], sent[3])
     assert [repair.kind for repair in repairs] == ["extra_result"]
 
@@ -168,7 +168,7 @@ def test_a_stale_result_is_left_out() -> None:
 def test_results_in_any_order_reach_their_calls(ids: list[str], random: Random) -> None:
     shuffled = random.sample(ids, len(ids))
     sent = (answer(*map(call, ids)), *(result(each, f"result of {each}") for each in shuffled))
-    mended, repairs = repaired(sent)
+    mended, repairs = repair_history(sent)
     assert [part.content for part in parts_of(mended) if isinstance(part, ToolResult)] == [
         f"result of {each}" for each in ids
     ]
@@ -177,28 +177,28 @@ def test_results_in_any_order_reach_their_calls(ids: list[str], random: Random) 
 
 def test_two_calls_of_one_id_take_two_results_in_order() -> None:
     sent = (answer(call("a", name="one"), call("a", name="two")), result("a", "1", ""), result("a", "2", ""))
-    results = [part for part in parts_of(repaired(sent).messages) if isinstance(part, ToolResult)]
+    results = [part for part in parts_of(repair_history(sent).messages) if isinstance(part, ToolResult)]
     assert [(part.name, part.content) for part in results] == [("one", "1"), ("two", "2")]
 
 
 def test_words_among_results_are_the_users() -> None:
     sent = (answer(call("a")), Message("tool", (ToolResult("a", "1"), Text("by the way"))))
-    assert [message.role for message in repaired(sent).messages] == ["assistant", "tool", "user"]
+    assert [message.role for message in repair_history(sent).messages] == ["assistant", "tool", "user"]
 
 
 def test_a_result_that_came_late_stands_behind_its_call() -> None:
-    mended, repairs = repaired((answer(call("a")), user("hurry"), result("a", "here")))
+    mended, repairs = repair_history((answer(call("a")), user("hurry"), result("a", "here")))
     assert mended == (answer(call("a")), result("a", "here"), user("hurry"))
     assert [repair.kind for repair in repairs] == ["moved_result"]
 
 
 def test_results_stand_in_the_order_of_their_calls() -> None:
-    mended, _ = repaired((answer(call("a"), call("b")), result("b", "2"), result("a", "1")))
+    mended, _ = repair_history((answer(call("a"), call("b")), result("b", "2"), result("a", "1")))
     assert mended[1:] == (result("a", "1"), result("b", "2"))
 
 
 def test_two_results_of_one_call_are_one() -> None:
-    mended, repairs = repaired((answer(call("a")), result("a", "yes"), result("a", "yes"), result("a", "no")))
+    mended, repairs = repair_history((answer(call("a")), result("a", "yes"), result("a", "yes"), result("a", "no")))
     assert mended == (answer(call("a")), result("a", "yes\nno"))
     assert [repair.kind for repair in repairs] == ["joined_results"] * 2
 
@@ -206,14 +206,14 @@ def test_two_results_of_one_call_are_one() -> None:
 def test_rc2_ids_that_a_server_numbers_anew_in_each_turn_are_told_apart() -> None:
     """https://github.com/ollama/ollama/issues/15457: every first call of a turn has the same id."""
     sent = (answer(call("0", '{"n": 1}')), result("0", "one"), answer(call("0", '{"n": 2}')), result("0", "two"))
-    mended, repairs = repaired(sent)
+    mended, repairs = repair_history(sent)
     assert mended[:2] == sent[:2]
     assert mended[2:] == (answer(call("mend00001", '{"n": 2}')), result("mend00001", "two"))
     assert [repair.kind for repair in repairs] == ["renamed_id"]
 
 
 def test_a_call_that_was_sent_twice_is_made_once() -> None:
-    mended, repairs = repaired((answer(call("a"), call("a")), result("a", "yes")))
+    mended, repairs = repair_history((answer(call("a"), call("a")), result("a", "yes")))
     assert mended == (answer(call("a")), result("a", "yes"))
     assert [repair.kind for repair in repairs] == ["dropped_repeat"]
 
@@ -231,13 +231,13 @@ def test_a_call_that_was_sent_twice_is_made_once() -> None:
 )
 def test_broken_arguments_never_make_a_request_fail(sent: str, told: str) -> None:
     """Codex 0.166 sends back what it could not parse: reference on clients, section 4."""
-    mended, repairs = repaired((answer(call("a", sent)), result("a", "")))
+    mended, repairs = repair_history((answer(call("a", sent)), result("a", "")))
     assert mended[0] == answer(call("a", told))
     assert [repair.kind for repair in repairs] == ["mended_arguments"] * (sent != told)
 
 
 def test_an_empty_answer_is_left_out() -> None:
-    mended, repairs = repaired((user("hi"), answer(), user("hello?"), answer(Text(""))))
+    mended, repairs = repair_history((user("hi"), answer(), user("hello?"), answer(Text(""))))
     assert mended == (user("hi"), user("hello?"))
     assert {repair.kind for repair in repairs} == {"dropped_blank"}
 
@@ -250,25 +250,27 @@ LEAK = '<tool_call>{"name": "read_file", "arguments": {"path": "a.py"}}</tool_ca
 def test_rc1_a_call_that_leaked_as_text_does_not_teach_the_model_to_leak() -> None:
     """https://github.com/anthropics/claude-code/issues/77061: a leaked example in the history makes 34 % leak again."""
     sent = (user("look"), answer(Text(f"Let me see.\n{LEAK}")), user("well?"))
-    mended, repairs = repaired(sent, read, {"read_file"})
+    mended, repairs = repair_history(sent, read, {"read_file"})
     text, made = mended[1].parts
     assert (text.text.strip(), made.name, json.loads(made.arguments)) == ("Let me see.", "read_file", {"path": "a.py"})  # type: ignore[union-attr]
-    assert mended[2].parts[0] == ToolResult(made.id, LOST, "read_file", is_error=True)  # type: ignore[union-attr]
+    assert mended[2].parts[0] == ToolResult(made.id, LOST_RESULT, "read_file", is_error=True)  # type: ignore[union-attr]
     assert [repair.kind for repair in repairs] == ["unleaked_call", "missing_result"]
-    assert repaired(sent, read, {"read_file"}) == (mended, repairs), "the same every turn, or no prompt cache holds"
-    assert repaired(mended, read, {"read_file"}) == (mended, ())
+    assert repair_history(sent, read, {"read_file"}) == (mended, repairs), (
+        "the same every turn, or no prompt cache holds"
+    )
+    assert repair_history(mended, read, {"read_file"}) == (mended, ())
 
 
 def test_what_was_thought_in_a_text_with_a_call_is_kept_apart() -> None:
     thinks = answer(Text(f"<think>Which file?</think>Let me see. {LEAK}"))
-    thought, text, made = repaired((thinks,), read, {"read_file"}).messages[0].parts
+    thought, text, made = repair_history((thinks,), read, {"read_file"}).messages[0].parts
     assert (thought, text) == (Reasoning("Which file?"), Text("Let me see. "))
     assert isinstance(made, ToolCall)
 
 
 def test_a_call_that_was_sent_both_ways_is_made_once() -> None:
     sent = (answer(Text(LEAK), call("a", '{"path":"a.py"}')), result("a", "x"))
-    mended, repairs = repaired(sent, read, {"read_file"})
+    mended, repairs = repair_history(sent, read, {"read_file"})
     assert mended == (answer(call("a", '{"path":"a.py"}')), result("a", "x"))
     assert [repair.kind for repair in repairs] == ["dropped_repeat"]
 
@@ -285,7 +287,7 @@ def test_a_call_that_was_sent_both_ways_is_made_once() -> None:
     ids=["said by the user", "a tool that is not offered", "prose", "half a call", "thought"],
 )
 def test_what_is_no_leak_stays_text(message: Message) -> None:
-    assert repaired((message,), read, {"read_file"}) == ((message,), ())
+    assert repair_history((message,), read, {"read_file"}) == ((message,), ())
 
 
 FRAME = "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>"
@@ -298,10 +300,10 @@ def in_harmony(text: str) -> Collected:
 
 def test_a_frame_that_leaked_is_taken_off_an_earlier_answer() -> None:
     frames = get_dialect("harmony").frame_indicators
-    mended, repairs = repaired((answer(Text(f"{FRAME}Hello.<|return|>")),), in_harmony, frames=frames)
+    mended, repairs = repair_history((answer(Text(f"{FRAME}Hello.<|return|>")),), in_harmony, frames=frames)
     assert mended == (answer(Reasoning("Hm."), Text("Hello.")),)
     assert [repair.kind for repair in repairs] == ["unframed_answer"]
-    assert repaired(mended, in_harmony, frames=frames) == (mended, ())
+    assert repair_history(mended, in_harmony, frames=frames) == (mended, ())
 
 
 @pytest.mark.parametrize(
@@ -309,11 +311,11 @@ def test_a_frame_that_leaked_is_taken_off_an_earlier_answer() -> None:
 )
 def test_what_is_no_frame_or_not_sound_stays_as_it_is(text: str) -> None:
     message = answer(Text(text))
-    assert repaired((message,), in_harmony, frames=get_dialect("harmony").frame_indicators) == ((message,), ())
+    assert repair_history((message,), in_harmony, frames=get_dialect("harmony").frame_indicators) == ((message,), ())
 
 
 def test_without_tools_nothing_is_read() -> None:
-    assert repaired((answer(Text(LEAK)),)).messages == (answer(Text(LEAK)),)
+    assert repair_history((answer(Text(LEAK)),)).messages == (answer(Text(LEAK)),)
 
 
 # ── for strict servers ───────────────────────────────────────────────────────────────────────────
@@ -323,7 +325,7 @@ def test_rc10_instructions_in_the_middle_go_to_the_front() -> None:
     """https://github.com/ggml-org/llama.cpp/issues/20733: System message must be at the beginning."""
     first, later = Message("developer", (Text("A"),)), Message("system", (Text("B"),))
     notes: list[object] = []
-    ordered = strict((first, user("1"), later, user("2"), answer(Text("3"))), notes)  # type: ignore[arg-type]
+    ordered = merge_roles_strictly((first, user("1"), later, user("2"), answer(Text("3"))), notes)  # type: ignore[arg-type]
     assert ordered == (
         Message("developer", (Text("A"), Text("B"))),
         Message("user", (Text("1"), Text("2"))),
@@ -335,7 +337,7 @@ def test_rc10_instructions_in_the_middle_go_to_the_front() -> None:
 def test_rc10_a_picture_in_a_result_goes_to_a_users_message() -> None:
     """https://github.com/vllm-project/vllm/issues/43203"""
     sent = (answer(call("a"), call("b")), result("a", "", images=(PICTURE,)), result("b", "text"), user("so?"))
-    moved = images_moved(sent, [])
+    moved = move_result_images(sent, [])
     assert [message.role for message in moved] == ["assistant", "tool", "tool", "user", "user"]
     assert moved[3].parts == (Text("From the result of read_file:"), PICTURE)
     assert moved[1].parts[0].content  # type: ignore[union-attr]
@@ -344,5 +346,5 @@ def test_rc10_a_picture_in_a_result_goes_to_a_users_message() -> None:
 def test_rc7_reasoning_is_dropped_where_that_is_set() -> None:
     """https://github.com/JohnnyZ93/oai-compatible-copilot/issues/215 has it demanded; others refuse it."""
     sent = (answer(Reasoning("hm"), call("a")), result("a", ""), answer(Reasoning("hm")))
-    assert without_reasoning(sent) == (answer(call("a")), result("a", ""))
-    assert repaired(sent).messages == sent
+    assert drop_reasoning(sent) == (answer(call("a")), result("a", ""))
+    assert repair_history(sent).messages == sent

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from callwright.dialects import REGISTRY
 from callwright.errors import RequestError
 from callwright.model import Image, Message, Part, Request, Text, ToolCall, ToolResult, ToolSpec
-from callwright.prompt.history import repaired
-from callwright.prompt.pairs import LOST
-from callwright.prompt.rounds import check_rounds, tool_rounds
-from callwright.prompt.tags import read_tags
-from callwright.prompt.teach import lesson
-from callwright.prompt.words import around
+from callwright.prompt.client_tags import read_client_tags
+from callwright.prompt.history_repair import repair_history
+from callwright.prompt.message_text import wrap_parts
+from callwright.prompt.result_pairing import LOST_RESULT
+from callwright.prompt.tool_prompt import render_tool_prompt
+from callwright.prompt.tool_rounds import check_tool_rounds, count_tool_rounds
 from tests.unit.prompt.telling import assistant, decoded, kinds, result, said, system, told, user
 
 WORDS = st.text(max_size=20) | st.sampled_from(
@@ -53,7 +53,7 @@ def flat(messages: tuple[Message, ...], role: str | None = None) -> list[Part]:
 
 @given(MESSAGES, st.sampled_from(["fold", "fold_first", "native"]), st.booleans())
 def test_nothing_that_was_said_is_lost(messages: list[Message], mode: str, tools: bool) -> None:
-    history = repaired(messages).messages
+    history = repair_history(messages).messages
     request = Request("m", history, (TOOL,) if tools else ())
     out = told(request, strategy="native", system=mode).request.messages
     whole = "".join(part.text for part in flat(out) if isinstance(part, Text))
@@ -68,7 +68,7 @@ def test_nothing_that_was_said_is_lost(messages: list[Message], mode: str, tools
 
 @given(MESSAGES)
 def test_folding_leaves_no_system_message_and_one_block(messages: list[Message]) -> None:
-    history = repaired(messages).messages
+    history = repair_history(messages).messages
     out = told(Request("m", history), strategy="none", system="fold").request.messages
     assert not [message for message in out if message.role in ("system", "developer")]
 
@@ -113,12 +113,12 @@ def test_context_is_merged_with_the_users_newest_first() -> None:
         Message("user", (Text("<context>one</context><attachments>f</attachments><userRequest>x</userRequest>"),)),
         Message("user", (Text("<context>two</context><context>one</context><userRequest> y </userRequest>"),)),
     )
-    assert read_tags(messages) == ("one\n\ntwo\n\ns", "f", "y", "b")
+    assert read_client_tags(messages) == ("one\n\ntwo\n\ns", "f", "y", "b")
 
 
 def test_tags_that_are_not_closed_count_for_nothing() -> None:
     text = "<context>" * 20_000
-    assert read_tags([Message("user", (Text(text),))]) == ("", "", text, "")
+    assert read_client_tags([Message("user", (Text(text),))]) == ("", "", text, "")
 
 
 # ── the prompt cache ─────────────────────────────────────────────────────────────────────────────
@@ -204,11 +204,11 @@ def test_the_short_form_is_a_signature() -> None:
     signature = (
         '- search(kind?: "a"|"b", words: array<string>, where?: {deep: boolean}, limit?: integer|null, any?: any)'
     )
-    assert signature in lesson([RICH], REGISTRY["hermes"], "short").split("\n")
+    assert signature in render_tool_prompt([RICH], REGISTRY["hermes"], "short").split("\n")
 
 
 def test_the_code_form_is_python() -> None:
-    text = lesson([RICH, TOOL], REGISTRY["hermes"], "code")
+    text = render_tool_prompt([RICH, TOOL], REGISTRY["hermes"], "code")
     functions = text.split("\n\n", 1)[1].rpartition("\n\nTo call one")[0]
     compile(functions, "lesson", "exec")
     assert "def search(words: list[str], kind: Literal[" in functions
@@ -218,11 +218,11 @@ def test_the_code_form_is_python() -> None:
 @pytest.mark.parametrize("name", [name for name in REGISTRY if name != "auto"])
 @pytest.mark.parametrize("form", ["full", "short", "code"])
 def test_every_dialect_teaches_every_form_with_its_way_of_calling(name: str, form: Any) -> None:
-    text = lesson([RICH, TOOL], REGISTRY[name], form)
+    text = render_tool_prompt([RICH, TOOL], REGISTRY[name], form)
     assert "search" in text
     assert "read_file" in text
     assert text.endswith(REGISTRY[name].describe_call_format())
-    assert lesson([RICH, TOOL], REGISTRY[name], form) == text
+    assert render_tool_prompt([RICH, TOOL], REGISTRY[name], form) == text
 
 
 def test_tools_are_told_again_after_so_many_messages_in_the_short_form() -> None:
@@ -262,13 +262,13 @@ def test_pictures_of_results_follow_their_words() -> None:
 
 @pytest.mark.parametrize(("made", "counted"), [(0, 0), (1, 1), (4, 4), (5, 0), (6, 1), (10, 5)])
 def test_rounds_are_counted_since_the_user_last_asked(made: int, counted: int) -> None:
-    assert tool_rounds(decoded(*grown(made)).messages) == counted
+    assert count_tool_rounds(decoded(*grown(made)).messages) == counted
 
 
 def test_a_reminder_beside_results_is_no_new_request() -> None:
     reminder = user("<system-reminder>todo</system-reminder>\n<system-reminder>x</system-reminder>")
-    assert tool_rounds(decoded(*grown(3), reminder).messages) == 3
-    assert tool_rounds(decoded(*grown(3), user("<system-reminder>todo</system-reminder> and stop")).messages) == 0
+    assert count_tool_rounds(decoded(*grown(3), reminder).messages) == 3
+    assert count_tool_rounds(decoded(*grown(3), user("<system-reminder>todo</system-reminder> and stop")).messages) == 0
 
 
 def test_a_round_too_many_is_refused_with_a_way_to_go_on() -> None:
@@ -276,12 +276,12 @@ def test_a_round_too_many_is_refused_with_a_way_to_go_on() -> None:
     with pytest.raises(RequestError, match=r"4 rounds.*allowed 4; write another message.*max_rounds") as caught:
         told(decoded(*grown(4)), max_rounds=4)
     assert (caught.value.status, caught.value.code) == (400, "tool_rounds_exceeded")
-    check_rounds(decoded(*grown(4)).messages, 0)
+    check_tool_rounds(decoded(*grown(4)).messages, 0)
 
 
 def test_placeholders_say_what_happened() -> None:
     prepared = told(decoded(user("Go"), assistant(None, ("a", "read_file", "{}")), user("Hello?")))
-    assert LOST in said(prepared)[-2][1]
+    assert LOST_RESULT in said(prepared)[-2][1]
     assert kinds(prepared) == ["missing_result"]
 
 
@@ -298,7 +298,7 @@ def test_placeholders_say_what_happened() -> None:
     ],
 )
 def test_words_join_the_text_that_they_touch(parts: tuple[Part, ...], expected: tuple[Part, ...]) -> None:
-    assert around(parts, "<\n", "\n>") == expected
+    assert wrap_parts(parts, "<\n", "\n>") == expected
 
 
 def test_words_at_the_end_of_a_tool_round_are_the_users() -> None:

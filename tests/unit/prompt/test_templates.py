@@ -12,17 +12,23 @@ from callwright.config.templates import template_sources
 from callwright.engine.prompts import built_in, built_in_templates
 from callwright.errors import ConfigError
 from callwright.model import Image, Text
-from callwright.prompt.templates import NAMES, VARIABLES, Source, Templates, mistakes
+from callwright.prompt.prompt_templates import (
+    TEMPLATE_NAMES,
+    TEMPLATE_VARIABLES,
+    PromptTemplates,
+    TemplateSource,
+    find_template_errors,
+)
 from tests.unit.prompt.telling import decoded, said, system, told, user
 
 
-def with_own(**texts: str) -> Templates:
-    return Templates(built_in() | {name: Source(text, f"{name}.j2") for name, text in texts.items()})
+def with_own(**texts: str) -> PromptTemplates:
+    return PromptTemplates(built_in() | {name: TemplateSource(text, f"{name}.j2") for name, text in texts.items()})
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", TEMPLATE_NAMES)
 def test_the_built_in_ones_are_right(name: str) -> None:
-    assert list(mistakes(name, built_in()[name])) == []
+    assert list(find_template_errors(name, built_in()[name])) == []
 
 
 @pytest.mark.parametrize(
@@ -47,7 +53,7 @@ def test_the_built_in_ones_are_right(name: str) -> None:
     }.values(),
 )
 def test_a_mistake_has_its_file_and_line(name: str, text: str, mistake: str) -> None:
-    (found,) = mistakes(name, Source(text, "mine.j2"))
+    (found,) = find_template_errors(name, TemplateSource(text, "mine.j2"))
     assert found.startswith("mine.j2")
     assert mistake in found
 
@@ -55,7 +61,14 @@ def test_a_mistake_has_its_file_and_line(name: str, text: str, mistake: str) -> 
 def test_names_that_a_template_makes_itself_are_known() -> None:
     made = "{% set x = 1 %}{% macro m(a) %}{{ a }}{% endmacro %}"
     loop = "{% for s in system %}{{ loop.index }}{{ m(s.text) }}{% endfor %}"
-    assert list(mistakes("first", Source(made + loop + "{{ x }}{{ range(2) | list }}{{ message }}", "m.j2"))) == []
+    assert (
+        list(
+            find_template_errors(
+                "first", TemplateSource(made + loop + "{{ x }}{{ range(2) | list }}{{ message }}", "m.j2")
+            )
+        )
+        == []
+    )
 
 
 def test_every_mistake_of_every_template_is_told_at_once() -> None:
@@ -66,12 +79,14 @@ def test_every_mistake_of_every_template_is_told_at_once() -> None:
 
 def test_the_parts_of_a_message_stand_where_the_template_wants_them() -> None:
     templates = with_own(plain="Task: {{ message }}\n\nAnswer briefly.\n")
-    message = templates.message("plain", (Text("look"), Image("data:x"), Text("here")))
+    message = templates.render_message("plain", (Text("look"), Image("data:x"), Text("here")))
     assert message.parts == (Text("Task: look"), Image("data:x"), Text("here\n\nAnswer briefly."))
 
 
 def test_no_text_can_pass_for_the_place_of_the_message() -> None:
-    message = with_own(plain="{{ context }}|{{ message }}").message("plain", (Text("x"),), context="{{ message }}")
+    message = with_own(plain="{{ context }}|{{ message }}").render_message(
+        "plain", (Text("x"),), context="{{ message }}"
+    )
     assert message.parts == (Text("{{ message }}|x"),)
 
 
@@ -83,7 +98,7 @@ def test_nothing_is_escaped_and_values_are_no_templates() -> None:
 
 def test_one_template_is_replaced_and_the_others_stay(tmp_path: Path) -> None:
     (tmp_path / "plain_first.j2").write_text("{% for each in system %}[{{ each.text }}] {% endfor %}{{ message }}")
-    templates = Templates(template_sources(tmp_path))
+    templates = PromptTemplates(template_sources(tmp_path))
     request = decoded(system("S"), user("Hi"), tools=[])
     assert said(told(request, system="fold", templates=templates)) == [("user", "[S] Hi")]
     with_tools = decoded(system("S"), user("Hi"))
@@ -122,7 +137,7 @@ def test_ejected_templates_are_listed_and_checked(tmp_path: Path, capsys: pytest
     assert sorted(path.name for path in Path(folder).iterdir()) == ["first.j2", "rules.j2"]
     assert main(["templates", "list", folder]) == 0
     listed = capsys.readouterr().out
-    assert all(name in listed for name in NAMES)
+    assert all(name in listed for name in TEMPLATE_NAMES)
     assert str(Path(folder) / "first.j2") in listed
     assert main(["templates", "check", folder]) == 0
     assert "6 templates, 2 of your own" in capsys.readouterr().out
@@ -131,11 +146,11 @@ def test_ejected_templates_are_listed_and_checked(tmp_path: Path, capsys: pytest
 
 
 def test_a_shown_template_can_be_saved_as_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for name in NAMES:
+    for name in TEMPLATE_NAMES:
         assert main(["templates", "show", name, str(tmp_path)]) == 0
         shown = capsys.readouterr().out
-        assert list(mistakes(name, Source(shown, "x"))) == []
-        assert all(variable in shown for variable in VARIABLES[name])
+        assert list(find_template_errors(name, TemplateSource(shown, "x"))) == []
+        assert all(variable in shown for variable in TEMPLATE_VARIABLES[name])
 
 
 def test_check_lists_mistakes_and_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -152,7 +167,7 @@ def test_a_name_that_is_no_template_is_refused(tmp_path: Path, capsys: pytest.Ca
 def test_a_template_that_fails_on_real_data_says_where() -> None:
     templates = with_own(rules="{% if house_rules == 'three' %}\n{{ house_rules + 1 }}{% endif %}")
     with pytest.raises(ConfigError, match=r"rules\.j2, line 2 cannot be rendered: can only concatenate"):
-        templates.text("rules", house_rules="three")
+        templates.render_text("rules", house_rules="three")
 
 
 def test_a_template_that_is_no_text_is_told(tmp_path: Path) -> None:

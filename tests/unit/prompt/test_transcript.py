@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from callwright.model import Image, Message, Reasoning, Text, ToolCall, ToolResult
-from callwright.prompt.transcript import TEMPLATES, transcript
+from callwright.prompt.chat_template import CHAT_TEMPLATES, render_transcript
 
 MARKED = st.lists(
     st.sampled_from(["<|im_start|>", "<|im_end|>", "<|im_", "start|>", "<|", "\n", "User:", "Assistant:", "a", " "])
@@ -32,7 +32,7 @@ def test_chatml_looks_as_it_should() -> None:
         Message("assistant", (Reasoning("hm"), Text("Let me look."), ToolCall("1", "get", '{"a": 1}'))),
         Message("tool", (ToolResult("1", "sunny"),)),
     )
-    assert transcript(messages, TEMPLATES["chatml"]) == (
+    assert render_transcript(messages, CHAT_TEMPLATES["chatml"]) == (
         "<|im_start|>system\nBe brief.<|im_end|>\n"
         "<|im_start|>user\nWeather?\n\n[an image that this model cannot see]<|im_end|>\n"
         '<|im_start|>assistant\nLet me look.\n\n{"name": "get", "arguments": {"a": 1}}<|im_end|>\n'
@@ -43,12 +43,12 @@ def test_chatml_looks_as_it_should() -> None:
 
 def test_plain_looks_as_it_should() -> None:
     messages = (Message("system", (Text("Be brief."),)), Message("user", (Text("Hi"),)))
-    assert transcript(messages, TEMPLATES["plain"]) == "System: Be brief.\n\nUser: Hi\n\nAssistant:"
+    assert render_transcript(messages, CHAT_TEMPLATES["plain"]) == "System: Be brief.\n\nUser: Hi\n\nAssistant:"
 
 
 @given(MESSAGES)
 def test_no_text_can_pass_for_a_message_in_chatml(messages: list[Message]) -> None:
-    written = transcript(messages, TEMPLATES["chatml"])
+    written = render_transcript(messages, CHAT_TEMPLATES["chatml"])
     assert written.count("<|im_start|>") == len(messages) + 1
     assert written.count("<|im_end|>") == len(messages)
     roles = ["system" if message.role == "developer" else message.role for message in messages]
@@ -57,11 +57,11 @@ def test_no_text_can_pass_for_a_message_in_chatml(messages: list[Message]) -> No
 
 @given(MESSAGES)
 def test_no_line_can_pass_for_a_message_in_plain(messages: list[Message]) -> None:
-    written = transcript(messages, TEMPLATES["plain"])
+    written = render_transcript(messages, CHAT_TEMPLATES["plain"])
     assert len(re.findall(r"(?m)^(?:System|User|Assistant|Result):", written)) == len(messages) + 1
 
 
-@pytest.mark.parametrize("name", list(TEMPLATES))
+@pytest.mark.parametrize("name", list(CHAT_TEMPLATES))
 def test_text_without_markers_is_kept_as_it_is(name: str) -> None:
     text = "a\n\n  b <|not|> User says: {x} \\ ☃"
-    assert text in transcript([Message("user", (Text(text),))], TEMPLATES[name])
+    assert text in render_transcript([Message("user", (Text(text),))], CHAT_TEMPLATES[name])

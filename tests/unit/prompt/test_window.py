@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from callwright.errors import RequestError
 from callwright.model import Message, Request, Text, ToolCall, ToolResult
-from callwright.prompt.history import repaired
-from callwright.prompt.window import Room, fitted
+from callwright.prompt.context_window import PromptBudget, fit_to_window
+from callwright.prompt.history_repair import repair_history
 from tests.unit.prompt.conversations import parts_of, sound
 
 LONG = "long " * 100
@@ -41,13 +41,13 @@ LOOP = conversation(SYSTEM, user("first"), *looked(1), user("now this"), *looked
 
 
 def test_what_fits_is_not_touched() -> None:
-    assert fitted(LOOP, Room(10_000, 100), count, condense=True) == (LOOP, ())
+    assert fit_to_window(LOOP, PromptBudget(10_000, 100), count, condense=True) == (LOOP, ())
 
 
 def test_rc6_a_prompt_that_does_not_fit_is_refused_with_the_numbers() -> None:
     """https://github.com/anomalyco/opencode/issues/1068: prompt=9928, limit=4096, and nobody was told."""
     with pytest.raises(RequestError) as caught:
-        fitted(LOOP, Room(300, 50), count)
+        fit_to_window(LOOP, PromptBudget(300, 50), count)
     assert caught.value.code == "context_length_exceeded"
     message = str(caught.value)
     assert re.search(rf"\b{count(LOOP)} tokens", message)
@@ -56,7 +56,7 @@ def test_rc6_a_prompt_that_does_not_fit_is_refused_with_the_numbers() -> None:
 
 
 def test_the_oldest_results_go_first_and_the_newest_stays() -> None:
-    short, repairs = fitted(LOOP, Room(400, 0), count, condense=True)
+    short, repairs = fit_to_window(LOOP, PromptBudget(400, 0), count, condense=True)
     bodies = [part.content for part in parts_of(short.messages) if isinstance(part, ToolResult)]
     assert [body == LONG for body in bodies] == [False, False, True, True]
     assert bodies[0].startswith("[500 characters of this result were left out")
@@ -66,7 +66,7 @@ def test_the_oldest_results_go_first_and_the_newest_stays() -> None:
 
 def test_rc6_rounds_go_next_and_never_the_users_last_message() -> None:
     """https://github.com/ollama/ollama/issues/18107: no user query found in messages."""
-    short, _ = fitted(LOOP, Room(170, 0), count, condense=True)
+    short, _ = fit_to_window(LOOP, PromptBudget(170, 0), count, condense=True)
     marker, *rest = short.messages[1:]
     assert short.messages[0] == SYSTEM
     assert "left out" in marker.parts[0].text  # type: ignore[union-attr]
@@ -75,12 +75,12 @@ def test_rc6_rounds_go_next_and_never_the_users_last_message() -> None:
 
 def test_what_must_stay_and_does_not_fit_is_refused() -> None:
     with pytest.raises(RequestError, match="even condensed the prompt is too long"):
-        fitted(conversation(user("x" * 4000)), Room(500, 0), count, condense=True)
+        fit_to_window(conversation(user("x" * 4000)), PromptBudget(500, 0), count, condense=True)
 
 
 def test_half_of_the_window_is_the_prompts() -> None:
-    assert Room(1000, 100).prompt == 900
-    assert Room(1000, 32_000).prompt == 500
+    assert PromptBudget(1000, 100).max_prompt_tokens == 900
+    assert PromptBudget(1000, 32_000).max_prompt_tokens == 500
 
 
 @given(sound(), st.integers(10, 600))
@@ -89,13 +89,13 @@ def test_condensed_is_a_sound_conversation_that_fits_and_has_what_matters(
 ) -> None:
     request = Request("m", messages)
     try:
-        short, repairs = fitted(request, Room(window, 0), count, condense=True)
+        short, repairs = fit_to_window(request, PromptBudget(window, 0), count, condense=True)
     except RequestError:
         assume(False)
         return
     assert count(short) <= window
     assert bool(repairs) == (short != request) == (count(request) > window)
-    assert repaired(short.messages) == (short.messages, ())
+    assert repair_history(short.messages) == (short.messages, ())
     instructions = [message for message in messages if message.role == "system"]
     assert [message for message in short.messages if message.role == "system"] == instructions
     last = max(at for at, message in enumerate(messages) if message.role == "user")
@@ -109,7 +109,7 @@ def test_condensed_is_a_sound_conversation_that_fits_and_has_what_matters(
 def test_no_more_is_left_out_than_needed(messages: tuple[Message, ...], window: int) -> None:
     request = Request("m", messages)
     try:
-        short, _ = fitted(request, Room(window, 0), count, condense=True)
+        short, _ = fit_to_window(request, PromptBudget(window, 0), count, condense=True)
     except RequestError:
         assume(False)
         return

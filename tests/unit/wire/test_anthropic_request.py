@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 
 from callwright.errors import RequestError
 from callwright.model import Image, Message, Reasoning, Request, Text, ToolCall, ToolResult, ToolSpec
-from callwright.wire.anthropic import CalledAnthropic, ServedAnthropic
-from callwright.wire.anthropic.decode import OUR_SIGNATURE
-from callwright.wire.base import Ask
+from callwright.wire.anthropic import AnthropicClientCodec, AnthropicServerCodec
+from callwright.wire.anthropic.decode import GATEWAY_SIGNATURE
+from callwright.wire.base import ClientRequest
 
 PIXEL = {"type": "base64", "media_type": "image/png", "data": "iVBORw0"}
 PNG = Image("data:image/png;base64,iVBORw0", "image/png")
 
 
-def decode(**body: Any) -> Ask:
-    return ServedAnthropic().decode(json.dumps({"model": "m", "messages": [], **body}).encode())
+def decode(**body: Any) -> ClientRequest:
+    return AnthropicServerCodec().decode_request(json.dumps({"model": "m", "messages": [], **body}).encode())
 
 
 def messages(*entries: dict[str, Any]) -> tuple[Message, ...]:
@@ -102,7 +102,7 @@ def test_what_the_model_said_is_kept_in_order() -> None:
     blocks = [
         {"type": "thinking", "thinking": "hm", "signature": "sig"},
         {"type": "redacted_thinking", "data": "secret"},
-        {"type": "thinking", "thinking": "ours", "signature": OUR_SIGNATURE},
+        {"type": "thinking", "thinking": "ours", "signature": GATEWAY_SIGNATURE},
         {"type": "text", "text": "I look."},
         {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}},
         {"type": "web_search_tool_result", "tool_use_id": "s", "content": []},
@@ -256,12 +256,12 @@ def test_no_json_makes_decoding_raise_anything_else(body: dict[str, Any]) -> Non
 @given(st.binary(max_size=30))
 def test_no_bytes_make_decoding_raise_anything_else(body: bytes) -> None:
     with pytest.raises(RequestError):
-        ServedAnthropic().decode(body)
+        AnthropicServerCodec().decode_request(body)
 
 
 def test_a_body_that_is_no_text_is_refused() -> None:
     with pytest.raises(RequestError):
-        ServedAnthropic().decode(b'{"model":"\xff"}')
+        AnthropicServerCodec().decode_request(b'{"model":"\xff"}')
 
 
 @pytest.mark.parametrize("depth", [100_000, 990, 950, 900])
@@ -270,22 +270,22 @@ def test_deep_nesting_is_no_crash(depth: int) -> None:
         b'{"model":"m","messages":[{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"b","input":{"a":'
     )
     with suppress(RequestError):
-        ServedAnthropic().decode(body + b"[" * depth + b"]" * depth + b"}}]}]}")
+        AnthropicServerCodec().decode_request(body + b"[" * depth + b"]" * depth + b"}}]}]}")
 
 
 # ── calling ──────────────────────────────────────────────────────────────────────────────────────────
 
-CALLED = CalledAnthropic()
+CALLED = AnthropicClientCodec()
 
 
 def body(*said: Message, extra: dict[str, Any] | None = None, **fields: Any) -> dict[str, Any]:
-    return json.loads(CALLED.body(Request("claude", said, **fields), extra or {}))
+    return json.loads(CALLED.encode_request(Request("claude", said, **fields), extra or {}))
 
 
 def test_the_path_and_the_headers() -> None:
-    assert CALLED.path(Request("m", ())) == "/v1/messages"
-    assert CALLED.headers("k") == {"anthropic-version": "2023-06-01", "x-api-key": "k"}
-    assert "x-api-key" not in CALLED.headers("")
+    assert CALLED.get_path(Request("m", ())) == "/v1/messages"
+    assert CALLED.build_headers("k") == {"anthropic-version": "2023-06-01", "x-api-key": "k"}
+    assert "x-api-key" not in CALLED.build_headers("")
 
 
 def test_a_plain_request() -> None:
@@ -441,8 +441,8 @@ def test_what_a_client_sent_is_what_a_server_gets() -> None:
         "thinking": {"type": "enabled", "budget_tokens": 1024},
         "metadata": {"user_id": "u"},
     }  # fmt: skip
-    ask = ServedAnthropic().decode(json.dumps(sent).encode())
-    assert json.loads(CALLED.body(ask.request, ask.extra)) == sent
+    ask = AnthropicServerCodec().decode_request(json.dumps(sent).encode())
+    assert json.loads(CALLED.encode_request(ask.request, ask.extra)) == sent
 
 
 @pytest.mark.parametrize(
@@ -452,6 +452,6 @@ def test_what_a_client_sent_is_what_a_server_gets() -> None:
 )  # fmt: skip
 def test_refusals(status: int, kind: str, retryable: bool) -> None:
     body = b'{"type":"error","error":{"type":"x","message":"so it is"},"request_id":"r"}'
-    error = CALLED.refusal(status, body)
+    error = CALLED.parse_error(status, body)
     assert (error.kind, error.retryable, error.status) == (kind, retryable, status)
     assert "so it is" in str(error)

@@ -17,17 +17,17 @@ from callwright import collect
 from callwright.errors import BackendError, WireError
 from callwright.events import CallDelta, CallEnd, CallStart, Event, Finish, ReasoningDelta, TextDelta, UsageSeen
 from callwright.model import Request, Usage
-from callwright.wire.anthropic import CalledAnthropic, ServedAnthropic
-from callwright.wire.anthropic.decode import OUR_SIGNATURE
-from callwright.wire.base import Ask, Head, Problem, Style
+from callwright.wire.anthropic import AnthropicClientCodec, AnthropicServerCodec
+from callwright.wire.anthropic.decode import GATEWAY_SIGNATURE
+from callwright.wire.base import ClientRequest, ErrorResponse, ResponseHead, StreamStyle
 from callwright.wire.framing import SseReader
 from tests.support.streams import Said, places, said, sliced, turns
 
-SERVED, CALLED = ServedAnthropic(), CalledAnthropic()
-ASK = Ask(request=Request("m", ()), stream=True)
-HEAD = Head("abc", 1_700_000_000, "some-model")
-BROKEN = Problem(status=502, message="the server went away", fault="backend", kind="server_error")
-PLAIN = Style()
+SERVED, CALLED = AnthropicServerCodec(), AnthropicClientCodec()
+ASK = ClientRequest(request=Request("m", ()), stream=True)
+HEAD = ResponseHead("abc", 1_700_000_000, "some-model")
+BROKEN = ErrorResponse(status=502, message="the server went away", fault="backend", kind="server_error")
+PLAIN = StreamStyle()
 LEGAL = {
     "message_start": {"content_block_start", "message_delta", "error", "ping"},
     "content_block_start": {"content_block_delta", "content_block_stop", "error"},
@@ -39,12 +39,18 @@ LEGAL = {
 }
 
 
-def stream(events: list[Event], cuts: list[int] = (), style: Style = PLAIN, ending: str = "end") -> bytes:
-    encoder = SERVED.encoder(ASK, HEAD, style)
-    out = encoder.begin() + b"".join(encoder.encode(part) for part in sliced(events, cuts))
-    out += encoder.end() if ending == "end" else encoder.fail(BROKEN)
-    assert not encoder.holding
-    late = [encoder.encode(events), encoder.flush(), encoder.heartbeat(), encoder.fail(BROKEN), encoder.end()]
+def stream(events: list[Event], cuts: list[int] = (), style: StreamStyle = PLAIN, ending: str = "end") -> bytes:
+    encoder = SERVED.create_encoder(ASK, HEAD, style)
+    out = encoder.begin_stream() + b"".join(encoder.encode_events(part) for part in sliced(events, cuts))
+    out += encoder.end_stream() if ending == "end" else encoder.fail_stream(BROKEN)
+    assert not encoder.has_pending
+    late = [
+        encoder.encode_events(events),
+        encoder.flush(),
+        encoder.encode_heartbeat(),
+        encoder.fail_stream(BROKEN),
+        encoder.end_stream(),
+    ]
     assert late == [b""] * 5, "something was sent after the end"
     return out
 
@@ -64,7 +70,7 @@ def frames(data: bytes) -> list[dict[str, Any]]:
 
 
 def read(data: bytes, cuts: list[int] = ()) -> list[Event]:
-    reader = CALLED.reader()
+    reader = CALLED.create_reader()
     events = [event for part in sliced(data, cuts) for event in reader.feed(part)]
     return events + reader.close()
 
@@ -94,7 +100,7 @@ def test_the_end_comes_once_and_last_whatever_came_before(
     events: list[Event], batches: list[int], ending: str, kept: int, arguments: Any
 ) -> None:
     some = events[: kept % (len(events) + 1)]
-    sent = frames(stream(some, batches, Style(arguments=arguments), ending))
+    sent = frames(stream(some, batches, StreamStyle(arguments=arguments), ending))
     kinds = [frame["type"] for frame in sent]
     finished = ending == "end" and bool(some) and isinstance(some[-1], Finish)
     assert kinds.count("message_stop") == 1
@@ -140,14 +146,14 @@ def folded(message: dict[str, Any]) -> dict[str, Any]:
 
 @given(turns(truncated=False), places, st.sampled_from(["generated", "whole", 1, 7]))
 def test_the_stream_adds_up_to_the_whole(events: list[Event], batches: list[int], arguments: Any) -> None:
-    style = Style(arguments=arguments)
-    whole = json.loads(SERVED.whole(ASK, HEAD, style, [collect(events)]))
+    style = StreamStyle(arguments=arguments)
+    whole = json.loads(SERVED.encode_response(ASK, HEAD, style, [collect(events)]))
     assert folded(message_of(frames(stream(events, batches, style)))) == folded(whole)
 
 
 def test_a_cut_call_is_not_in_the_whole() -> None:
     events = [TextDelta("Hi"), CallStart(0, "c", "ping"), CallDelta(0, '{"a":'), CallEnd(0, False), Finish("length")]
-    whole = json.loads(SERVED.whole(ASK, HEAD, Style(), [collect(events)]))
+    whole = json.loads(SERVED.encode_response(ASK, HEAD, StreamStyle(), [collect(events)]))
     assert [block["type"] for block in whole["content"]] == ["text"]
     assert whole["stop_reason"] == "max_tokens"
     assert frames(stream(events))[-2]["delta"]["stop_reason"] == "max_tokens"
@@ -158,7 +164,7 @@ def test_arguments_come_in_the_pieces_that_a_client_wants() -> None:
     pieces = {
         style: [
             frame["delta"]["partial_json"]
-            for frame in frames(stream(events, style=Style(arguments=style)))
+            for frame in frames(stream(events, style=StreamStyle(arguments=style)))
             if frame["type"] == "content_block_delta"
         ]
         for style in ("generated", "whole", 3)
@@ -168,28 +174,30 @@ def test_arguments_come_in_the_pieces_that_a_client_wants() -> None:
 
 def test_reasoning_is_left_out_where_the_client_wants_none() -> None:
     events = [ReasoningDelta("hm"), TextDelta("Hi"), Finish("stop")]
-    style = Style(reasoning_fields=())
+    style = StreamStyle(reasoning_fields=())
     assert "thinking" not in str(frames(stream(events, style=style)))
-    assert b"thinking" not in SERVED.whole(ASK, HEAD, style, [collect(events)])
+    assert b"thinking" not in SERVED.encode_response(ASK, HEAD, style, [collect(events)])
 
 
 def test_an_idle_stream_is_kept_alive_with_pings() -> None:
     for heartbeat, count in (("comment", 1), ("event", 1), ("none", 0)):
-        encoder = SERVED.encoder(ASK, HEAD, Style(heartbeat=heartbeat))
-        assert encoder.heartbeat().count(b'event: ping\ndata: {"type":"ping"}\n\n') == count
+        encoder = SERVED.create_encoder(ASK, HEAD, StreamStyle(heartbeat=heartbeat))
+        assert encoder.encode_heartbeat().count(b'event: ping\ndata: {"type":"ping"}\n\n') == count
 
 
 def test_a_remark_stands_before_the_end() -> None:
-    encoder = SERVED.encoder(ASK, HEAD, Style())
-    assert b": calls=1\n\nevent: message_stop" in encoder.encode([Finish("stop")]) + encoder.end("calls=1")
+    encoder = SERVED.create_encoder(ASK, HEAD, StreamStyle())
+    assert b": calls=1\n\nevent: message_stop" in encoder.encode_events([Finish("stop")]) + encoder.end_stream(
+        "calls=1"
+    )
 
 
 def test_held_text_goes_out_when_asked_for() -> None:
-    encoder = SERVED.encoder(ASK, HEAD, Style())
-    encoder.encode([TextDelta("Hello"), TextDelta("a")])
-    assert encoder.holding
+    encoder = SERVED.create_encoder(ASK, HEAD, StreamStyle())
+    encoder.encode_events([TextDelta("Hello"), TextDelta("a")])
+    assert encoder.has_pending
     assert b'"text":"a"' in encoder.flush()
-    assert not encoder.holding
+    assert not encoder.has_pending
 
 
 @pytest.mark.parametrize(
@@ -226,7 +234,7 @@ def test_a_half_call_stays_open_when_the_turn_fails() -> None:
     ],
 )
 def test_errors_have_this_apis_types(status: int, kind: str) -> None:
-    body = json.loads(SERVED.problem(Problem(status=status, message="so it is", fault="client")))
+    body = json.loads(SERVED.encode_error(ErrorResponse(status=status, message="so it is", fault="client")))
     assert body["type"] == "error"
     assert body["error"]["type"] == kind
     assert body["error"]["message"].endswith("so it is")
@@ -256,7 +264,7 @@ ASKED: dict[str, Any] = {"model": "m", "max_tokens": 10, "messages": [{"role": "
 def test_the_sdk_reads_the_stream_as_the_whole(events: list[Event], batches: list[int]) -> None:
     with sdk(stream(events, batches)).stream(**ASKED) as reading:
         streamed = reading.get_final_message().to_dict(exclude_none=True)
-    whole = sdk(SERVED.whole(ASK, HEAD, Style(), [collect(events)]), content_type="application/json")
+    whole = sdk(SERVED.encode_response(ASK, HEAD, StreamStyle(), [collect(events)]), content_type="application/json")
     assert folded(streamed) == folded(whole.create(**ASKED).to_dict(exclude_none=True))
 
 
@@ -272,7 +280,7 @@ def test_the_sdk_raises_when_a_turn_fails(some: list[Event]) -> None:
 
 
 def test_the_sdk_knows_our_errors() -> None:
-    body = SERVED.problem(Problem(status=429, message="slow down", fault="gateway"))
+    body = SERVED.encode_error(ErrorResponse(status=429, message="slow down", fault="gateway"))
     with pytest.raises(anthropic.RateLimitError, match="slow down"):
         sdk(body, 429, "application/json").create(**ASKED)
 
@@ -280,7 +288,7 @@ def test_the_sdk_knows_our_errors() -> None:
 def test_the_sdk_gives_thinking_back_with_our_signature() -> None:
     with sdk(stream([ReasoningDelta("hm"), TextDelta("Hi"), Finish("stop")])).stream(**ASKED) as reading:
         block = reading.get_final_message().content[0]
-    assert (block.thinking, block.signature) == ("hm", OUR_SIGNATURE)
+    assert (block.thinking, block.signature) == ("hm", GATEWAY_SIGNATURE)
 
 
 # ── reading a server ─────────────────────────────────────────────────────────────────────────────────
@@ -346,7 +354,7 @@ def test_events_without_meaning_for_the_turn_are_passed_over() -> None:
 
 
 def test_an_answer_without_end_is_not_held_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("callwright.wire.anthropic.read.LIMIT", 100)
+    monkeypatch.setattr("callwright.wire.anthropic.read.MAX_FRAME_BYTES", 100)
     with pytest.raises(WireError, match="longer than 100"):
         read(b'{"type": "message"' + b" " * 100)
 
@@ -398,7 +406,7 @@ def test_what_comes_after_the_end_is_dropped() -> None:
 def test_an_answer_that_is_not_streamed_is_read_too(cuts: list[int]) -> None:
     events = [ReasoningDelta("hm"), TextDelta("Hi"), CallStart(0, "c", "ping"), CallDelta(0, '{"a": 1}'), CallEnd(0),
               UsageSeen(Usage(10, 5, 2, 3)), Finish("tool_calls")]  # fmt: skip
-    assert essence(read(SERVED.whole(ASK, HEAD, Style(), [collect(events)]), cuts)) == essence(events)
+    assert essence(read(SERVED.encode_response(ASK, HEAD, StreamStyle(), [collect(events)]), cuts)) == essence(events)
 
 
 @pytest.mark.parametrize("data", [b"data: nonsense\n\n", b"data: [1]\n\n", b'data: "\xff"\n\n', b'{"type": "mess'])

@@ -9,8 +9,8 @@ import pytest
 
 from callwright.backends.completions import Completions
 from callwright.model import Constraint, Message, Request, Text
-from callwright.wire import CALLED
-from callwright.wire.constraint import GRAMMARS, Flavour, constrained_fields
+from callwright.wire import CLIENT_CODECS
+from callwright.wire.constraint import GRAMMAR_FLAVOURS, ConstraintFlavour, build_constraint_fields
 
 SCHEMA = {"type": "object"}
 BOTH = Constraint(SCHEMA, "root ::= [a]")
@@ -33,29 +33,29 @@ REQUEST = Request("m", (Message("user", (Text("go"),)),))
     ],
 )
 def test_each_server_is_told_in_its_own_words(
-    flavour: Flavour, constraint: Constraint | None, fields: dict[str, Any]
+    flavour: ConstraintFlavour, constraint: Constraint | None, fields: dict[str, Any]
 ) -> None:
-    assert constrained_fields(flavour, constraint) == fields
+    assert build_constraint_fields(flavour, constraint) == fields
 
 
 def test_a_server_with_grammars_is_never_told_both() -> None:
-    for flavour in get_args(Flavour):
-        assert len(constrained_fields(flavour, BOTH)) == 1
-    assert set(get_args(Flavour)) > GRAMMARS
+    for flavour in get_args(ConstraintFlavour):
+        assert len(build_constraint_fields(flavour, BOTH)) == 1
+    assert set(get_args(ConstraintFlavour)) > GRAMMAR_FLAVOURS
 
 
 @pytest.mark.parametrize(
     ("called", "flavour", "field"),
     [
-        (CALLED["openai_chat"], "llamacpp", "grammar"),
-        (CALLED["openai_chat"], "vllm", "structured_outputs"),
-        (CALLED["openai_chat"], "openai", "response_format"),
-        (CALLED["ollama"], "ollama", "format"),
-        (Completions("plain", CALLED["openai_chat"]), "llamacpp", "grammar"),
-        (Completions("plain", CALLED["openai_chat"]), "vllm", "structured_outputs"),
+        (CLIENT_CODECS["openai_chat"], "llamacpp", "grammar"),
+        (CLIENT_CODECS["openai_chat"], "vllm", "structured_outputs"),
+        (CLIENT_CODECS["openai_chat"], "openai", "response_format"),
+        (CLIENT_CODECS["ollama"], "ollama", "format"),
+        (Completions("plain", CLIENT_CODECS["openai_chat"]), "llamacpp", "grammar"),
+        (Completions("plain", CLIENT_CODECS["openai_chat"]), "vllm", "structured_outputs"),
     ],
     ids=lambda part: part if isinstance(part, str) else part.name,
 )
-def test_the_wires_pass_it_on(called: Any, flavour: Flavour, field: str) -> None:
-    fields = constrained_fields(flavour, BOTH)
+def test_the_wires_pass_it_on(called: Any, flavour: ConstraintFlavour, field: str) -> None:
+    fields = build_constraint_fields(flavour, BOTH)
     assert json.loads(called.body(REQUEST, fields))[field] == fields[field]

@@ -10,7 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from callwright.errors import WireError
-from callwright.wire.framing import DATA, DONE, END, LineReader, SseReader, comment, quoted
+from callwright.wire.framing import (
+    SSE_DATA,
+    SSE_DONE,
+    SSE_END,
+    LineReader,
+    SseReader,
+    encode_comment,
+    encode_json_string,
+)
 from tests.support.streams import places, sliced
 
 CASES = {
@@ -66,7 +74,7 @@ def test_cutting_bytes_changes_no_line(data: bytes, cuts: list[int]) -> None:
 
 @given(st.lists(st.text()), places)
 def test_what_is_written_is_read_back(texts: list[str], cuts: list[int]) -> None:
-    data = b"".join(DATA + quoted(text) + END + comment(text) for text in texts) + DONE
+    data = b"".join(SSE_DATA + encode_json_string(text) + SSE_END + encode_comment(text) for text in texts) + SSE_DONE
     frames = read(sliced(data, cuts))
     assert [json.loads(payload) for _, payload in frames[:-1]] == texts
     assert frames[-1] == (b"", b"[DONE]")
@@ -74,13 +82,13 @@ def test_what_is_written_is_read_back(texts: list[str], cuts: list[int]) -> None
 
 @given(st.text(st.characters(codec=None)))
 def test_a_quoted_text_has_no_line_end_and_is_json(text: str) -> None:
-    raw = quoted(text)
+    raw = encode_json_string(text)
     assert len(raw.decode().splitlines()) == 1
     assert msgspec.json.decode(raw) == text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def test_a_comment_stays_one_line() -> None:
-    assert comment("a\ndata: b\r\n c") == b": a data: b c\n\n"
+    assert encode_comment("a\ndata: b\r\n c") == b": a data: b c\n\n"
 
 
 @pytest.mark.parametrize(

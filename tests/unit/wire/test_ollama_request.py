@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 from callwright.errors import RequestError
 from callwright.model import Image, Message, Reasoning, Request, Text, ToolCall, ToolResult, ToolSpec
-from callwright.wire.base import Ask
-from callwright.wire.ollama import OLLAMA, OLLAMA_GENERATE, CalledOllama
+from callwright.wire.base import ClientRequest
+from callwright.wire.ollama import OLLAMA_CHAT_CODEC, OLLAMA_GENERATE_CODEC, OllamaClientCodec
 
 PNG = Image("data:image/png;base64,iVBORw0", "image/png")
 
 
-def decode(**body: Any) -> Ask:
-    return OLLAMA.decode(json.dumps({"model": "m", "messages": [], **body}).encode())
+def decode(**body: Any) -> ClientRequest:
+    return OLLAMA_CHAT_CODEC.decode_request(json.dumps({"model": "m", "messages": [], **body}).encode())
 
 
 def messages(*entries: dict[str, Any]) -> tuple[Message, ...]:
@@ -168,7 +168,7 @@ def test_tools() -> None:
 
 def test_generate_is_a_conversation_of_one_prompt() -> None:
     body = {"model": "m", "system": "A", "prompt": "Hi", "images": ["iVBORw0"], "options": {"seed": 1}, "raw": False}
-    ask = OLLAMA_GENERATE.decode(json.dumps(body).encode())
+    ask = OLLAMA_GENERATE_CODEC.decode_request(json.dumps(body).encode())
     assert ask.request.messages == (Message("system", (Text("A"),)), Message("user", (Text("Hi"), PNG)))
     assert ask.request.options == {"seed": 1}
     assert ask.stream
@@ -177,7 +177,7 @@ def test_generate_is_a_conversation_of_one_prompt() -> None:
 
 def test_filling_in_the_middle_is_refused() -> None:
     with pytest.raises(RequestError, match="suffix"):
-        OLLAMA_GENERATE.decode(b'{"model":"m","prompt":"def f","suffix":"return"}')
+        OLLAMA_GENERATE_CODEC.decode_request(b'{"model":"m","prompt":"def f","suffix":"return"}')
 
 
 @pytest.mark.parametrize(
@@ -222,7 +222,10 @@ fields = st.sampled_from(
 )
 
 
-@given(st.dictionaries(fields, anything | st.lists(anything, max_size=3)), st.sampled_from([OLLAMA, OLLAMA_GENERATE]))
+@given(
+    st.dictionaries(fields, anything | st.lists(anything, max_size=3)),
+    st.sampled_from([OLLAMA_CHAT_CODEC, OLLAMA_GENERATE_CODEC]),
+)
 def test_no_json_makes_decoding_raise_anything_else(body: dict[str, Any], served: Any) -> None:
     with suppress(RequestError):
         served.decode(json.dumps({"model": "m", **body}).encode())
@@ -231,22 +234,22 @@ def test_no_json_makes_decoding_raise_anything_else(body: dict[str, Any], served
 @pytest.mark.parametrize("body", [b'{"model":"\xff"}', b'{"model":"m","messages":' + b"[" * 100_000, b"", b"[]"])
 def test_a_body_that_is_no_object_is_refused(body: bytes) -> None:
     with pytest.raises(RequestError):
-        OLLAMA.decode(body)
+        OLLAMA_CHAT_CODEC.decode_request(body)
 
 
 # ── calling ──────────────────────────────────────────────────────────────────────────────────────────
 
-CALLED = CalledOllama()
+CALLED = OllamaClientCodec()
 
 
 def body(*said: Message, extra: dict[str, Any] | None = None, **fields: Any) -> dict[str, Any]:
-    return json.loads(CALLED.body(Request("qwen3", said, **fields), extra or {}))
+    return json.loads(CALLED.encode_request(Request("qwen3", said, **fields), extra or {}))
 
 
 def test_the_path_and_the_headers() -> None:
-    assert CALLED.path(Request("m", ())) == "/api/chat"
-    assert CALLED.headers("") == {}
-    assert CALLED.headers("k") == {"authorization": "Bearer k"}
+    assert CALLED.get_path(Request("m", ())) == "/api/chat"
+    assert CALLED.build_headers("") == {}
+    assert CALLED.build_headers("k") == {"authorization": "Bearer k"}
 
 
 def test_messages_as_ollama_wants_them() -> None:
@@ -319,5 +322,5 @@ def test_what_a_client_sent_is_what_a_server_gets() -> None:
         "keep_alive": -1,
         "options": {"num_ctx": 8192, "num_predict": 5, "stop": ["x"]},
     }  # fmt: skip
-    ask = OLLAMA.decode(json.dumps(sent).encode())
-    assert json.loads(CALLED.body(ask.request, ask.extra)) == sent
+    ask = OLLAMA_CHAT_CODEC.decode_request(json.dumps(sent).encode())
+    assert json.loads(CALLED.encode_request(ask.request, ask.extra)) == sent

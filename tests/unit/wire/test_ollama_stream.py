@@ -16,26 +16,38 @@ from callwright import collect
 from callwright.errors import BackendError, WireError
 from callwright.events import CallDelta, CallEnd, CallStart, Event, Finish, ReasoningDelta, TextDelta, UsageSeen
 from callwright.model import Request, Usage
-from callwright.wire.base import Ask, Head, Problem, Style
-from callwright.wire.ollama import NO_THINKING, NO_TOOLS, OLLAMA, OLLAMA_GENERATE, CalledOllama
+from callwright.wire.base import ClientRequest, ErrorResponse, ResponseHead, StreamStyle
+from callwright.wire.ollama import (
+    OLLAMA_CHAT_CODEC,
+    OLLAMA_GENERATE_CODEC,
+    THINKING_UNSUPPORTED,
+    TOOLS_UNSUPPORTED,
+    OllamaClientCodec,
+)
 from tests.support.streams import Said, places, said, sliced, turns
 
-CALLED = CalledOllama()
-ASK = Ask(request=Request("m", ()), stream=True)
-HEAD = Head("abc", 1_700_000_000, "some-model")
-BROKEN = Problem(status=502, message="the server went away", fault="backend")
-PLAIN = Style()
-SERVED = {"chat": OLLAMA, "generate": OLLAMA_GENERATE}
+CALLED = OllamaClientCodec()
+ASK = ClientRequest(request=Request("m", ()), stream=True)
+HEAD = ResponseHead("abc", 1_700_000_000, "some-model")
+BROKEN = ErrorResponse(status=502, message="the server went away", fault="backend")
+PLAIN = StreamStyle()
+SERVED = {"chat": OLLAMA_CHAT_CODEC, "generate": OLLAMA_GENERATE_CODEC}
 
 
 def stream(
-    events: list[Event], cuts: list[int] = (), style: Style = PLAIN, ending: str = "end", path: str = "chat"
+    events: list[Event], cuts: list[int] = (), style: StreamStyle = PLAIN, ending: str = "end", path: str = "chat"
 ) -> bytes:
-    encoder = SERVED[path].encoder(ASK, HEAD, style)
-    out = encoder.begin() + b"".join(encoder.encode(part) for part in sliced(events, cuts))
-    out += encoder.end("a remark") if ending == "end" else encoder.fail(BROKEN)
-    assert not encoder.holding
-    late = [encoder.encode(events), encoder.flush(), encoder.heartbeat(), encoder.fail(BROKEN), encoder.end()]
+    encoder = SERVED[path].create_encoder(ASK, HEAD, style)
+    out = encoder.begin_stream() + b"".join(encoder.encode_events(part) for part in sliced(events, cuts))
+    out += encoder.end_stream("a remark") if ending == "end" else encoder.fail_stream(BROKEN)
+    assert not encoder.has_pending
+    late = [
+        encoder.encode_events(events),
+        encoder.flush(),
+        encoder.encode_heartbeat(),
+        encoder.fail_stream(BROKEN),
+        encoder.end_stream(),
+    ]
     assert late == [b""] * 5, "something was sent after the end"
     return out
 
@@ -51,7 +63,7 @@ def lines(data: bytes) -> list[dict[str, Any]]:
 
 
 def read(data: bytes, cuts: list[int] = ()) -> list[Event]:
-    reader = CALLED.reader()
+    reader = CALLED.create_reader()
     events = [event for part in sliced(data, cuts) for event in reader.feed(part)]
     return events + reader.close()
 
@@ -104,14 +116,14 @@ def added(sent: list[dict[str, Any]]) -> dict[str, Any]:
 
 @given(turns(), places)
 def test_the_stream_adds_up_to_the_whole(events: list[Event], batches: list[int]) -> None:
-    whole = json.loads(OLLAMA.whole(ASK, HEAD, PLAIN, [collect(events)]))
+    whole = json.loads(OLLAMA_CHAT_CODEC.encode_response(ASK, HEAD, PLAIN, [collect(events)]))
     assert added(lines(stream(events, batches))) == whole
 
 
 @given(turns(), places)
 def test_generate_says_the_same_words(events: list[Event], batches: list[int]) -> None:
     turn = collect(events)
-    whole = json.loads(OLLAMA_GENERATE.whole(ASK, HEAD, PLAIN, [turn]))
+    whole = json.loads(OLLAMA_GENERATE_CODEC.encode_response(ASK, HEAD, PLAIN, [turn]))
     sent = lines(stream(events, batches, path="generate"))
     assert "".join(line["response"] for line in sent) == whole["response"] == turn.text
     assert "".join(line.get("thinking", "") for line in sent) == whole.get("thinking", "") == turn.reasoning
@@ -140,32 +152,34 @@ def test_lines_look_like_ollamas() -> None:
 def test_a_cut_call_does_not_go_out() -> None:
     events = [TextDelta("Hi"), CallStart(0, "c", "ping"), CallDelta(0, '{"a":'), CallEnd(0, False), Finish("length")]
     assert "ping" not in str(lines(stream(events)))
-    assert b"ping" not in OLLAMA.whole(ASK, HEAD, PLAIN, [collect(events)])
+    assert b"ping" not in OLLAMA_CHAT_CODEC.encode_response(ASK, HEAD, PLAIN, [collect(events)])
     assert lines(stream(events))[-1]["done_reason"] == "length"
 
 
 def test_reasoning_is_left_out_where_the_client_wants_none() -> None:
     events = [ReasoningDelta("hm"), TextDelta("Hi"), Finish("stop")]
-    assert b"hm" not in stream(events, style=Style(reasoning_fields=()))
-    assert b"hm" not in OLLAMA.whole(ASK, HEAD, Style(reasoning_fields=()), [collect(events)])
+    assert b"hm" not in stream(events, style=StreamStyle(reasoning_fields=()))
+    assert b"hm" not in OLLAMA_CHAT_CODEC.encode_response(
+        ASK, HEAD, StreamStyle(reasoning_fields=()), [collect(events)]
+    )
 
 
 def test_an_idle_stream_is_kept_alive_only_for_clients_that_count_lines() -> None:
     for heartbeat, count in (("comment", 0), ("event", 1), ("none", 0)):
-        encoder = OLLAMA.encoder(ASK, HEAD, Style(heartbeat=heartbeat))
-        assert encoder.heartbeat().count(b'"message":{"role":"assistant","content":""},"done":false}\n') == count
+        encoder = OLLAMA_CHAT_CODEC.create_encoder(ASK, HEAD, StreamStyle(heartbeat=heartbeat))
+        assert encoder.encode_heartbeat().count(b'"message":{"role":"assistant","content":""},"done":false}\n') == count
 
 
 def test_held_text_goes_out_when_asked_for() -> None:
-    encoder = OLLAMA.encoder(ASK, HEAD, PLAIN)
-    encoder.encode([TextDelta("Hello"), TextDelta("a")])
-    assert encoder.holding
+    encoder = OLLAMA_CHAT_CODEC.create_encoder(ASK, HEAD, PLAIN)
+    encoder.encode_events([TextDelta("Hello"), TextDelta("a")])
+    assert encoder.has_pending
     assert b'"content":"a"' in encoder.flush()
-    assert not encoder.holding
+    assert not encoder.has_pending
 
 
 def test_errors_are_one_text() -> None:
-    assert json.loads(OLLAMA.problem(BROKEN)) == {"error": "The backend failed: the server went away"}
+    assert json.loads(OLLAMA_CHAT_CODEC.encode_error(BROKEN)) == {"error": "The backend failed: the server went away"}
 
 
 # ── the real SDK ─────────────────────────────────────────────────────────────────────────────────────
@@ -192,7 +206,7 @@ sdk = Sdk()
 @given(turns(), places)
 def test_the_sdk_reads_the_stream_as_the_whole(events: list[Event], batches: list[int]) -> None:
     parts = list(sdk(stream(events, batches)).chat("m", [], stream=True))
-    whole = sdk(OLLAMA.whole(ASK, HEAD, PLAIN, [collect(events)])).chat("m", [])
+    whole = sdk(OLLAMA_CHAT_CODEC.encode_response(ASK, HEAD, PLAIN, [collect(events)])).chat("m", [])
     assert "".join(part.message.content or "" for part in parts) == (whole.message.content or "")
     assert "".join(part.message.thinking or "" for part in parts) == (whole.message.thinking or "")
     calls = [call for part in parts for call in part.message.tool_calls or ()]
@@ -218,7 +232,9 @@ def test_the_sdk_reads_what_is_generated() -> None:
 
 def test_the_sdk_knows_our_errors() -> None:
     with pytest.raises(ollama.ResponseError, match="slow down") as caught:
-        sdk(OLLAMA.problem(Problem(status=429, message="slow down", fault="gateway")), 429).chat("m", [])
+        sdk(OLLAMA_CHAT_CODEC.encode_error(ErrorResponse(status=429, message="slow down", fault="gateway")), 429).chat(
+            "m", []
+        )
     assert caught.value.status_code == 429
 
 
@@ -301,16 +317,16 @@ def test_what_the_model_wrote_is_saved_from_an_error_about_it(status: int) -> No
     message = f"error parsing tool call: raw='{RAW}', err=invalid character ']' after object key:value pair"
     body = json.dumps({"error": message}).encode()
     if status:
-        assert CALLED.refusal(status, body).salvage == RAW
+        assert CALLED.parse_error(status, body).salvage == RAW
     else:
         with pytest.raises(BackendError) as caught:
             read(body + b"\n")
         assert caught.value.salvage == RAW
 
 
-@pytest.mark.parametrize("phrase", [NO_TOOLS, NO_THINKING])
+@pytest.mark.parametrize("phrase", [TOOLS_UNSUPPORTED, THINKING_UNSUPPORTED])
 def test_a_refusal_of_tools_or_thinking_can_be_told(phrase: str) -> None:
-    error = CALLED.refusal(400, json.dumps({"error": f'"gemma3:1b" {phrase}'}).encode())
+    error = CALLED.parse_error(400, json.dumps({"error": f'"gemma3:1b" {phrase}'}).encode())
     assert error.kind == "refused"
     assert not error.retryable
     assert phrase in str(error)
@@ -321,6 +337,6 @@ def test_a_refusal_of_tools_or_thinking_can_be_told(phrase: str) -> None:
     [(401, "auth", False), (404, "refused", False), (429, "rate_limit", True), (503, "overloaded", True)],
 )
 def test_refusals(status: int, kind: str, retryable: bool) -> None:
-    error = CALLED.refusal(status, b'{"error":"model not found, try pulling it first"}')
+    error = CALLED.parse_error(status, b'{"error":"model not found, try pulling it first"}')
     assert (error.kind, error.retryable) == (kind, retryable)
     assert "pulling" in str(error)

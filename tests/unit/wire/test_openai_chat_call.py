@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from callwright.model import Image, Message, Reasoning, Request, Text, ToolCall, ToolResult, ToolSpec
-from callwright.wire import CALLED, SERVED
+from callwright.wire import CLIENT_CODECS, SERVER_CODECS
 
-CALL = CALLED["openai_chat"]
+CALL = CLIENT_CODECS["openai_chat"]
 HISTORY = (
     Message("developer", (Text("Be brief."),)),
     Message("user", (Text("a"), Text("b"))),
@@ -22,14 +22,14 @@ TOOL = ToolSpec("ping", "Pong.", {"type": "object", "properties": {"a": {"type":
 
 
 def body(request: Request, **extra: Any) -> dict[str, Any]:
-    written: dict[str, Any] = json.loads(CALL.body(request, extra))
+    written: dict[str, Any] = json.loads(CALL.encode_request(request, extra))
     return written
 
 
 def test_where_and_how_to_post() -> None:
-    assert CALL.path(Request("m", ())) == "/chat/completions"
-    assert CALL.headers("") == {}
-    assert CALL.headers("sk-1") == {"authorization": "Bearer sk-1"}
+    assert CALL.get_path(Request("m", ())) == "/chat/completions"
+    assert CALL.build_headers("") == {}
+    assert CALL.build_headers("sk-1") == {"authorization": "Bearer sk-1"}
 
 
 def test_a_conversation_in_the_plainest_form() -> None:
@@ -121,7 +121,7 @@ def test_the_limit_keeps_the_name_that_the_client_used() -> None:
 
 def test_what_is_written_is_read_back() -> None:
     request = Request("m", HISTORY[1:2] + HISTORY[2:4], (TOOL,), "ping", False, {"seed": 1})
-    again = SERVED["openai_chat"].decode(CALL.body(request, {"user": "me"}))
+    again = SERVER_CODECS["openai_chat"].decode_request(CALL.encode_request(request, {"user": "me"}))
     assert again.extra == {"user": "me"}
     assert again.request.messages[1:] == request.messages[1:]
     assert again.request.tools == request.tools

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from callwright.errors import RequestError
 from callwright.model import Image, Message, Reasoning, Text, ToolCall, ToolResult, ToolSpec
-from callwright.wire import SERVED
-from callwright.wire.base import Ask
+from callwright.wire import SERVER_CODECS
+from callwright.wire.base import ClientRequest
 
 USER = {"role": "user", "content": "hi"}
 FUNCTION = {"name": "ping", "description": "Pong.", "parameters": {"type": "object", "properties": {}}}
@@ -23,8 +23,8 @@ CALL = {"id": "call_1", "type": "function", "function": {"name": "ping", "argume
 CALLING = {"role": "assistant", "content": None, "tool_calls": [CALL]}
 
 
-def decode(**body: Any) -> Ask:
-    return SERVED["openai_chat"].decode(json.dumps({"model": "m", "messages": [USER], **body}).encode())
+def decode(**body: Any) -> ClientRequest:
+    return SERVER_CODECS["openai_chat"].decode_request(json.dumps({"model": "m", "messages": [USER], **body}).encode())
 
 
 def messages(*history: Any) -> tuple[Message, ...]:
@@ -290,7 +290,7 @@ def test_a_result_without_a_call_names_its_id() -> None:
 )
 def test_a_body_that_is_no_object_is_refused(body: bytes) -> None:
     with pytest.raises(RequestError):
-        SERVED["openai_chat"].decode(body)
+        SERVER_CODECS["openai_chat"].decode_request(body)
 
 
 @pytest.mark.parametrize("depth", [10, 500, 900, 950, 980, 990, 1000, 5000])
@@ -298,14 +298,14 @@ def test_nesting_is_served_or_refused(depth: int) -> None:
     nested = '{"a":' * depth + "1" + "}" * depth
     body = '{"model":"m","messages":[{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"f","arguments":'
     with contextlib.suppress(RequestError):
-        ask = SERVED["openai_chat"].decode(f"{body}{nested}}}}}]}}]}}".encode())
+        ask = SERVER_CODECS["openai_chat"].decode_request(f"{body}{nested}}}}}]}}]}}".encode())
         assert len(ask.request.messages[0].parts[0].arguments) == len(nested)
     assert depth > 10 or ask
 
 
 def test_half_a_surrogate_pair_is_replaced() -> None:
     body = rb'{"model":"m","messages":[{"role":"user","content":"cut \ud83d"}]}'
-    assert SERVED["openai_chat"].decode(body).request.messages[0].parts == (Text("cut ?"),)
+    assert SERVER_CODECS["openai_chat"].decode_request(body).request.messages[0].parts == (Text("cut ?"),)
 
 
 KEYS = (
@@ -327,10 +327,10 @@ values: st.SearchStrategy[Any] = st.recursive(
 def test_any_json_is_served_or_refused_by_a_request_error(body: Any, history: list[Any], tools: list[Any]) -> None:
     for value in (body, body | {"model": "m", "messages": [USER, CALLING, *history], "tools": tools}):
         with contextlib.suppress(RequestError):
-            SERVED["openai_chat"].decode(json.dumps(value).encode())
+            SERVER_CODECS["openai_chat"].decode_request(json.dumps(value).encode())
 
 
 @given(st.binary(max_size=200))
 def test_any_bytes_are_refused_by_a_request_error(body: bytes) -> None:
     with contextlib.suppress(RequestError):
-        SERVED["openai_chat"].decode(body)
+        SERVER_CODECS["openai_chat"].decode_request(body)

@@ -24,11 +24,11 @@ from callwright.events import (
     merge_deltas,
 )
 from callwright.model import Usage
-from callwright.wire import CALLED
-from callwright.wire.framing import LIMIT
+from callwright.wire import CLIENT_CODECS
+from callwright.wire.framing import MAX_FRAME_BYTES
 from tests.support.streams import places, sliced
 
-CALL = CALLED["openai_chat"]
+CALL = CLIENT_CODECS["openai_chat"]
 
 
 def sse(*chunks: Any, done: bool = True) -> bytes:
@@ -44,7 +44,7 @@ def calls(*entries: Any, finish: str | None = None) -> dict[str, Any]:
 
 
 def read(data: bytes, size: int = 1_000_000) -> list[Event]:
-    reader = CALL.reader()
+    reader = CALL.create_reader()
     events = [event for at in range(0, len(data), size) for event in reader.feed(data[at : at + size])]
     return merge_deltas([*events, *reader.close()])
 
@@ -214,7 +214,7 @@ def test_finish_reasons_are_mapped(word: str, reason: str) -> None:
 
 
 def test_content_is_out_as_soon_as_it_is_in() -> None:
-    reader = CALL.reader()
+    reader = CALL.create_reader()
     assert reader.feed(sse(says(content="x"), done=False)) == [TextDelta("x")]
     started = reader.feed(sse(calls({"index": 0, "id": "a", "function": {"name": "f", "arguments": "{"}}), done=False))
     assert started == [CallStart(0, "a", "f"), CallDelta(0, "{")]
@@ -247,10 +247,10 @@ def test_garbage_is_named(data: bytes) -> None:
 
 
 def test_an_answer_in_one_piece_has_a_limit() -> None:
-    reader = CALL.reader()
+    reader = CALL.create_reader()
     reader.feed(b"{")
     with pytest.raises(WireError, match="longer than"):
-        reader.feed(b" " * LIMIT)
+        reader.feed(b" " * MAX_FRAME_BYTES)
 
 
 ERRORS: dict[str, tuple[bytes, str, str, str]] = {
@@ -341,7 +341,7 @@ REFUSALS: dict[str, tuple[int, Any, str, str, bool]] = {
 def test_a_refusal_says_what_failed_and_whether_to_try_again(
     status: int, body: Any, message: str, kind: str, again: bool
 ) -> None:
-    error = CALL.refusal(status, b"" if body is None else json.dumps(body).encode())
+    error = CALL.parse_error(status, b"" if body is None else json.dumps(body).encode())
     assert message in str(error)
     assert (error.status, error.kind, error.retryable) == (status, kind, again)
 
@@ -365,7 +365,7 @@ def test_a_refusal_says_what_failed_and_whether_to_try_again(
     ],
 )
 def test_the_models_output_is_saved_from_a_refusal(status: int, body: Any, salvage: str) -> None:
-    assert CALL.refusal(status, json.dumps(body).encode()).salvage == salvage
+    assert CALL.parse_error(status, json.dumps(body).encode()).salvage == salvage
 
 
 @pytest.mark.parametrize(
@@ -378,11 +378,11 @@ def test_the_models_output_is_saved_from_a_refusal(status: int, body: Any, salva
     ],
 )
 def test_a_refusal_without_a_message_shows_what_came(body: bytes, message: str) -> None:
-    assert str(CALL.refusal(502, body)).startswith(f"the backend answered 502: {message}")
+    assert str(CALL.parse_error(502, body)).startswith(f"the backend answered 502: {message}")
 
 
 def test_a_long_refusal_is_shown_in_part_and_saved_whole() -> None:
-    error = CALL.refusal(
+    error = CALL.parse_error(
         500, json.dumps({"error": {"message": "Failed to parse input at pos 1: " + "x" * 9000}}).encode()
     )
     assert len(str(error)) < 2100
@@ -407,7 +407,7 @@ values: st.SearchStrategy[Any] = st.recursive(
     st.lists(values | st.builds(lambda delta: {"choices": [{"delta": delta}]}, st.dictionaries(keys, values))), places
 )
 def test_any_json_is_read_or_refused(chunks: list[Any], cuts: list[int]) -> None:
-    reader = CALL.reader()
+    reader = CALL.create_reader()
     with contextlib.suppress(BackendError, WireError):
         for piece in sliced(sse(*chunks), cuts):
             reader.feed(piece)
@@ -416,6 +416,6 @@ def test_any_json_is_read_or_refused(chunks: list[Any], cuts: list[int]) -> None
 
 @given(st.integers(100, 599), values.map(lambda value: json.dumps(value).encode()) | st.binary(max_size=50))
 def test_any_refusal_has_a_message(status: int, body: bytes) -> None:
-    error = CALL.refusal(status, body)
+    error = CALL.parse_error(status, body)
     assert str(error)
     assert error.status == status

@@ -22,15 +22,15 @@ from callwright.events import (
     UsageSeen,
 )
 from callwright.model import Message, Request, Text, ToolCall, Usage
-from callwright.wire import CALLED, SERVED
-from callwright.wire.base import Ask, Encoder, Head, Problem, Style
+from callwright.wire import CLIENT_CODECS, SERVER_CODECS
+from callwright.wire.base import ClientRequest, ErrorResponse, ResponseHead, StreamEncoder, StreamStyle
 from tests.support.chat_shape import check_stream, frames
 from tests.support.streams import places, said, sliced, turns
 
-SERVE, CALL = SERVED["openai_chat"], CALLED["openai_chat"]
+SERVE, CALL = SERVER_CODECS["openai_chat"], CLIENT_CODECS["openai_chat"]
 REQUEST = Request("m", (Message("user", (Text("hi"),)),))
-HEAD = Head("abc", 1_700_000_000, "model-☃")
-BROKEN = Problem(status=502, message="no luck", fault="backend", kind="server_error", code="backend_failed")
+HEAD = ResponseHead("abc", 1_700_000_000, "model-☃")
+BROKEN = ErrorResponse(status=502, message="no luck", fault="backend", kind="server_error", code="backend_failed")
 TURN: list[Event] = [
     ReasoningDelta("I should look."),
     TextDelta("Let me look."),
@@ -46,13 +46,13 @@ TURN: list[Event] = [
 ]
 
 
-def encoder(style: Style | None = None, **ask: Any) -> Encoder:
-    return SERVE.encoder(Ask(request=REQUEST, stream=True, **ask), HEAD, style or Style())
+def encoder(style: StreamStyle | None = None, **ask: Any) -> StreamEncoder:
+    return SERVE.create_encoder(ClientRequest(request=REQUEST, stream=True, **ask), HEAD, style or StreamStyle())
 
 
-def stream(events: list[Event], style: Style | None = None, **ask: Any) -> bytes:
+def stream(events: list[Event], style: StreamStyle | None = None, **ask: Any) -> bytes:
     writer = encoder(style, **ask)
-    return writer.begin() + writer.encode(events) + writer.end()
+    return writer.begin_stream() + writer.encode_events(events) + writer.end_stream()
 
 
 def deltas(data: bytes, **shape: Any) -> list[dict[str, Any]]:
@@ -64,7 +64,7 @@ def last_reason(data: bytes, **shape: Any) -> str:
 
 
 def read(data: bytes, cuts: list[int]) -> list[Event]:
-    reader = CALL.reader()
+    reader = CALL.create_reader()
     return [event for chunk in sliced(data, cuts) for event in reader.feed(chunk)] + reader.close()
 
 
@@ -75,11 +75,11 @@ def read(data: bytes, cuts: list[int]) -> list[Event]:
 def test_a_turn_survives_the_wire(
     events: list[Event], batches: list[int], cuts: list[int], granularity: Any, silences: bool
 ) -> None:
-    writer = encoder(Style(arguments=granularity), include_usage=True)
-    data = writer.begin()
+    writer = encoder(StreamStyle(arguments=granularity), include_usage=True)
+    data = writer.begin_stream()
     for batch in sliced(events, batches):
-        data += writer.encode(batch) + (writer.flush() if silences else b"") + writer.heartbeat()
-    data += writer.end("calls=1")
+        data += writer.encode_events(batch) + (writer.flush() if silences else b"") + writer.encode_heartbeat()
+    data += writer.end_stream("calls=1")
     check_stream(data, usage=True)
     sent, got = said(events), said(read(data, cuts))
     assert got.outline == sent.outline
@@ -90,8 +90,8 @@ def test_a_turn_survives_the_wire(
 
 @given(turns(), st.booleans())
 def test_stream_and_whole_say_the_same(events: list[Event], functions: bool) -> None:
-    ask = Ask(request=REQUEST, include_usage=True, functions=functions)
-    (choice,) = (answer := json.loads(SERVE.whole(ask, HEAD, Style(), [collect(events)])))["choices"]
+    ask = ClientRequest(request=REQUEST, include_usage=True, functions=functions)
+    (choice,) = (answer := json.loads(SERVE.encode_response(ask, HEAD, StreamStyle(), [collect(events)])))["choices"]
     message = choice["message"]
     chunks = check_stream(stream(events, include_usage=True, functions=functions), usage=True, functions=functions)
     text, thought, calls, function, reason = "", "", {}, None, None
@@ -124,25 +124,33 @@ def test_every_stream_ends_once_whatever_came_before(
     events: list[Event], prefix: int, failing: bool, usage: bool, choices: int
 ) -> None:
     writer = encoder(include_usage=usage, choices=choices)
-    data = writer.begin() + writer.encode(events[:prefix], choices - 1)
-    data += writer.fail(BROKEN) if failing else writer.end("done")
+    data = writer.begin_stream() + writer.encode_events(events[:prefix], choices - 1)
+    data += writer.fail_stream(BROKEN) if failing else writer.end_stream("done")
     assert frames(data).count("data: [DONE]") == 1
     chunks = check_stream(data, choices=choices, usage=usage)
     if failing or prefix < len(events) or choices > 1:
         assert "error" in chunks[-1]
-    assert not any((writer.encode(events), writer.flush(), writer.heartbeat(), writer.end(), writer.fail(BROKEN)))
+    assert not any(
+        (
+            writer.encode_events(events),
+            writer.flush(),
+            writer.encode_heartbeat(),
+            writer.end_stream(),
+            writer.fail_stream(BROKEN),
+        )
+    )
 
 
 @given(st.lists(turns(truncated=False), min_size=2, max_size=3), places)
 def test_each_choice_has_its_own_state(all_turns: list[list[Event]], cuts: list[int]) -> None:
     writer = encoder(choices=len(all_turns), include_usage=True)
-    data = writer.begin()
+    data = writer.begin_stream()
     batches = [sliced(events, cuts) for events in all_turns]
     while any(batches):
         for choice, waiting in enumerate(batches):
             if waiting:
-                data += writer.encode(waiting.pop(0), choice)
-    chunks = check_stream(data + writer.end(), choices=len(all_turns), usage=True)
+                data += writer.encode_events(waiting.pop(0), choice)
+    chunks = check_stream(data + writer.end_stream(), choices=len(all_turns), usage=True)
     for choice, events in enumerate(all_turns):
         mine = [part["delta"] for chunk in chunks for part in chunk["choices"] if part["index"] == choice]
         assert "".join(delta.get("content", "") for delta in mine) == collect(events).text
@@ -204,7 +212,7 @@ def test_usage_comes_when_asked_for_and_only_then() -> None:
 def test_arguments_are_cut_as_the_client_wants(granularity: Any, fragments: list[str]) -> None:
     found = [
         entry["function"]["arguments"]
-        for delta in deltas(stream(TURN, Style(arguments=granularity)))
+        for delta in deltas(stream(TURN, StreamStyle(arguments=granularity)))
         for entry in delta.get("tool_calls", ())
         if entry["index"] == 0 and "id" not in entry
     ]
@@ -212,17 +220,19 @@ def test_arguments_are_cut_as_the_client_wants(granularity: Any, fragments: list
 
 
 def test_begin_tool_calls_comes_once_and_only_when_wanted() -> None:
-    found = [delta for delta in deltas(stream(TURN, Style(begin_tool_calls=True))) if "beginToolCalls" in delta]
+    found = [delta for delta in deltas(stream(TURN, StreamStyle(begin_tool_calls=True))) if "beginToolCalls" in delta]
     assert found == [{"beginToolCalls": {"toolCallIds": ["call_a"]}}]
     assert b"beginToolCalls" not in stream(TURN)
 
 
 @pytest.mark.parametrize("fields", [(), ("reasoning",), ("cot_summary", "reasoning_content")])
 def test_reasoning_goes_into_the_fields_that_the_client_reads(fields: tuple[str, ...]) -> None:
-    style = Style(reasoning_fields=fields)
+    style = StreamStyle(reasoning_fields=fields)
     expected = dict.fromkeys(fields, "I should look.")
     assert deltas(stream(TURN, style))[1] == (expected or {"content": "Let me look."})
-    message = json.loads(SERVE.whole(Ask(request=REQUEST), HEAD, style, [collect(TURN)]))["choices"][0]["message"]
+    message = json.loads(SERVE.encode_response(ClientRequest(request=REQUEST), HEAD, style, [collect(TURN)]))[
+        "choices"
+    ][0]["message"]
     assert message.keys() == {"role", "content", "tool_calls", *fields}
 
 
@@ -254,7 +264,7 @@ REASONS = {
 @pytest.mark.parametrize(("events", "reason"), REASONS.values(), ids=REASONS.keys())
 def test_the_finish_reason_is_one_that_clients_act_on_rightly(events: list[Event], reason: str) -> None:
     assert last_reason(stream(events)) == reason
-    answer = json.loads(SERVE.whole(Ask(request=REQUEST), HEAD, Style(), [collect(events)]))
+    answer = json.loads(SERVE.encode_response(ClientRequest(request=REQUEST), HEAD, StreamStyle(), [collect(events)]))
     assert answer["choices"][0]["finish_reason"] == reason
 
 
@@ -267,8 +277,8 @@ def test_malformed_text_is_not_sent() -> None:
 
 def test_events_after_the_finish_are_dropped() -> None:
     writer = encoder()
-    writer.encode([Finish("stop")])
-    assert writer.encode([TextDelta("late"), Finish("stop")]) == b""
+    writer.encode_events([Finish("stop")])
+    assert writer.encode_events([TextDelta("late"), Finish("stop")]) == b""
 
 
 # ── the end ───────────────────────────────────────────────────────────────────────────────────────
@@ -276,8 +286,12 @@ def test_events_after_the_finish_are_dropped() -> None:
 
 def test_a_failure_ends_the_choices_says_why_and_ends_the_stream() -> None:
     writer = encoder(choices=2, include_usage=True)
-    data = writer.begin() + writer.encode([Finish("stop")], 0) + writer.encode([TextDelta("half"), TextDelta("-")], 1)
-    chunks = check_stream(data + writer.fail(BROKEN), choices=2, usage=True)
+    data = (
+        writer.begin_stream()
+        + writer.encode_events([Finish("stop")], 0)
+        + writer.encode_events([TextDelta("half"), TextDelta("-")], 1)
+    )
+    chunks = check_stream(data + writer.fail_stream(BROKEN), choices=2, usage=True)
     assert [(part["index"], part["delta"], part["finish_reason"]) for c in chunks[3:-1] for part in c["choices"]] == [
         (1, {"content": "half"}, None),
         (1, {"content": "-"}, None),
@@ -296,40 +310,42 @@ def test_a_failure_ends_the_choices_says_why_and_ends_the_stream() -> None:
 def test_a_failure_is_one_line_whatever_the_backend_said() -> None:
     writer = encoder()
     words = "a\u2028b\x85c\nd\ud83d"
-    chunks = check_stream(writer.begin() + writer.fail(Problem(status=500, message=words, fault="backend")))
+    chunks = check_stream(
+        writer.begin_stream() + writer.fail_stream(ErrorResponse(status=500, message=words, fault="backend"))
+    )
     assert chunks[-1]["error"]["message"] == "The backend failed: a\u2028b\x85c\nd\ufffd"
 
 
 def test_an_end_without_a_finish_is_a_failure_of_ours() -> None:
     writer = encoder()
-    chunks = check_stream(writer.begin() + writer.end())
+    chunks = check_stream(writer.begin_stream() + writer.end_stream())
     assert chunks[-1]["error"]["message"].startswith("The gateway failed: ")
 
 
 def test_a_comment_comes_before_the_end() -> None:
     writer = encoder()
-    data = writer.begin() + writer.encode([Finish("stop")]) + writer.end("tool_call_count=0\nx=1")
+    data = writer.begin_stream() + writer.encode_events([Finish("stop")]) + writer.end_stream("tool_call_count=0\nx=1")
     assert frames(data)[-2:] == [": tool_call_count=0 x=1", "data: [DONE]"]
 
 
 @pytest.mark.parametrize("kind", ["comment", "event", "none"])
 def test_a_heartbeat_is_what_the_client_counts(kind: Any) -> None:
-    writer = encoder(Style(heartbeat=kind))
-    beat = writer.heartbeat()
+    writer = encoder(StreamStyle(heartbeat=kind))
+    beat = writer.encode_heartbeat()
     assert beat.startswith({"comment": b": ", "event": b"data: {", "none": b""}[kind])
-    data = writer.begin() + beat + writer.encode([Finish("stop")])
-    check_stream(data + writer.end())
+    data = writer.begin_stream() + beat + writer.encode_events([Finish("stop")])
+    check_stream(data + writer.end_stream())
 
 
 def test_text_is_held_for_a_moment_and_not_longer() -> None:
     writer = encoder()
-    writer.begin()
-    assert b'"Hello"' in writer.encode([TextDelta("Hello")])
-    assert not writer.holding
-    assert writer.encode([TextDelta(" w")]) == b""
-    assert writer.holding
+    writer.begin_stream()
+    assert b'"Hello"' in writer.encode_events([TextDelta("Hello")])
+    assert not writer.has_pending
+    assert writer.encode_events([TextDelta(" w")]) == b""
+    assert writer.has_pending
     assert b'" w"' in writer.flush()
-    assert not writer.holding
+    assert not writer.has_pending
     assert writer.flush() == b""
 
 
@@ -354,7 +370,7 @@ def test_reasoning_that_is_held_goes_before_the_text() -> None:
 
 
 def test_a_whole_answer() -> None:
-    assert json.loads(SERVE.whole(Ask(request=REQUEST), HEAD, Style(), [collect(TURN)])) == {
+    assert json.loads(SERVE.encode_response(ClientRequest(request=REQUEST), HEAD, StreamStyle(), [collect(TURN)])) == {
         "id": "chatcmpl-abc",
         "object": "chat.completion",
         "created": 1_700_000_000,
@@ -394,13 +410,17 @@ def test_a_whole_answer() -> None:
 )
 def test_content_is_null_only_beside_calls(events: list[Event], null: bool, content: str | None) -> None:
     turn = collect([*events, Finish("stop")])
-    answer = json.loads(SERVE.whole(Ask(request=REQUEST), HEAD, Style(null_content=null), [turn]))
+    answer = json.loads(
+        SERVE.encode_response(ClientRequest(request=REQUEST), HEAD, StreamStyle(null_content=null), [turn])
+    )
     assert answer["choices"][0]["message"]["content"] == content
 
 
 def test_half_a_call_is_left_out_of_a_whole_answer() -> None:
     turn = collect([*CALLED_EVENTS, CallStart(1, "b", "ping"), CallDelta(1, "{"), CallEnd(1, False), Finish("length")])
-    (choice,) = json.loads(SERVE.whole(Ask(request=REQUEST), HEAD, Style(), [turn]))["choices"]
+    (choice,) = json.loads(SERVE.encode_response(ClientRequest(request=REQUEST), HEAD, StreamStyle(), [turn]))[
+        "choices"
+    ]
     assert [call["id"] for call in choice["message"]["tool_calls"]] == ["a"]
     assert choice["finish_reason"] == "length"
     assert turn.tool_calls[1] == ToolCall("b", "ping", "{", complete=False)
@@ -411,7 +431,7 @@ def test_half_a_call_is_left_out_of_a_whole_answer() -> None:
     [("client", "The request cannot be served: "), ("gateway", "The gateway failed: "), ("backend", "The backend f")],
 )
 def test_a_problem_says_who_failed(fault: Any, start: str) -> None:
-    body = json.loads(SERVE.problem(Problem(status=400, message="why", fault=fault, param="n", code="bad")))
+    body = json.loads(SERVE.encode_error(ErrorResponse(status=400, message="why", fault=fault, param="n", code="bad")))
     assert body["error"]["message"].startswith(start)
     assert body["error"]["message"].endswith("why")
     assert (body["error"]["param"], body["error"]["code"]) == ("n", "bad")
@@ -420,4 +440,7 @@ def test_a_problem_says_who_failed(fault: Any, start: str) -> None:
 def test_half_a_surrogate_pair_is_no_reason_to_fail() -> None:
     events: list[Event] = [TextDelta("cut \ud83d"), Finish("stop")]
     assert deltas(stream(events))[1] == {"content": "cut \ufffd"}
-    assert "cut \ufffd" in SERVE.whole(Ask(request=REQUEST), HEAD, Style(), [collect(events)]).decode()
+    assert (
+        "cut \ufffd"
+        in SERVE.encode_response(ClientRequest(request=REQUEST), HEAD, StreamStyle(), [collect(events)]).decode()
+    )

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from callwright.wire.pieces import LONGEST_WAIT, WINDOW, Pieces
+from callwright.wire.text_batching import MAX_PENDING_CHARACTERS, REPEAT_WINDOW, TextBatcher
 
 # VS Code Copilot Chat: (how many of the last chunks, the longest pattern that they may not repeat).
 CHECKS = ((10, 1), (30, 10), (45, 20), (60, 30), (120, 60))
@@ -31,7 +31,7 @@ def ever_looks_repetitive(chunks: list[str]) -> bool:
 
 def sent(texts: list[str], silences: frozenset[int] = frozenset()) -> list[str]:
     """The pieces of a text; after these positions nothing comes for a moment."""
-    pieces = Pieces()
+    pieces = TextBatcher()
     out: list[str] = []
     for at, text in enumerate(texts):
         out.append(pieces.feed(text))
@@ -92,34 +92,34 @@ def test_pieces_join_to_the_text(texts: list[str], silences: frozenset[int]) -> 
 
 
 def test_the_first_words_go_at_once() -> None:
-    assert Pieces().feed("H") == "H"
+    assert TextBatcher().feed("H") == "H"
 
 
 def test_silence_sends_what_is_held() -> None:
-    pieces = Pieces()
+    pieces = TextBatcher()
     assert pieces.feed("Hello") == "Hello"
-    assert not pieces.holding
+    assert not pieces.has_pending
     assert pieces.feed(" wo") == ""
-    assert pieces.holding
+    assert pieces.has_pending
     assert pieces.flush() == " wo"
-    assert not pieces.holding
+    assert not pieces.has_pending
     assert pieces.flush() == ""
 
 
 def test_silence_sends_no_repetition_and_nothing_blank() -> None:
-    pieces = Pieces()
+    pieces = TextBatcher()
     pieces.feed("-")
     for text in ("-", "\n", "a\r"):
-        pieces = Pieces()
+        pieces = TextBatcher()
         pieces.feed("-")
         assert pieces.feed(text) == ""
-        assert not pieces.holding
+        assert not pieces.has_pending
         assert pieces.flush() == ""
         assert pieces.drain() == (text,)
 
 
 def test_what_must_go_now_is_cut_rather_than_repeated() -> None:
-    pieces = Pieces()
+    pieces = TextBatcher()
     out = []
     for _ in range(10):
         out += [piece for piece in (pieces.feed("Let me look."), *pieces.drain()) if piece]
@@ -128,22 +128,22 @@ def test_what_must_go_now_is_cut_rather_than_repeated() -> None:
 
 
 def test_a_single_character_that_must_go_now_is_repeated() -> None:
-    pieces = Pieces()
+    pieces = TextBatcher()
     assert [(pieces.feed("-"), *pieces.drain()) for _ in range(3)] == [("-",), ("", "-"), ("", "-")]
 
 
 @pytest.mark.parametrize("texts", STREAMS.values(), ids=STREAMS.keys())
 def test_little_is_held(texts: list[str]) -> None:
-    pieces = Pieces()
+    pieces = TextBatcher()
     total = gone = 0
     for text in texts:
         total += len(text)
         gone += len(pieces.feed(text))
-        assert total - gone < LONGEST_WAIT + len(text)
+        assert total - gone < MAX_PENDING_CHARACTERS + len(text)
 
 
 def test_few_pieces_are_remembered() -> None:
-    pieces = Pieces()
+    pieces = TextBatcher()
     for n in range(1000):
         pieces.feed(f"piece number {n}")
-    assert len(pieces._recent) == WINDOW
+    assert len(pieces._recent) == REPEAT_WINDOW

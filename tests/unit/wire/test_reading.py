@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from callwright.errors import BackendError, WireError
 from callwright.events import Event, Finish, TextDelta, merge_deltas
-from callwright.wire.base import Reader
+from callwright.wire.base import WireReader
 from tests.support.failures import FAILURES, READ, begun
 from tests.support.streams import places, sliced, turns
 
@@ -20,7 +20,7 @@ every_failure = pytest.mark.parametrize(("name", "kind"), FAILING)
 unfinished = turns().map(lambda events: events[:-1])
 
 
-def outcome(reader: Reader, pieces: list[bytes], *, checks: bool = True) -> Outcome:
+def outcome(reader: WireReader, pieces: list[bytes], *, checks: bool = True) -> Outcome:
     """Read as `HttpBackend` does, or as somebody who forgets to check, until it fails."""
     events: list[Event] = []
 
@@ -28,20 +28,20 @@ def outcome(reader: Reader, pieces: list[bytes], *, checks: bool = True) -> Outc
         for piece in pieces:
             events.extend(reader.feed(piece))
             if checks:
-                reader.check()
+                reader.raise_pending_error()
         events.extend(reader.close())
-        reader.check()
+        reader.raise_pending_error()
 
     with pytest.raises((BackendError, WireError)) as failure:
         read_on()
-    reader.check()  # the error is raised once
+    reader.raise_pending_error()  # the error is raised once
     return merge_deltas(events), failure.type.__name__, str(failure.value)
 
 
 def alone(name: str, failure: bytes) -> tuple[str, str]:
     """The error of a stream that holds nothing else."""
     with pytest.raises((BackendError, WireError)) as found:
-        READ[name].reader().feed(failure)
+        READ[name].create_reader().feed(failure)
     return found.type.__name__, str(found.value)
 
 
@@ -57,20 +57,20 @@ def test_what_was_said_comes_and_then_the_failure_whatever_the_cuts(
 ) -> None:
     failure = FAILURES[name][kind]
     before = begun(name, events)
-    expected = merge_deltas(READ[name].reader().feed(before))
+    expected = merge_deltas(READ[name].create_reader().feed(before))
     # What a server adds to a failure is part of no turn.
     sent = (before + failure + begun(name, [TextDelta("too late")])).replace(b"\n", line_end)
-    came, *error = outcome(READ[name].reader(), sliced(sent, cuts), checks=checks)
+    came, *error = outcome(READ[name].create_reader(), sliced(sent, cuts), checks=checks)
     assert came == expected
     assert tuple(error) == alone(name, failure)
 
 
 @every_failure
 def test_a_failure_is_there_without_another_read(name: str, kind: str) -> None:
-    reader = READ[name].reader()
+    reader = READ[name].create_reader()
     assert reader.feed(begun(name, [TextDelta("Let me look.")]) + FAILURES[name][kind]) == [TextDelta("Let me look.")]
     with pytest.raises((BackendError, WireError)):
-        reader.check()
+        reader.raise_pending_error()
 
 
 @pytest.mark.parametrize("name", READ)
@@ -81,27 +81,27 @@ def test_a_stream_that_breaks_off_anywhere_says_the_same_whatever_the_cuts(
     sent = begun(name, events).replace(b"\n", line_end)
     sent = sent[: kept % (len(sent) + 1)]
     by_byte = [sent[at : at + 1] for at in range(len(sent))]
-    assert outcome(READ[name].reader(), sliced(sent, cuts)) == outcome(READ[name].reader(), by_byte)
+    assert outcome(READ[name].create_reader(), sliced(sent, cuts)) == outcome(READ[name].create_reader(), by_byte)
 
 
 @pytest.mark.parametrize("name", READ)
 def test_the_words_of_a_last_line_without_an_end_come_before_the_failure(name: str) -> None:
     sent = begun(name, [TextDelta("Let me "), TextDelta("look.")]).rstrip(b"\n")
-    came, kind, _ = outcome(READ[name].reader(), [sent])
+    came, kind, _ = outcome(READ[name].create_reader(), [sent])
     assert (came, kind) == ([TextDelta("Let me look.")], "BackendError")
 
 
 @pytest.mark.parametrize("name", READ)
 def test_there_is_nothing_to_check_where_nothing_failed(name: str) -> None:
-    reader = READ[name].reader()
-    reader.check()
+    reader = READ[name].create_reader()
+    reader.raise_pending_error()
     assert reader.feed(begun(name, [TextDelta("Hi")])) == [TextDelta("Hi")]
-    reader.check()
+    reader.raise_pending_error()
 
 
 @every_failure
 def test_a_failure_after_the_end_is_none(name: str, kind: str) -> None:
-    reader = READ[name].reader()
+    reader = READ[name].create_reader()
     came = reader.feed(begun(name, [TextDelta("Hi"), Finish("stop")]) + FAILURES[name][kind]) + reader.close()
-    reader.check()
+    reader.raise_pending_error()
     assert came[-1:] == [Finish("stop")]

@@ -15,7 +15,7 @@ from callwright import collect
 from callwright.errors import BackendError, WireError
 from callwright.events import CallDelta, CallEnd, CallStart, Event, Finish, ReasoningDelta, TextDelta, UsageSeen
 from callwright.model import Image, Message, Reasoning, Request, Text, ToolCall, ToolResult, ToolSpec, Usage
-from callwright.wire.openai_responses import CalledResponses, ServedResponses
+from callwright.wire.openai_responses import OpenAIResponsesClientCodec, OpenAIResponsesServerCodec
 from tests.support.streams import places, sliced
 
 PING = ToolSpec("ping", "Answer.", {"type": "object", "properties": {}})
@@ -33,7 +33,7 @@ def request(*messages: Message, **more: Any) -> Request:
 
 
 def body(asked: Request, extra: dict[str, Any] | None = None) -> dict[str, Any]:
-    return json.loads(CalledResponses().body(asked, extra or {}))
+    return json.loads(OpenAIResponsesClientCodec().encode_request(asked, extra or {}))
 
 
 def sse(*events: Any) -> bytes:
@@ -41,7 +41,7 @@ def sse(*events: Any) -> bytes:
 
 
 def read(data: bytes) -> list[Event]:
-    reader = CalledResponses().reader()
+    reader = OpenAIResponsesClientCodec().create_reader()
     return reader.feed(data) + reader.close()
 
 
@@ -57,10 +57,10 @@ def message(text: str) -> dict[str, Any]:
 
 
 def test_where_and_with_what_key() -> None:
-    called = CalledResponses()
-    assert called.path(request()) == "/responses"
-    assert called.headers("k") == {"authorization": "Bearer k"}
-    assert called.headers("") == {}
+    called = OpenAIResponsesClientCodec()
+    assert called.get_path(request()) == "/responses"
+    assert called.build_headers("k") == {"authorization": "Bearer k"}
+    assert called.build_headers("") == {}
 
 
 def test_a_plain_request() -> None:
@@ -149,7 +149,7 @@ def test_a_request_from_the_same_wire_is_passed_on_with_all_it_had() -> None:
         "include": ["reasoning.encrypted_content"],
         "text": {"format": {"type": "json_object"}, "verbosity": "low"},
     }
-    ask = ServedResponses().decode(json.dumps(sent).encode())
+    ask = OpenAIResponsesServerCodec().decode_request(json.dumps(sent).encode())
     got = body(ask.request, ask.extra)
     assert [item.get("role") or item["type"] for item in got["input"]] == [
         "system",
@@ -210,7 +210,7 @@ def test_openais_own_stream() -> None:
 
 @given(places)
 def test_cuts_between_bytes_leave_no_trace(cuts: list[int]) -> None:
-    reader = CalledResponses().reader()
+    reader = OpenAIResponsesClientCodec().create_reader()
     events = [event for piece in sliced(STREAM, cuts) for event in reader.feed(piece)]
     assert events + reader.close() == read(STREAM)
 
@@ -358,6 +358,6 @@ def test_odd_events_raise_nothing_but_what_is_declared(events: list[Any]) -> Non
 
 
 def test_a_refusal_says_what_the_server_said() -> None:
-    problem = CalledResponses().refusal(429, b'{"error": {"message": "slow down"}}')
+    problem = OpenAIResponsesClientCodec().parse_error(429, b'{"error": {"message": "slow down"}}')
     assert (problem.kind, problem.retryable, problem.status) == ("rate_limit", True, 429)
     assert "slow down" in str(problem)

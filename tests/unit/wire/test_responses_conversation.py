@@ -11,8 +11,13 @@ from callwright import collect
 from callwright.errors import RequestError
 from callwright.events import CallDelta, CallEnd, CallStart, Finish, ReasoningDelta, TextDelta
 from callwright.model import Message, Reasoning, Text, ToolCall, ToolResult
-from callwright.wire.base import Ask, Head, Style
-from callwright.wire.openai_responses import ServedResponses, recalls, remembered, resumed
+from callwright.wire.base import ClientRequest, ResponseHead, StreamStyle
+from callwright.wire.openai_responses import (
+    OpenAIResponsesServerCodec,
+    build_stored_messages,
+    find_referenced_ids,
+    resolve_references,
+)
 
 EVENTS = [
     ReasoningDelta("why"),
@@ -37,8 +42,8 @@ RESULTS = [
 ]
 
 
-def decode(**body: Any) -> Ask:
-    return ServedResponses().decode(json.dumps({"model": "m"} | body).encode())
+def decode(**body: Any) -> ClientRequest:
+    return OpenAIResponsesServerCodec().decode_request(json.dumps({"model": "m"} | body).encode())
 
 
 def user(text: str) -> Message:
@@ -46,19 +51,19 @@ def user(text: str) -> Message:
 
 
 def test_what_is_kept_is_the_conversation_with_the_answer_and_without_the_instructions() -> None:
-    assert remembered(decode(input="hi", instructions="old"), TURN) == (user("hi"), ANSWER)
+    assert build_stored_messages(decode(input="hi", instructions="old"), TURN) == (user("hi"), ANSWER)
 
 
 def test_a_call_that_was_cut_is_not_kept() -> None:
     turn = collect([TextDelta("x"), CallStart(0, "c1", "ping"), CallEnd(0, complete=False), Finish("length")])
-    assert remembered(decode(input="hi"), turn)[-1] == Message("assistant", (Text("x"),))
+    assert build_stored_messages(decode(input="hi"), turn)[-1] == Message("assistant", (Text("x"),))
 
 
 def test_a_request_goes_on_where_the_previous_answer_ended() -> None:
-    kept = {"abc": remembered(decode(input="hi", instructions="old"), TURN)}
+    kept = {"abc": build_stored_messages(decode(input="hi", instructions="old"), TURN)}
     ask = decode(input=RESULTS, instructions="new", previous_response_id="resp_abc")
-    assert recalls(ask) == {"abc"}
-    whole = resumed(ask, kept)
+    assert find_referenced_ids(ask) == {"abc"}
+    whole = resolve_references(ask, kept)
     assert whole.request.messages == (
         Message("system", (Text("new"),)),
         user("hi"),
@@ -66,13 +71,13 @@ def test_a_request_goes_on_where_the_previous_answer_ended() -> None:
         Message("tool", (ToolResult("c1", "one"),)),
         Message("tool", (ToolResult("c2", "two"),)),
     )
-    longer = remembered(whole, collect([TextDelta("done"), Finish("stop")]))
+    longer = build_stored_messages(whole, collect([TextDelta("done"), Finish("stop")]))
     assert longer == (*whole.request.messages[1:], Message("assistant", (Text("done"),)))
 
 
 def test_a_previous_answer_that_nobody_kept_is_refused_so_that_copilot_tries_again() -> None:
     with pytest.raises(RequestError) as caught:
-        resumed(decode(input="hi", previous_response_id="resp_gone"), {})
+        resolve_references(decode(input="hi", previous_response_id="resp_gone"), {})
     assert (caught.value.status, caught.value.code) == (400, "previous_response_not_found")
     assert "resp_gone" in str(caught.value)
 
@@ -82,47 +87,49 @@ def test_a_result_that_no_kept_call_explains_is_refused() -> None:
         input=[{"type": "function_call_output", "call_id": "c9", "output": "x"}], previous_response_id="resp_a"
     )
     with pytest.raises(RequestError, match="c9"):
-        resumed(ask, {"a": (user("hi"),)})
+        resolve_references(ask, {"a": (user("hi"),)})
 
 
 def test_items_may_be_named_by_the_ids_that_we_gave_them() -> None:
     # The AI SDK (@ai-sdk/openai) sends references for what it knows an id of, unless `store` is false.
     first = decode(input="hi")
-    response = json.loads(ServedResponses().whole(first, Head("a_b", 1, "m"), Style(), [TURN]))
+    response = json.loads(
+        OpenAIResponsesServerCodec().encode_response(first, ResponseHead("a_b", 1, "m"), StreamStyle(), [TURN])
+    )
     references = [{"type": "item_reference", "id": item["id"]} for item in response["output"]]
     ask = decode(input=[{"role": "user", "content": "hi"}, *references, *RESULTS])
-    assert recalls(ask) == {"a_b"}
-    whole = resumed(ask, {"a_b": remembered(first, TURN)})
+    assert find_referenced_ids(ask) == {"a_b"}
+    whole = resolve_references(ask, {"a_b": build_stored_messages(first, TURN)})
     assert whole.request.messages[:2] == (user("hi"), ANSWER)
 
 
 def test_streamed_items_lead_back_too() -> None:
-    encoder = ServedResponses().encoder(decode(input="hi"), Head("a", 1, "m"), Style())
-    encoder.begin()
-    encoder.encode(EVENTS)
-    encoder.end()
+    encoder = OpenAIResponsesServerCodec().create_encoder(decode(input="hi"), ResponseHead("a", 1, "m"), StreamStyle())
+    encoder.begin_stream()
+    encoder.encode_events(EVENTS)
+    encoder.end_stream()
     named = [item.id for item in encoder.answer.items]  # type: ignore[attr-defined]
     ask = decode(input=[*({"type": "item_reference", "id": name} for name in named), *RESULTS])
-    assert resumed(ask, {"a": (user("hi"), ANSWER)}).request.messages[0] == ANSWER
+    assert resolve_references(ask, {"a": (user("hi"), ANSWER)}).request.messages[0] == ANSWER
 
 
 @pytest.mark.parametrize("name", ["msg_gone_0", "nonsense", "_", "msg_a_9", "msg_a_" + "9" * 5000, "msg_a_²"])
 def test_references_to_what_is_not_there_are_dropped(name: str) -> None:
     ask = decode(input=[{"type": "item_reference", "id": name}, {"role": "user", "content": "hi"}])
-    assert resumed(ask, {"a": (user("x"), ANSWER)}).request.messages == (user("hi"),)
+    assert resolve_references(ask, {"a": (user("x"), ANSWER)}).request.messages == (user("hi"),)
 
 
 def test_a_reference_may_stand_beside_what_is_sent_in_full() -> None:
     calls = [{"type": "function_call", "call_id": "c2", "name": "pong", "arguments": '{"a": 1}'}]
     ask = decode(input=[{"type": "item_reference", "id": "fc_a_0"}, *calls, *RESULTS])
-    assert resumed(ask, {"a": (user("hi"), ANSWER)}).request.messages[0].parts == ANSWER.parts[2:]
+    assert resolve_references(ask, {"a": (user("hi"), ANSWER)}).request.messages[0].parts == ANSWER.parts[2:]
 
 
 def test_an_answer_of_nothing_leaves_no_message() -> None:
-    assert remembered(decode(input="hi"), collect([Finish("stop")])) == (user("hi"),)
+    assert build_stored_messages(decode(input="hi"), collect([Finish("stop")])) == (user("hi"),)
 
 
 def test_a_request_that_names_nothing_stays_as_it_is() -> None:
     ask = decode(input="hi", instructions="x")
-    assert recalls(ask) == frozenset()
-    assert resumed(ask, {}) == ask
+    assert find_referenced_ids(ask) == frozenset()
+    assert resolve_references(ask, {}) == ask

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 from callwright.errors import RequestError
 from callwright.model import Image, Message, Reasoning, Text, ToolCall, ToolResult
-from callwright.wire.base import Ask, Origin
-from callwright.wire.openai_responses import ServedResponses
+from callwright.wire.base import ClientRequest, ToolOrigin
+from callwright.wire.openai_responses import OpenAIResponsesServerCodec
 
 HI = {"role": "user", "content": "hi"}
 
 
-def decode(**body: Any) -> Ask:
-    return ServedResponses().decode(json.dumps({"model": "m", "input": "hi"} | body).encode())
+def decode(**body: Any) -> ClientRequest:
+    return OpenAIResponsesServerCodec().decode_request(json.dumps({"model": "m", "input": "hi"} | body).encode())
 
 
 def messages(*items: Any, **body: Any) -> tuple[Message, ...]:
@@ -125,7 +125,7 @@ items = st.fixed_dictionaries({"type": words}, optional={"call_id": words, "name
 @given(values)
 def test_any_json_is_read_or_refused(value: Any) -> None:
     with suppress(RequestError):
-        ServedResponses().decode(json.dumps(value).encode())
+        OpenAIResponsesServerCodec().decode_request(json.dumps(value).encode())
 
 
 @given(st.dictionaries(keys, values), st.lists(items, max_size=5), st.lists(items, max_size=3))
@@ -137,7 +137,7 @@ def test_anything_that_looks_like_a_request_is_read_or_refused(body: Any, conver
 @given(st.binary())
 def test_any_bytes_are_read_or_refused(body: bytes) -> None:
     with pytest.raises(RequestError):
-        ServedResponses().decode(body)
+        OpenAIResponsesServerCodec().decode_request(body)
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_any_bytes_are_read_or_refused(body: bytes) -> None:
 )
 def test_broken_bodies_are_refused(body: bytes) -> None:
     with pytest.raises(RequestError):
-        ServedResponses().decode(body)
+        OpenAIResponsesServerCodec().decode_request(body)
 
 
 @pytest.mark.parametrize(
@@ -367,7 +367,7 @@ def test_a_custom_tool_is_a_function_of_one_string_with_the_grammar_in_words() -
     assert tool.description.startswith("Edit files.")
     assert "lark" in tool.description
     assert GRAMMAR["definition"] in tool.description
-    assert ask.origins == {"apply_patch": Origin("apply_patch", "custom")}
+    assert ask.origins == {"apply_patch": ToolOrigin("apply_patch", "custom")}
 
 
 def test_a_namespace_is_flattened_and_leads_back() -> None:
@@ -380,8 +380,8 @@ def test_a_namespace_is_flattened_and_leads_back() -> None:
     assert [tool.name for tool in ask.request.tools] == ["add", "mcp__notes__add", "mcp__notes__apply_patch"]
     assert ask.request.tools[1].description == "Notes."
     assert ask.origins == {
-        "mcp__notes__add": Origin("add", "function", "mcp__notes"),
-        "mcp__notes__apply_patch": Origin("apply_patch", "custom", "mcp__notes"),
+        "mcp__notes__add": ToolOrigin("add", "function", "mcp__notes"),
+        "mcp__notes__apply_patch": ToolOrigin("apply_patch", "custom", "mcp__notes"),
     }
     assert ask.request.tool_choice == "mcp__notes__add"
     assert [part.name for part in ask.request.messages[1].parts] == ["mcp__notes__add", "add"]
@@ -398,7 +398,7 @@ def test_codexs_own_namespace_is_none() -> None:
         ]
     )
     assert [tool.name for tool in ask.request.tools] == ["apply_patch", "wait"]
-    assert ask.origins == {"apply_patch": Origin("apply_patch", "custom")}
+    assert ask.origins == {"apply_patch": ToolOrigin("apply_patch", "custom")}
     assert ask.request.messages[1].parts[0].name == "wait"
     assert "input" not in ask.extra
 
@@ -424,7 +424,7 @@ def test_every_tool_has_a_name_of_its_own_that_leads_back_to_it(declared: list[t
         for space, name in declared
     ]
     ask = decode(tools=tools)
-    back = [ask.origins.get(tool.name, Origin(tool.name)) for tool in ask.request.tools]
+    back = [ask.origins.get(tool.name, ToolOrigin(tool.name)) for tool in ask.request.tools]
     told = {(one.namespace, one.name) for one in back}
     assert told == {("" if space == "functions" else space, name) for space, name in declared}
     assert len({tool.name for tool in ask.request.tools}) == len(back) == len(told)
@@ -506,4 +506,4 @@ def test_a_result_that_is_nested_deeply_is_read_or_refused(depth: int) -> None:
     deep = '{"a":' * depth + "1" + "}" * depth
     body = '{"model": "m", "input": [%s, {"type": "function_call_output", "call_id": "c1", "output": %s}]}'
     with suppress(RequestError):
-        ServedResponses().decode((body % (json.dumps(call()), deep)).encode())
+        OpenAIResponsesServerCodec().decode_request((body % (json.dumps(call()), deep)).encode())

@@ -13,8 +13,8 @@ import pytest
 from callwright import collect
 from callwright.events import CallDelta, CallEnd, CallStart, Event, Finish, ReasoningDelta, TextDelta, UsageSeen
 from callwright.model import Message, Reasoning, Text, ToolCall, ToolResult, Usage
-from callwright.wire.base import Ask, Head, Problem, Style
-from callwright.wire.openai_responses import ServedResponses
+from callwright.wire.base import ClientRequest, ErrorResponse, ResponseHead, StreamStyle
+from callwright.wire.openai_responses import OpenAIResponsesServerCodec
 
 PATCH = "*** Begin Patch\n*** End Patch\n"
 TOOLS: list[Any] = [
@@ -54,22 +54,26 @@ ANSWER = Message(
 class Service:
     """Answers each request with the same turn, or with a failure in the middle of it."""
 
-    def __init__(self, events: Sequence[Event], problem: Problem | None = None) -> None:
-        self.asked: list[Ask] = []
+    def __init__(self, events: Sequence[Event], problem: ErrorResponse | None = None) -> None:
+        self.asked: list[ClientRequest] = []
         self._events = events
         self._problem = problem
 
     def __call__(self, request: httpx2.Request) -> httpx2.Response:
-        served = ServedResponses()
-        ask = served.decode(request.read())
+        served = OpenAIResponsesServerCodec()
+        ask = served.decode_request(request.read())
         self.asked.append(ask)
-        head = Head("abc", 1_700_000_000, ask.request.model)
+        head = ResponseHead("abc", 1_700_000_000, ask.request.model)
         if not ask.stream:
-            body = served.whole(ask, head, Style(), [collect(self._events)])
+            body = served.encode_response(ask, head, StreamStyle(), [collect(self._events)])
             return httpx2.Response(200, content=body, headers={"content-type": "application/json"})
-        encoder = served.encoder(ask, head, Style())
-        parts = [encoder.begin(), *(encoder.encode([event]) for event in self._events), encoder.heartbeat()]
-        parts.append(encoder.fail(self._problem) if self._problem else encoder.end("note"))
+        encoder = served.create_encoder(ask, head, StreamStyle())
+        parts = [
+            encoder.begin_stream(),
+            *(encoder.encode_events([event]) for event in self._events),
+            encoder.encode_heartbeat(),
+        ]
+        parts.append(encoder.fail_stream(self._problem) if self._problem else encoder.end_stream("note"))
         return httpx2.Response(200, content=b"".join(parts), headers={"content-type": served.content_type})
 
 
@@ -139,7 +143,7 @@ def test_a_cut_answer_is_incomplete_to_the_sdk(ask: Callable[..., Any]) -> None:
 
 
 def test_a_failure_in_the_middle_reaches_the_program() -> None:
-    problem = Problem(status=502, message="the model went away", fault="backend")
+    problem = ErrorResponse(status=502, message="the model went away", fault="backend")
     response = by_events(client(Service(EVENTS[:6], problem)), input="hi")
     assert (response.status, response.error.code) == ("failed", "server_error")
     assert "the model went away" in response.error.message

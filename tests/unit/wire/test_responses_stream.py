@@ -13,21 +13,21 @@ from hypothesis import strategies as st
 from callwright import collect
 from callwright.events import CallDelta, CallEnd, CallStart, Finish, Malformed, ReasoningDelta, TextDelta, UsageSeen
 from callwright.model import Usage
-from callwright.wire.base import Problem, Style
-from callwright.wire.openai_responses import CalledResponses, ServedResponses
+from callwright.wire.base import ErrorResponse, StreamStyle
+from callwright.wire.openai_responses import OpenAIResponsesClientCodec, OpenAIResponsesServerCodec
 from tests.support.responses import ASK, CUSTOM, HEAD, check_response, check_stream, last, told, written
 from tests.support.streams import calls, places, said, sliced, turns
 
 styles = st.builds(
-    Style,
+    StreamStyle,
     arguments=st.sampled_from(("generated", "whole", 1, 3, 50)),
     heartbeat=st.sampled_from(("comment", "event", "none")),
 )
-BROKEN = Problem(status=502, message="it \u2028broke", fault="backend", kind="server_error")
+BROKEN = ErrorResponse(status=502, message="it \u2028broke", fault="backend", kind="server_error")
 
 
 def read(data: bytes, cuts: list[int]) -> list[Any]:
-    reader = CalledResponses().reader()
+    reader = OpenAIResponsesClientCodec().create_reader()
     return [event for piece in sliced(data, cuts) for event in reader.feed(piece)] + reader.close()
 
 
@@ -47,9 +47,9 @@ def test_a_turn_comes_back_from_our_own_reader_under_any_cuts(events, style, bat
 @given(turns(), styles)
 def test_the_whole_answer_says_what_the_stream_says(events, style) -> None:
     turn = collect(events)
-    whole = ServedResponses().whole(ASK, HEAD, style, [turn])
+    whole = OpenAIResponsesServerCodec().encode_response(ASK, HEAD, style, [turn])
     check_response(json.loads(whole))
-    reader = CalledResponses().reader()
+    reader = OpenAIResponsesClientCodec().create_reader()
     again = collect(reader.feed(whole) + reader.close())
     streamed = collect(read(written(events, style=style), []))
     for each in (again, streamed):
@@ -67,18 +67,18 @@ def test_the_whole_answer_is_the_streams_last_response(thinks, speaks, count, wh
     events.append(Finish(("tool_calls" if count else "stop") if whole else "length"))
     if not whole and not count and events[:-1]:
         return  # the stream was cut inside its text, and says so of that item
-    body = ServedResponses().whole(ASK, HEAD, Style(), [collect(events)])
+    body = OpenAIResponsesServerCodec().encode_response(ASK, HEAD, StreamStyle(), [collect(events)])
     assert json.loads(body) == last(written(events))
 
 
 @given(turns(), st.integers(0, 40), styles, st.sampled_from(("end", "fail", "end, then fail", "fail, then end")))
 def test_every_stream_ends_once_whatever_came_before(events, kept, style, ending) -> None:
-    encoder = ServedResponses().encoder(CUSTOM, HEAD, style)
-    data = encoder.begin() + encoder.encode(events[:kept])
+    encoder = OpenAIResponsesServerCodec().create_encoder(CUSTOM, HEAD, style)
+    data = encoder.begin_stream() + encoder.encode_events(events[:kept])
     for way in ending.split(", then "):
-        data += encoder.end("done") if way == "end" else encoder.fail(BROKEN)
-    assert encoder.encode(events) + encoder.flush() + encoder.heartbeat() + encoder.end("x") == b""
-    assert not encoder.holding
+        data += encoder.end_stream("done") if way == "end" else encoder.fail_stream(BROKEN)
+    assert encoder.encode_events(events) + encoder.flush() + encoder.encode_heartbeat() + encoder.end_stream("x") == b""
+    assert not encoder.has_pending
     final = check_stream(data)[-1]
     if ending.startswith("fail") or kept < len(events):
         assert final["type"] == "response.failed"
@@ -87,14 +87,14 @@ def test_every_stream_ends_once_whatever_came_before(events, kept, style, ending
 
 @given(turns(), styles, st.data())
 def test_flushes_and_signs_of_life_change_nothing_that_is_said(events, style, data) -> None:
-    encoder = ServedResponses().encoder(ASK, HEAD, style)
-    out = encoder.begin()
+    encoder = OpenAIResponsesServerCodec().create_encoder(ASK, HEAD, style)
+    out = encoder.begin_stream()
     for event in events:
-        out += encoder.encode([event])
-        out += {"none": bytes, "flush": encoder.flush, "beat": encoder.heartbeat}[
+        out += encoder.encode_events([event])
+        out += {"none": bytes, "flush": encoder.flush, "beat": encoder.encode_heartbeat}[
             data.draw(st.sampled_from(("none", "flush", "beat")))
         ]()
-    out += encoder.end()
+    out += encoder.end_stream()
     assert last(out) == last(written(events, style=style))
     assert [event["sequence_number"] for event in told(out)] == list(range(len(told(out))))
 
@@ -153,12 +153,12 @@ def test_what_counts_as_free_text(arguments, expected) -> None:
 
 
 def test_free_text_streams_while_it_is_written() -> None:
-    encoder = ServedResponses().encoder(CUSTOM, HEAD, Style())
-    encoder.begin()
-    encoder.encode([CallStart(0, "call_1", "apply_patch")])
+    encoder = OpenAIResponsesServerCodec().create_encoder(CUSTOM, HEAD, StreamStyle())
+    encoder.begin_stream()
+    encoder.encode_events([CallStart(0, "call_1", "apply_patch")])
     deltas = []
     for fragment in ('{"inp', 'ut": "*** B', "egin\\", "nP", 'atch"', "}"):
-        deltas.append("".join(event["delta"] for event in told(encoder.encode([CallDelta(0, fragment)]))))
+        deltas.append("".join(event["delta"] for event in told(encoder.encode_events([CallDelta(0, fragment)]))))
     assert deltas == ["", "*** B", "egin", "\nP", "atch", ""]
 
 
@@ -231,11 +231,11 @@ def test_an_empty_turn_has_no_items_and_usage_all_the_same() -> None:
 @pytest.mark.parametrize("ending", ["length", "stop", "nothing", "failure"])
 def test_a_call_that_was_cut_is_never_done(name: str, ending: str) -> None:
     # Codex 0.166 ran a cut `exec` whose status was "incomplete": it takes every item that is done for a whole one.
-    encoder = ServedResponses().encoder(CUSTOM, HEAD, Style())
-    data = encoder.begin() + encoder.encode([CallStart(0, "call_1", name), CallDelta(0, '{"input": "rm')])
+    encoder = OpenAIResponsesServerCodec().create_encoder(CUSTOM, HEAD, StreamStyle())
+    data = encoder.begin_stream() + encoder.encode_events([CallStart(0, "call_1", name), CallDelta(0, '{"input": "rm')])
     if ending in ("length", "stop"):
-        data += encoder.encode([CallEnd(0, complete=False), Finish(ending)])
-    data += encoder.fail(BROKEN) if ending == "failure" else encoder.end()
+        data += encoder.encode_events([CallEnd(0, complete=False), Finish(ending)])
+    data += encoder.fail_stream(BROKEN) if ending == "failure" else encoder.end_stream()
     events = check_stream(data)
     assert events[-1]["type"] == ("response.incomplete" if ending in ("length", "stop") else "response.failed")
     assert events[-1]["response"]["output"] == []
@@ -251,28 +251,31 @@ def test_text_after_a_cut_call_has_a_place_of_its_own() -> None:
     ("problem", "code"),
     [
         (BROKEN, "server_error"),
-        (Problem(status=504, message="late", fault="backend", code="backend_timeout"), "server_error"),
-        (Problem(status=429, message="slow down", fault="backend", code="backend_rate_limit"), "rate_limit_exceeded"),
-        (Problem(status=429, message="slow", fault="backend"), "rate_limit_exceeded"),
-        (Problem(status=400, message="bad", fault="client"), "invalid_prompt"),
+        (ErrorResponse(status=504, message="late", fault="backend", code="backend_timeout"), "server_error"),
         (
-            Problem(status=400, message="long", fault="client", code="context_length_exceeded"),
+            ErrorResponse(status=429, message="slow down", fault="backend", code="backend_rate_limit"),
+            "rate_limit_exceeded",
+        ),
+        (ErrorResponse(status=429, message="slow", fault="backend"), "rate_limit_exceeded"),
+        (ErrorResponse(status=400, message="bad", fault="client"), "invalid_prompt"),
+        (
+            ErrorResponse(status=400, message="long", fault="client", code="context_length_exceeded"),
             "context_length_exceeded",
         ),
     ],
 )
 def test_a_failure_has_a_code_that_codex_knows(problem, code) -> None:
-    encoder = ServedResponses().encoder(ASK, HEAD, Style())
-    event = told(encoder.begin() + encoder.fail(problem))[-1]
+    encoder = OpenAIResponsesServerCodec().create_encoder(ASK, HEAD, StreamStyle())
+    event = told(encoder.begin_stream() + encoder.fail_stream(problem))[-1]
     assert (event["type"], event["response"]["error"]["code"]) == ("response.failed", code)
 
 
 def test_a_sign_of_life_is_what_the_style_says() -> None:
     beats = {}
     for kind in ("comment", "event", "none"):
-        encoder = ServedResponses().encoder(ASK, HEAD, Style(heartbeat=kind))
-        encoder.begin()
-        beats[kind] = encoder.heartbeat()
+        encoder = OpenAIResponsesServerCodec().create_encoder(ASK, HEAD, StreamStyle(heartbeat=kind))
+        encoder.begin_stream()
+        beats[kind] = encoder.encode_heartbeat()
     assert beats["comment"].startswith(b": ")
     assert beats["none"] == b""
     (event,) = told(beats["event"])
@@ -280,10 +283,10 @@ def test_a_sign_of_life_is_what_the_style_says() -> None:
 
 
 def test_the_comment_stands_before_the_last_event() -> None:
-    encoder = ServedResponses().encoder(ASK, HEAD, Style())
-    encoder.begin()
-    encoder.encode([Finish("stop")])
-    assert encoder.end("tool_call_count=0").startswith(b": tool_call_count=0\n\nevent: response.completed\n")
+    encoder = OpenAIResponsesServerCodec().create_encoder(ASK, HEAD, StreamStyle())
+    encoder.begin_stream()
+    encoder.encode_events([Finish("stop")])
+    assert encoder.end_stream("tool_call_count=0").startswith(b": tool_call_count=0\n\nevent: response.completed\n")
 
 
 @pytest.mark.parametrize(
@@ -292,7 +295,7 @@ def test_the_comment_stands_before_the_last_event() -> None:
 )
 def test_arguments_are_cut_as_the_style_says(style, deltas) -> None:
     events = [CallStart(0, "call_1", "ping"), *(CallDelta(0, text) for text in ('{"a', '": 1', "}")), CallEnd(0)]
-    stream = told(written([*events, Finish("tool_calls")], style=Style(arguments=style)))
+    stream = told(written([*events, Finish("tool_calls")], style=StreamStyle(arguments=style)))
     assert [event["delta"] for event in stream if event["type"].endswith("arguments.delta")] == deltas
 
 
@@ -318,12 +321,12 @@ def test_the_response_repeats_what_was_asked(choice, told) -> None:
 
 
 def test_other_choices_than_the_first_are_not_told() -> None:
-    encoder = ServedResponses().encoder(ASK, HEAD, Style())
-    encoder.begin()
-    assert encoder.encode([TextDelta("x")], 1) == b""
+    encoder = OpenAIResponsesServerCodec().create_encoder(ASK, HEAD, StreamStyle())
+    encoder.begin_stream()
+    assert encoder.encode_events([TextDelta("x")], 1) == b""
 
 
 def test_an_error_before_the_first_byte_is_openais() -> None:
-    body = json.loads(ServedResponses().problem(BROKEN))
+    body = json.loads(OpenAIResponsesServerCodec().encode_error(BROKEN))
     assert body["error"]["type"] == "server_error"
     assert "broke" in body["error"]["message"]

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from callwright import collect
 from callwright.events import CallDelta, CallEnd, CallStart, Event, Finish, ReasoningDelta, ReasoningSealed, TextDelta
 from callwright.model import Message, Reasoning, Request, Text, ToolCall, ToolResult
-from callwright.wire import CALLED, SERVED
-from callwright.wire.base import Ask, Head, Style
+from callwright.wire import CLIENT_CODECS, SERVER_CODECS
+from callwright.wire.base import ClientRequest, ResponseHead, StreamStyle
 from tests.support.streams import SEALS, places, sliced, words
 
-HEAD = Head("abc", 1_700_000_000, "m")
-ASK = Ask(request=Request("m", ()), stream=True)
+HEAD = ResponseHead("abc", 1_700_000_000, "m")
+ASK = ClientRequest(request=Request("m", ()), stream=True)
 SIGNED, REDACTED, ENCRYPTED, GEMINI = SEALS
 OWN = {
     "anthropic": st.builds(lambda text: {"signature": text}, words) | st.just(REDACTED),
@@ -43,7 +43,7 @@ def sealed_turns(draw: st.DrawFn, wire: str) -> list[Event]:
 
 def read(wire: str, data: bytes, cuts: list[int] = ()) -> tuple[Reasoning, ...]:
     """The thoughts in an answer, but for ids: those are of the writer's own."""
-    reader = CALLED[wire].reader()
+    reader = CLIENT_CODECS[wire].create_reader()
     events = [event for part in sliced(data, cuts) for event in reader.feed(part)]
     thoughts = collect([*events, *reader.close()]).thoughts
     return tuple(Reasoning(each.text, _without_id(each.opaque)) for each in thoughts)
@@ -59,8 +59,12 @@ def test_seals_come_back_from_a_stream_under_any_cuts(
     wire: str, data: st.DataObject, batches: list[int], cuts: list[int]
 ) -> None:
     events = data.draw(sealed_turns(wire))
-    encoder = SERVED[wire].encoder(ASK, HEAD, Style())
-    stream = encoder.begin() + b"".join(encoder.encode(part) for part in sliced(events, batches)) + encoder.end()
+    encoder = SERVER_CODECS[wire].create_encoder(ASK, HEAD, StreamStyle())
+    stream = (
+        encoder.begin_stream()
+        + b"".join(encoder.encode_events(part) for part in sliced(events, batches))
+        + encoder.end_stream()
+    )
     assert read(wire, stream, cuts) == collect(events).thoughts
 
 
@@ -68,7 +72,7 @@ def test_seals_come_back_from_a_stream_under_any_cuts(
 @given(data=st.data())
 def test_seals_come_back_from_an_answer_in_one_piece(wire: str, data: st.DataObject) -> None:
     turn = collect(data.draw(sealed_turns(wire)))
-    assert read(wire, SERVED[wire].whole(ASK, HEAD, Style(), [turn])) == turn.thoughts
+    assert read(wire, SERVER_CODECS[wire].encode_response(ASK, HEAD, StreamStyle(), [turn])) == turn.thoughts
 
 
 @pytest.mark.parametrize("wire", OWN)
@@ -77,19 +81,19 @@ def test_the_seal_of_another_wire_is_not_shown(wire: str, seal: dict[str, Any]) 
     if any(key in seal for key in {"anthropic": SIGNED | REDACTED, "openai_responses": ENCRYPTED}[wire]):
         return
     events: list[Event] = [ReasoningDelta("why"), ReasoningSealed(seal), *CALL, Finish("tool_calls")]
-    encoder = SERVED[wire].encoder(ASK, HEAD, Style())
-    stream = encoder.begin() + encoder.encode(events) + encoder.end()
-    for answer in (stream, SERVED[wire].whole(ASK, HEAD, Style(), [collect(events)])):
+    encoder = SERVER_CODECS[wire].create_encoder(ASK, HEAD, StreamStyle())
+    stream = encoder.begin_stream() + encoder.encode_events(events) + encoder.end_stream()
+    for answer in (stream, SERVER_CODECS[wire].encode_response(ASK, HEAD, StreamStyle(), [collect(events)])):
         assert read(wire, answer) == (Reasoning("why", {}),)
 
 
 def test_a_client_that_wants_no_reasoning_gets_no_seal() -> None:
     events: list[Event] = [ReasoningDelta("why"), ReasoningSealed(SIGNED), ReasoningSealed(REDACTED), Finish("stop")]
-    style = Style(reasoning_fields=())
-    encoder = SERVED["anthropic"].encoder(ASK, HEAD, style)
-    stream = encoder.begin() + encoder.encode(events) + encoder.end()
+    style = StreamStyle(reasoning_fields=())
+    encoder = SERVER_CODECS["anthropic"].create_encoder(ASK, HEAD, style)
+    stream = encoder.begin_stream() + encoder.encode_events(events) + encoder.end_stream()
     assert read("anthropic", stream) == ()
-    assert read("anthropic", SERVED["anthropic"].whole(ASK, HEAD, style, [collect(events)])) == ()
+    assert read("anthropic", SERVER_CODECS["anthropic"].encode_response(ASK, HEAD, style, [collect(events)])) == ()
 
 
 def test_what_an_anthropic_client_sends_back_reaches_the_server_as_it_was_signed() -> None:
@@ -104,8 +108,8 @@ def test_what_an_anthropic_client_sends_back_reaches_the_server_as_it_was_signed
         {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": "pong"}]},
     ]
     body = {"model": "m", "max_tokens": 9, "messages": messages}
-    ask = SERVED["anthropic"].decode(json.dumps(body).encode())
-    sent = json.loads(CALLED["anthropic"].body(ask.request, {}))
+    ask = SERVER_CODECS["anthropic"].decode_request(json.dumps(body).encode())
+    sent = json.loads(CLIENT_CODECS["anthropic"].encode_request(ask.request, {}))
     assert sent["messages"][1]["content"] == blocks
 
 
@@ -126,7 +130,7 @@ def test_encrypted_reasoning_is_asked_for_with_reasoning(
 ) -> None:
     """The client's own wish comes first."""
     request = Request("m", (Message("user", (Text("go"),)),), options=options)
-    assert json.loads(CALLED["openai_responses"].body(request, extra)).get("include") == asked
+    assert json.loads(CLIENT_CODECS["openai_responses"].encode_request(request, extra)).get("include") == asked
 
 
 def test_encrypted_reasoning_that_is_told_twice_is_one_seal() -> None:
@@ -136,7 +140,7 @@ def test_encrypted_reasoning_that_is_told_twice_is_one_seal() -> None:
         {"type": "response.completed", "response": {"status": "completed", "output": [item]}},
     ]
     data = b"".join(b"data: " + json.dumps(frame).encode() + b"\n\n" for frame in frames)
-    reader = CALLED["openai_responses"].reader()
+    reader = CLIENT_CODECS["openai_responses"].create_reader()
     thoughts = collect(reader.feed(data)).thoughts
     assert thoughts == (Reasoning("", {"id": "rs_1", "encrypted_content": "gAAA"}),)
 
@@ -147,7 +151,7 @@ def test_encrypted_reasoning_that_is_told_twice_is_one_seal() -> None:
 def test_the_signature_on_a_call_of_gemini_stands_before_it() -> None:
     call = {"index": 0, "id": "c", "function": {"name": "ping", "arguments": "{}"}, **GEMINI}
     chunk = {"choices": [{"delta": {"tool_calls": [call]}, "finish_reason": "tool_calls"}]}
-    reader = CALLED["openai_chat"].reader()
+    reader = CLIENT_CODECS["openai_chat"].create_reader()
     first, second, *_ = reader.feed(b"data: " + json.dumps(chunk).encode() + b"\n\ndata: [DONE]\n\n")
     assert first == ReasoningSealed(GEMINI)
     assert second == CallStart(0, "c", "ping")
@@ -158,7 +162,8 @@ def test_what_is_no_signature_is_none(extra: object) -> None:
     call = {"index": 0, "id": "c", "function": {"name": "ping", "arguments": "{}"}, "extra_content": extra}
     chunk = {"choices": [{"delta": {"tool_calls": [call]}}]}
     assert isinstance(
-        CALLED["openai_chat"].reader().feed(b"data: " + json.dumps(chunk).encode() + b"\n\n")[0], CallStart
+        CLIENT_CODECS["openai_chat"].create_reader().feed(b"data: " + json.dumps(chunk).encode() + b"\n\n")[0],
+        CallStart,
     )
 
 
@@ -167,7 +172,7 @@ def test_each_signature_goes_back_on_its_own_call() -> None:
     calls = [ToolCall(name, name, "{}") for name in ("a", "b", "c")]
     parts = (Reasoning("", GEMINI), Text("so"), calls[0], calls[1], Reasoning("", second), calls[2])
     request = Request("m", (Message("assistant", parts), Message("tool", (ToolResult("a", "x"),))))
-    message = json.loads(CALLED["openai_chat"].body(request, {}))["messages"][0]
+    message = json.loads(CLIENT_CODECS["openai_chat"].encode_request(request, {}))["messages"][0]
     assert [each.get("extra_content") for each in message["tool_calls"]] == [
         GEMINI["extra_content"],
         None,

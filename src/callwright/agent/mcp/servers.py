@@ -21,7 +21,7 @@ from callwright.agent.tools.base import Arguments, Room
 from callwright.agent.tools.words import one_line
 from callwright.errors import ToolError
 from callwright.model import ToolSpec
-from callwright.prompt.names import alias
+from callwright.prompt.tool_aliases import make_alias
 
 if TYPE_CHECKING:
     from callwright.agent.mcp.connection import Connection
@@ -43,7 +43,7 @@ class ServerTool:
         self._name = name
         full = f"{server.settings.name}__{name}"
         told = description[:_DESCRIPTION] or f"{name} of {server.settings.name}"
-        self.spec = ToolSpec(full if _LEGAL(full) else alias(full), told, parameters)
+        self.spec = ToolSpec(full if _LEGAL(full) else make_alias(full), told, parameters)
 
     @property
     def origin(self) -> str:

@@ -31,9 +31,9 @@ from callwright.backends.settings import BackendSettings
 from callwright.backends.supervisor import Keeper, started
 from callwright.errors import BackendError, PolicyError
 from callwright.events import Event, Finish
-from callwright.guard.names import Unaliased
+from callwright.guard.restore_names import RestoreToolNames
 from callwright.model import Repair, Request
-from callwright.prompt.names import renamed
+from callwright.prompt.tool_aliases import rename_tools
 
 __all__ = ["CodexBackend"]
 
@@ -59,9 +59,9 @@ class CodexBackend(HttpBackend):
     async def answer(self, request: Request, extra: dict[str, Any]) -> Answer:
         """Ask the model, when there is a place for one more turn."""
         names = reserved(request)
-        unaliased = Unaliased({alias: name for name, alias in names.items()})
+        unaliased = RestoreToolNames({alias: name for name, alias in names.items()})
         left_out = unsent(request)
-        async with self._slots, aclosing(super().answer(renamed(request, names), extra)) as answer:
+        async with self._slots, aclosing(super().answer(rename_tools(request, names), extra)) as answer:
             async for events in answer:
                 named = unaliased.feed(events)
                 yield _noted(named, left_out) if left_out else named

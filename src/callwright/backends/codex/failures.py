@@ -12,8 +12,8 @@ from typing import Any
 from callwright.backends.faults import LOGIN_NEEDED
 from callwright.errors import BackendError
 from callwright.events import FinishReason
-from callwright.wire.framing import encoded
-from callwright.wire.openai_errors import refusal
+from callwright.wire.framing import encode_json
+from callwright.wire.openai_errors import parse_backend_error
 
 __all__ = ["failure", "login_needed", "unfinished"]
 
@@ -56,9 +56,9 @@ def failure(error: dict[str, Any]) -> BackendError:
             message = f"the backend cannot reach its provider: {said}"
             return BackendError(message, kind="unavailable", retryable=True)
         wrapped = _WRAPPED.fullmatch(said)
-        return refusal(status, encoded({"error": {"message": wrapped[1] if wrapped else said}}))
+        return parse_backend_error(status, encode_json({"error": {"message": wrapped[1] if wrapped else said}}))
     status = _STATUSES.get(str(info), 500)
-    return refusal(status, said.encode())
+    return parse_backend_error(status, said.encode())
 
 
 def login_needed() -> BackendError:

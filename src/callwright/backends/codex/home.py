@@ -20,7 +20,7 @@ import msgspec
 
 from callwright.backends.settings import BackendSettings
 from callwright.errors import PolicyError
-from callwright.wire.framing import UNREADABLE
+from callwright.wire.framing import JSON_DECODE_ERRORS
 
 __all__ = ["Catalogue", "environment", "furnish", "hush"]
 
@@ -111,7 +111,7 @@ async def _catalogue(binary: Path, environment: Mapping[str, str], *, lite: bool
     said, _ = await process.communicate()
     try:
         models = msgspec.json.decode(said, type=dict[str, Catalogue]).get("models", [])
-    except UNREADABLE:
+    except JSON_DECODE_ERRORS:
         raise PolicyError(f"{binary} does not list its models; is it codex?") from None
     return [
         model | _WITHOUT_TOOLS | {"use_responses_lite": lite and model.get("use_responses_lite", False)}

@@ -26,9 +26,9 @@ from callwright.events import (
     UsageSeen,
 )
 from callwright.model import Usage
-from callwright.wire.framing import UNREADABLE, encoded
-from callwright.wire.openai_responses import CalledResponses
-from callwright.wire.reading import EventReader
+from callwright.wire.event_reader import EventReader
+from callwright.wire.framing import JSON_DECODE_ERRORS, encode_json
+from callwright.wire.openai_responses import OpenAIResponsesClientCodec
 
 __all__ = ["CalledCodex", "CodexReader", "first_failure"]
 
@@ -68,17 +68,17 @@ class CodexReader(EventReader):
         """The kinds of words that came as deltas since the last item of that kind, and by which notice."""
         self._finished = False
 
-    def _fed(self, data: bytes, out: list[Event]) -> None:
+    def _process_data(self, data: bytes, out: list[Event]) -> None:
         for line in data.splitlines():
             if self._finished:
                 return
             try:
                 notice = _decode(line)
-            except UNREADABLE as problem:
+            except JSON_DECODE_ERRORS as problem:
                 raise WireError(f"codex sent a notice that cannot be read: {problem}") from problem
             out.extend(self._events(notice.method, notice.params))
 
-    def _closed(self, out: list[Event]) -> None:
+    def _process_end(self, out: list[Event]) -> None:
         raise BackendError("the backend ended its turn before the end of its answer", retryable=True)
 
     def _events(self, method: str, params: _Params) -> Iterator[Event]:
@@ -119,7 +119,7 @@ class CodexReader(EventReader):
         index, self._calls = self._calls, self._calls + 1
         arguments = item.get("arguments")
         if not isinstance(arguments, str):
-            arguments = encoded({"input": item.get("input")}).decode()
+            arguments = encode_json({"input": item.get("input")}).decode()
         yield CallStart(index, str(item.get("call_id") or ""), str(item.get("name") or kind))
         if arguments:
             yield CallDelta(index, arguments)
@@ -130,12 +130,12 @@ class CodexReader(EventReader):
         return finish
 
 
-class CalledCodex(CalledResponses):
+class CalledCodex(OpenAIResponsesClientCodec):
     """The wire between Codex and us, as far as it is one: what a turn's notices mean."""
 
     name = "codex"
 
-    def reader(self) -> CodexReader:
+    def create_reader(self) -> CodexReader:
         """A reader of one turn."""
         return CodexReader()
 

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import msgspec
 
 from callwright.errors import BackendError
-from callwright.wire.framing import UNREADABLE
+from callwright.wire.framing import JSON_DECODE_ERRORS
 
 __all__ = ["LONGEST_LINE", "TOOL_CALL", "Notice", "Rpc"]
 
@@ -129,7 +129,7 @@ class Rpc:
             while line := await self._out.readline():
                 try:
                     self._hear(self._decoder.decode(line), line)
-                except UNREADABLE:
+                except JSON_DECODE_ERRORS:
                     log.debug("codex said what is no message: %r", line[:200])
         except ValueError:
             log.warning("codex said a line of more than %d bytes, and is ended", LONGEST_LINE)

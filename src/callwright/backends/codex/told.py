@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 from callwright.errors import BackendError
 from callwright.model import Message, Request, Role, Text, ToolSpec
-from callwright.prompt.names import alias
-from callwright.wire.openai_responses import items_of
+from callwright.prompt.tool_aliases import make_alias
+from callwright.wire.openai_responses import encode_message_items
 
 __all__ = ["Told", "reserved", "told", "unsent"]
 
@@ -53,7 +53,9 @@ def told(request: Request, folder: str) -> Told:
         "config": {"thread_unload_delay_secs": 0},
     }
     items = [
-        _visible(item) for message in request.messages[len(system) + len(developer) :] for item in items_of(message)
+        _visible(item)
+        for message in request.messages[len(system) + len(developer) :]
+        for item in encode_message_items(message)
     ]
     return Told(thread, items, _turn(request.options))
 
@@ -62,7 +64,9 @@ def reserved(request: Request) -> dict[str, str]:
     """Another name for each tool whose own name Codex drops or refuses."""
     taken = {tool.name for tool in request.tools}
     wishes = {name: f"client_{name}" for name in taken if name in _DROPPED or name.startswith(_REFUSED)}
-    return {name: alias(wish) if wish in taken or len(wish) > _LONGEST_NAME else wish for name, wish in wishes.items()}
+    return {
+        name: make_alias(wish) if wish in taken or len(wish) > _LONGEST_NAME else wish for name, wish in wishes.items()
+    }
 
 
 def unsent(request: Request) -> str:

@@ -16,7 +16,7 @@ from callwright.backends.base import Answer
 from callwright.backends.faults import TOOLS_REFUSED
 from callwright.errors import BackendError
 from callwright.model import Request
-from callwright.prompt.retold import Told, one_message
+from callwright.prompt.flatten import FlatPrompt, flatten_messages
 
 __all__ = ["LOST", "Conversation", "Keeper", "checked"]
 
@@ -42,9 +42,9 @@ class Keeper(ABC):
         service does not have that conversation any more."""
 
 
-def checked(request: Request) -> Told:
+def checked(request: Request) -> FlatPrompt:
     """What is to be said. There is no place for tools beside it."""
     if request.tools:
         message = "a conversation is text: this backend does not support tools"
         raise BackendError(message, kind="refused", code=TOOLS_REFUSED)
-    return one_message(request.messages)
+    return flatten_messages(request.messages)

@@ -12,7 +12,7 @@ from typing import Annotated
 import msgspec
 
 from callwright.errors import WireError
-from callwright.wire.framing import UNREADABLE
+from callwright.wire.framing import JSON_DECODE_ERRORS
 
 __all__ = [
     "Code",
@@ -154,5 +154,5 @@ def decode(text: str) -> FromPage:
     """A page's frame. `WireError` for anything else; it quotes nothing, since a frame may hold the token."""
     try:
         return _decoder.decode(text)
-    except UNREADABLE:
+    except JSON_DECODE_ERRORS:
         raise WireError("the frame is none of the bridge's, or lacks a field") from None

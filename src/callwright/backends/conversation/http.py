@@ -23,9 +23,9 @@ from callwright.backends.settings import BackendSettings
 from callwright.errors import BackendError
 from callwright.events import Event, Finish, TextDelta
 from callwright.model import Request
-from callwright.wire import CALLED
-from callwright.wire.base import Reader
-from callwright.wire.reading import EventReader
+from callwright.wire import CLIENT_CODECS
+from callwright.wire.base import WireReader
+from callwright.wire.event_reader import EventReader
 
 __all__ = ["ConversationBackend"]
 
@@ -84,26 +84,26 @@ class _Text:
 
     name = "conversation"
 
-    def path(self, request: Request) -> str:
+    def get_path(self, request: Request) -> str:
         """One for both operations."""
         return "/conversations"
 
-    def headers(self, key: str) -> dict[str, str]:
+    def build_headers(self, key: str) -> dict[str, str]:
         """The key as OpenAI wants it."""
-        return CALLED["openai_chat"].headers(key)
+        return CLIENT_CODECS["openai_chat"].build_headers(key)
 
-    def body(self, request: Request, extra: dict[str, Any]) -> bytes:
+    def encode_request(self, request: Request, extra: dict[str, Any]) -> bytes:
         """What is said, and where."""
         named = {"conversation": extra["conversation"]} if extra["conversation"] else {}
         return msgspec.json.encode({**named, **checked(request)._asdict(), "model": request.model})
 
-    def reader(self) -> Reader:
+    def create_reader(self) -> WireReader:
         """A reader of one answer."""
         return _Reader()
 
-    def refusal(self, status: int, body: bytes) -> BackendError:
+    def parse_error(self, status: int, body: bytes) -> BackendError:
         """What an answer with that status means."""
-        return CALLED["openai_chat"].refusal(status, body)
+        return CLIENT_CODECS["openai_chat"].parse_error(status, body)
 
 
 class _Reader(EventReader):
@@ -112,11 +112,11 @@ class _Reader(EventReader):
     def __init__(self) -> None:
         self._decoder = getincrementaldecoder("utf-8")("replace")
 
-    def _fed(self, data: bytes, out: list[Event]) -> None:
+    def _process_data(self, data: bytes, out: list[Event]) -> None:
         if text := self._decoder.decode(data):
             out.append(TextDelta(text))
 
-    def _closed(self, out: list[Event]) -> None:
+    def _process_end(self, out: list[Event]) -> None:
         if text := self._decoder.decode(b"", final=True):
             out.append(TextDelta(text))
         out.append(Finish("stop"))

@@ -26,7 +26,7 @@ from callwright.gateway.profiles.openai import OPENAI
 from callwright.gateway.profiles.opencode import OPENCODE
 from callwright.gateway.profiles.qwen_code import QWEN_CODE
 from callwright.model import Text
-from callwright.wire.base import Ask
+from callwright.wire.base import ClientRequest
 
 __all__ = [
     "OUTPUT_MODE_HEADER",
@@ -71,7 +71,7 @@ def split(model: str) -> tuple[str, str]:
     return (name, profile) if name and profile in PROFILES else (model, "")
 
 
-def evidence(ask: Ask, headers: Mapping[str, str]) -> Evidence:
+def evidence(ask: ClientRequest, headers: Mapping[str, str]) -> Evidence:
     """What a request shows."""
     system = next((message for message in ask.request.messages if message.role in ("system", "developer")), None)
     prompt = "".join(part.text for part in system.parts if isinstance(part, Text)) if system else ""

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from callwright.wire.base import Style
+from callwright.wire.base import StreamStyle
 
 __all__ = ["Evidence", "Profile"]
 
@@ -43,7 +43,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     prompts: tuple[str, ...] = ()
     """Phrases of its system prompt."""
 
-    style: Style = Style()
+    style: StreamStyle = StreamStyle()
     """How its stream is written."""
     rules: dict[str, Any] = msgspec.field(default_factory=dict)
     """What is different for it of the `[tools]` table."""

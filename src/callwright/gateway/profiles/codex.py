@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from callwright.gateway.profiles.base import Profile
-from callwright.wire.base import Style
+from callwright.wire.base import StreamStyle
 
 CODEX = Profile(
     name="codex",
@@ -11,5 +11,5 @@ CODEX = Profile(
     agents=("codex_", "codex-", "codex desktop/"),
     headers={"originator": "codex"},
     # Its idle timer does not count SSE comments (openai/codex issue 31539): only a real event keeps it waiting.
-    style=Style(heartbeat="event"),
+    style=StreamStyle(heartbeat="event"),
 )

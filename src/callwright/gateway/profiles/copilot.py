@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from callwright.gateway.profiles.base import Profile
-from callwright.wire.base import Style
+from callwright.wire.base import StreamStyle
 
 COPILOT = Profile(
     name="copilot",
@@ -13,7 +13,7 @@ COPILOT = Profile(
     tools=frozenset({"insert_edit_into_file", "replace_string_in_file"}),
     prompts=("working with a user in the VS Code editor",),
     # 0.42 reads only `cot_summary`, 0.66 the first of several that is not empty: both show the reasoning once.
-    style=Style(reasoning_fields=("cot_summary", "reasoning_content")),
+    style=StreamStyle(reasoning_fields=("cot_summary", "reasoning_content")),
     # 0.66 hides the body of 500, 501, 502, 504 and 529 and calls 503 a rate limit; of a 424 it shows all.
     backend_status=424,
 )

@@ -15,68 +15,68 @@ import msgspec
 from callwright.errors import BackendError, RequestError
 from callwright.model import Image, Message, Part, Reasoning, Request, Text, ToolCall, ToolResult
 from callwright.wire.anthropic.read import AnthropicReader
-from callwright.wire.base import Reader
-from callwright.wire.openai_errors import refusal
-from callwright.wire.shapes import as_object
+from callwright.wire.argument_json import to_raw_object
+from callwright.wire.base import WireReader
+from callwright.wire.openai_errors import parse_backend_error
 
-__all__ = ["CalledAnthropic"]
+__all__ = ["AnthropicClientCodec"]
 
-MAX_TOKENS = 8192
+DEFAULT_MAX_TOKENS = 8192
 """This API has no default, and every model that it serves can write as much."""
 
-_OPTIONS = ("temperature", "top_p", "top_k")
-_CHOICES = {"auto": "auto", "none": "none", "required": "any"}
-_EFFORTS = {"minimal": "low"}
-_NEEDS_HEADER = frozenset({"context_management"})
+_SAMPLING_OPTIONS = ("temperature", "top_p", "top_k")
+_TOOL_CHOICES = {"auto": "auto", "none": "none", "required": "any"}
+_REASONING_EFFORTS = {"minimal": "low"}
+_BETA_FIELDS = frozenset({"context_management"})
 """Fields that are refused without an `anthropic-beta` header, which a client's request does not bring along."""
 
-Block = dict[str, Any]
+ContentBlock = dict[str, Any]
 
 
-class CalledAnthropic:
+class AnthropicClientCodec:
     """The calling half of this wire."""
 
     name = "anthropic"
 
-    def path(self, request: Request) -> str:
+    def get_path(self, request: Request) -> str:
         """After an address without `/v1`, such as `https://api.anthropic.com`."""
         return "/v1/messages"
 
-    def headers(self, key: str) -> dict[str, str]:
+    def build_headers(self, key: str) -> dict[str, str]:
         version = {"anthropic-version": "2023-06-01"}
         return {**version, "x-api-key": key} if key else version
 
-    def body(self, request: Request, extra: dict[str, Any]) -> bytes:
+    def encode_request(self, request: Request, extra: dict[str, Any]) -> bytes:
         """The request. `RequestError` when it asks for what this API does not have."""
-        system, messages = _conversation(request.messages)
-        given = {key: value for key, value in extra.items() if key not in _NEEDS_HEADER}
+        system, messages = _encode_messages(request.messages)
+        given = {key: value for key, value in extra.items() if key not in _BETA_FIELDS}
         body: dict[str, Any] = {
             **given,
             "model": request.model,
-            "max_tokens": request.options.get("max_tokens", MAX_TOKENS),
+            "max_tokens": request.options.get("max_tokens", DEFAULT_MAX_TOKENS),
             "messages": messages,
             "stream": True,
         }
         if system:
             body["system"] = system
-        body |= {name: request.options[name] for name in _OPTIONS if name in request.options}
+        body |= {name: request.options[name] for name in _SAMPLING_OPTIONS if name in request.options}
         if stops := [stop for stop in request.options.get("stop", ()) if not stop.isspace()]:
             body["stop_sequences"] = stops
-        if "output_config" not in given and (config := _output_config(request.options)):
+        if "output_config" not in given and (config := _build_output_config(request.options)):
             body["output_config"] = config
-        body |= _tools(request, given.get("tools", []))
-        if "thinking" in body and not _may_think(body["thinking"], request, messages):
+        body |= _encode_tools(request, given.get("tools", []))
+        if "thinking" in body and not _can_think(body["thinking"], request, messages):
             del body["thinking"]
         return msgspec.json.encode(body)
 
-    def reader(self) -> Reader:
+    def create_reader(self) -> WireReader:
         return AnthropicReader()
 
-    def refusal(self, status: int, body: bytes) -> BackendError:
-        return refusal(status, body)
+    def parse_error(self, status: int, body: bytes) -> BackendError:
+        return parse_backend_error(status, body)
 
 
-def _tools(request: Request, hosted: list[dict[str, Any]]) -> dict[str, Any]:
+def _encode_tools(request: Request, hosted: list[dict[str, Any]]) -> dict[str, Any]:
     """The client's tools, and those of the server that the client asked for."""
     if not request.tools:
         return {"tools": hosted} if hosted else {}
@@ -88,7 +88,7 @@ def _tools(request: Request, hosted: list[dict[str, Any]]) -> dict[str, Any]:
         }
         for tool in request.tools
     ]
-    kind = _CHOICES.get(request.tool_choice, "tool")
+    kind = _TOOL_CHOICES.get(request.tool_choice, "tool")
     choice: dict[str, Any] = {"type": kind}
     if kind == "tool":
         choice["name"] = request.tool_choice
@@ -97,11 +97,11 @@ def _tools(request: Request, hosted: list[dict[str, Any]]) -> dict[str, Any]:
     return {"tools": own + hosted, "tool_choice": choice}
 
 
-def _output_config(options: dict[str, Any]) -> dict[str, Any]:
+def _build_output_config(options: dict[str, Any]) -> dict[str, Any]:
     config: dict[str, Any] = {}
     effort = options.get("reasoning_effort")
     if effort and effort != "none":
-        config["effort"] = _EFFORTS.get(effort, effort)
+        config["effort"] = _REASONING_EFFORTS.get(effort, effort)
     wanted = options.get("response_format") or {}
     if wanted.get("type") == "json_schema":
         config["format"] = {"type": "json_schema", "schema": wanted.get("json_schema", {}).get("schema", {})}
@@ -112,7 +112,7 @@ def _output_config(options: dict[str, Any]) -> dict[str, Any]:
     return config
 
 
-def _may_think(thinking: Any, request: Request, messages: list[Block]) -> bool:
+def _can_think(thinking: Any, request: Request, messages: list[ContentBlock]) -> bool:
     """Thinking is refused where a call is forced, and, unless it is adaptive, in a round of calls that began without
     signed thinking; ours may have, since what other models thought has no signature.
     """
@@ -124,17 +124,17 @@ def _may_think(thinking: Any, request: Request, messages: list[Block]) -> bool:
     return not answered or messages[-2]["content"][0]["type"] in ("thinking", "redacted_thinking")
 
 
-def _conversation(messages: tuple[Message, ...]) -> tuple[str, list[Block]]:
+def _encode_messages(messages: tuple[Message, ...]) -> tuple[str, list[ContentBlock]]:
     """Instructions that come first, and the rest with one message for each change of speaker."""
     system: list[str] = []
-    turns: list[Block] = []
+    turns: list[ContentBlock] = []
     for message in messages:
         if message.role in ("system", "developer") and not turns:
             system += [part.text for part in message.parts if isinstance(part, Text) and part.text]
             continue
         # Instructions further down are said by the user: only some models take them as such.
         role = "assistant" if message.role == "assistant" else "user"
-        blocks = [block for part in message.parts for block in _blocks(part)]
+        blocks = [block for part in message.parts for block in _encode_part(part)]
         if turns and turns[-1]["role"] == role:
             turns[-1]["content"] += blocks
         elif blocks:
@@ -145,7 +145,7 @@ def _conversation(messages: tuple[Message, ...]) -> tuple[str, list[Block]]:
     return "\n\n".join(system), turns
 
 
-def _blocks(part: Part) -> list[Block]:
+def _encode_part(part: Part) -> list[ContentBlock]:
     """One block, or none where this API would refuse it: blank text, thinking that it did not sign."""
     match part:
         case Text(text):
@@ -156,19 +156,26 @@ def _blocks(part: Part) -> list[Block]:
                 return [{"type": "thinking", "thinking": text, "signature": signed["signature"]}]
             return [{"type": "redacted_thinking", "data": signed["redacted"]}] if "redacted" in signed else []
         case Image():
-            return [_image(part)]
+            return [_encode_image(part)]
         case ToolCall():
-            return [{"type": "tool_use", "id": _id(part.id), "name": part.name, "input": as_object(part.arguments)}]
+            return [
+                {
+                    "type": "tool_use",
+                    "id": _sanitize_id(part.id),
+                    "name": part.name,
+                    "input": to_raw_object(part.arguments),
+                }
+            ]
         case ToolResult():
-            return [_result(part)]
+            return [_encode_result(part)]
 
 
-def _id(call_id: str) -> str:
+def _sanitize_id(call_id: str) -> str:
     """Other characters are refused, and Kimi's ids (`functions.name:0`) have some."""
     return re.sub(r"[^a-zA-Z0-9_-]", "_", call_id)
 
 
-def _image(image: Image) -> Block:
+def _encode_image(image: Image) -> ContentBlock:
     head, _, data = image.url.partition(";base64,")
     if not data:
         return {"type": "image", "source": {"type": "url", "url": image.url}}
@@ -176,9 +183,9 @@ def _image(image: Image) -> Block:
     return {"type": "image", "source": {"type": "base64", "media_type": media_type, "data": data}}
 
 
-def _result(result: ToolResult) -> Block:
-    content: str | list[Block] = result.content
+def _encode_result(result: ToolResult) -> ContentBlock:
+    content: str | list[ContentBlock] = result.content
     if result.images:
-        content = [*_blocks(Text(result.content)), *(_image(image) for image in result.images)]
-    block = {"type": "tool_result", "tool_use_id": _id(result.call_id), "content": content}
+        content = [*_encode_part(Text(result.content)), *(_encode_image(image) for image in result.images)]
+    block = {"type": "tool_result", "tool_use_id": _sanitize_id(result.call_id), "content": content}
     return {**block, "is_error": True} if result.is_error else block

@@ -24,21 +24,21 @@ from callwright.events import (
     UsageSeen,
 )
 from callwright.model import Usage
-from callwright.wire.anthropic.decode import OUR_SIGNATURE
-from callwright.wire.framing import LIMIT, UNREADABLE, SseReader
-from callwright.wire.openai_errors import refusal
-from callwright.wire.reading import EventReader
-from callwright.wire.shapes import is_object
+from callwright.wire.anthropic.decode import GATEWAY_SIGNATURE
+from callwright.wire.argument_json import is_json_object
+from callwright.wire.event_reader import EventReader
+from callwright.wire.framing import JSON_DECODE_ERRORS, MAX_FRAME_BYTES, SseReader
+from callwright.wire.openai_errors import parse_backend_error
 
 __all__ = ["AnthropicReader"]
 
-_REASONS: dict[str, FinishReason] = {
+_FINISH_REASONS: dict[str, FinishReason] = {
     "tool_use": "tool_calls",
     "max_tokens": "length",
     "model_context_window_exceeded": "length",
     "refusal": "content_filter",
 }
-_STATUSES = {
+_ERROR_STATUSES = {
     "invalid_request_error": 400,
     "authentication_error": 401,
     "billing_error": 402,
@@ -53,7 +53,7 @@ _STATUSES = {
 """The status that an error would have had before the stream began."""
 
 
-class _Block(msgspec.Struct):
+class _ContentBlock(msgspec.Struct):
     type: str = ""
     id: str = ""
     name: str = ""
@@ -72,7 +72,7 @@ class _Delta(msgspec.Struct):
     stop_reason: str | None = None
 
 
-class _Details(msgspec.Struct):
+class _OutputTokenDetails(msgspec.Struct):
     thinking_tokens: int = 0
 
 
@@ -81,38 +81,38 @@ class _Usage(msgspec.Struct):
     output_tokens: int | None = None
     cache_read_input_tokens: int | None = None
     cache_creation_input_tokens: int | None = None
-    output_tokens_details: _Details | None = None
+    output_tokens_details: _OutputTokenDetails | None = None
 
 
 class _Message(msgspec.Struct):
     usage: _Usage | None = None
 
 
-class _Frame(msgspec.Struct):
+class _StreamEvent(msgspec.Struct):
     """An event of the stream; `content` and `stop_reason` are those of a message in one piece."""
 
     type: str = ""
     index: int = 0
-    content_block: _Block | None = None
+    content_block: _ContentBlock | None = None
     delta: _Delta | None = None
     message: _Message | None = None
     usage: _Usage | None = None
     error: Any = None
-    content: list[_Block] = []
+    content: list[_ContentBlock] = []
     stop_reason: str | None = None
 
 
-class _Call:
+class _OpenCall:
     """A call whose block is open."""
 
     def __init__(self, index: int, given: str) -> None:
         self.index = index
-        self.given = given
+        self.initial_arguments = given
         """What its start has for arguments: all of them, or an empty object."""
         self.fragments: list[str] = []
 
 
-_decode = msgspec.json.Decoder(_Frame).decode
+_decode_event = msgspec.json.Decoder(_StreamEvent).decode
 
 
 class AnthropicReader(EventReader):
@@ -120,147 +120,147 @@ class AnthropicReader(EventReader):
 
     def __init__(self) -> None:
         self._frames = SseReader()
-        self._begun = False
-        self._whole: bytearray | None = None
+        self._has_started = False
+        self._body: bytearray | None = None
         """The body, when it is no stream."""
-        self._calls: dict[int, _Call] = {}
-        self._bare: _Call | None = None
+        self._calls: dict[int, _OpenCall] = {}
+        self._bare_call: _OpenCall | None = None
         """A call that ended without arguments: it takes none, or the limit was there. What follows tells."""
         self._signature = ""
         """Of the open block."""
-        self._count = 0
+        self._call_count = 0
         self._usage = _Usage()
-        self._reason: str | None = None
-        self._over = False
+        self._stop_reason: str | None = None
+        self._is_over = False
 
-    def _fed(self, data: bytes, out: list[Event]) -> None:
-        if not self._begun and data.strip():
-            self._begun = True
+    def _process_data(self, data: bytes, out: list[Event]) -> None:
+        if not self._has_started and data.strip():
+            self._has_started = True
             if data.lstrip().startswith(b"{"):
-                self._whole = bytearray()
-        if self._whole is None:
+                self._body = bytearray()
+        if self._body is None:
             for _, frame in self._frames.feed(data):
-                out += self._frame(frame)
+                out += self._read_event(frame)
             return
-        self._whole += data
-        if len(self._whole) > LIMIT:
-            raise WireError(f"the server's answer is longer than {LIMIT} bytes")
+        self._body += data
+        if len(self._body) > MAX_FRAME_BYTES:
+            raise WireError(f"the server's answer is longer than {MAX_FRAME_BYTES} bytes")
 
-    def _closed(self, out: list[Event]) -> None:
-        frames = self._frames.close() if self._whole is None else [(b"", bytes(self._whole))]
+    def _process_end(self, out: list[Event]) -> None:
+        frames = self._frames.close() if self._body is None else [(b"", bytes(self._body))]
         for _, frame in frames:
-            out += self._frame(frame)
-        if self._over:
+            out += self._read_event(frame)
+        if self._is_over:
             return
-        if self._reason is None:
+        if self._stop_reason is None:
             raise BackendError("the server closed the stream before the end of its message", retryable=True)
-        out += self._finish()
+        out += self._finish_turn()
 
-    def _frame(self, data: bytes) -> list[Event]:
-        if self._over:
+    def _read_event(self, data: bytes) -> list[Event]:
+        if self._is_over:
             return []
         try:
-            frame = _decode(data)
-        except UNREADABLE as problem:
+            frame = _decode_event(data)
+        except JSON_DECODE_ERRORS as problem:
             raise WireError(f"the server sent an event that cannot be read: {problem}") from problem
         if frame.error:
-            raise _error(frame.error)
+            raise _parse_stream_error(frame.error)
         match frame.type:
             case "content_block_delta" if frame.delta:
-                return self._delta(frame.index, frame.delta)
+                return self._read_delta(frame.index, frame.delta)
             case "content_block_start" if frame.content_block:
-                return self._start(frame.index, frame.content_block)
+                return self._start_block(frame.index, frame.content_block)
             case "content_block_stop":
-                return self._stop(frame.index)
+                return self._stop_block(frame.index)
             case "message_start" if frame.message:
-                self._count_tokens(frame.message.usage)
+                self._update_usage(frame.message.usage)
             case "message_delta" if frame.delta:
-                self._reason = frame.delta.stop_reason
-                self._count_tokens(frame.usage)
+                self._stop_reason = frame.delta.stop_reason
+                self._update_usage(frame.usage)
             case "message_stop":
-                return self._finish()
+                return self._finish_turn()
             case "message":
-                return self._message(frame)
+                return self._read_message(frame)
             case _:
                 pass
         return []
 
-    def _start(self, at: int, block: _Block) -> list[Event]:
-        events = self._settle(complete=True)
+    def _start_block(self, at: int, block: _ContentBlock) -> list[Event]:
+        events = self._end_bare_call(complete=True)
         if block.type == "redacted_thinking" and block.data:
             return [*events, ReasoningSealed({"redacted": block.data})]
         if block.type != "tool_use":
             self._signature = block.signature or ""
-            return events + _said(block.text, block.thinking)
-        call = self._calls[at] = _Call(self._count, bytes(block.input).decode("utf-8", "replace"))
-        self._count += 1
+            return events + _build_text_events(block.text, block.thinking)
+        call = self._calls[at] = _OpenCall(self._call_count, bytes(block.input).decode("utf-8", "replace"))
+        self._call_count += 1
         return [*events, CallStart(call.index, block.id, block.name)]
 
-    def _delta(self, at: int, delta: _Delta) -> list[Event]:
+    def _read_delta(self, at: int, delta: _Delta) -> list[Event]:
         if not delta.partial_json:
             self._signature += delta.signature or ""
-            return _said(delta.text, delta.thinking)
+            return _build_text_events(delta.text, delta.thinking)
         call = self._calls.get(at)
         if call is None:
             return []
         call.fragments.append(delta.partial_json)
         return [CallDelta(call.index, delta.partial_json)]
 
-    def _stop(self, at: int) -> list[Event]:
+    def _stop_block(self, at: int) -> list[Event]:
         """A block is over. That its call is whole only its arguments can say: one cut by a limit is stopped as well."""
         signature, self._signature = self._signature, ""
-        if signature not in ("", OUR_SIGNATURE):
+        if signature not in ("", GATEWAY_SIGNATURE):
             return [ReasoningSealed({"signature": signature})]
         call = self._calls.pop(at, None)
         if call is None:
             return []
         if call.fragments:
-            return [CallEnd(call.index, is_object("".join(call.fragments)))]
-        if is_object(call.given) and call.given != "{}":
-            return [CallDelta(call.index, call.given), CallEnd(call.index)]
-        self._bare = call
+            return [CallEnd(call.index, is_json_object("".join(call.fragments)))]
+        if is_json_object(call.initial_arguments) and call.initial_arguments != "{}":
+            return [CallDelta(call.index, call.initial_arguments), CallEnd(call.index)]
+        self._bare_call = call
         return []
 
-    def _settle(self, *, complete: bool) -> list[Event]:
+    def _end_bare_call(self, *, complete: bool) -> list[Event]:
         """Say the end of a call without arguments."""
-        call, self._bare = self._bare, None
+        call, self._bare_call = self._bare_call, None
         if call is None:
             return []
         return [CallDelta(call.index, "{}"), CallEnd(call.index)] if complete else [CallEnd(call.index, complete=False)]
 
-    def _message(self, message: _Frame) -> list[Event]:
+    def _read_message(self, message: _StreamEvent) -> list[Event]:
         """An answer in one piece, from a server that does not stream."""
-        self._reason = message.stop_reason
-        self._count_tokens(message.usage)
+        self._stop_reason = message.stop_reason
+        self._update_usage(message.usage)
         events: list[Event] = []
         for at, block in enumerate(message.content):
-            events += self._start(at, block) + self._stop(at)
-        return events + self._finish()
+            events += self._start_block(at, block) + self._stop_block(at)
+        return events + self._finish_turn()
 
-    def _count_tokens(self, usage: _Usage | None) -> None:
+    def _update_usage(self, usage: _Usage | None) -> None:
         """Counts are of all so far: the last of each is right."""
         for name in _Usage.__struct_fields__:
             if (value := getattr(usage, name, None)) is not None:
                 setattr(self._usage, name, value)
 
-    def _finish(self) -> list[Event]:
-        self._over = True
-        reason = _REASONS.get(self._reason or "", "stop")
-        events = self._settle(complete=reason != "length")
+    def _finish_turn(self) -> list[Event]:
+        self._is_over = True
+        reason = _FINISH_REASONS.get(self._stop_reason or "", "stop")
+        events = self._end_bare_call(complete=reason != "length")
         events += [CallEnd(call.index, complete=False) for call in self._calls.values()]
-        usage = _usage(self._usage)
+        usage = _parse_usage(self._usage)
         if usage != Usage():
             events.append(UsageSeen(usage))
         return [*events, Finish(reason)]
 
 
-def _said(text: str | None, thinking: str | None) -> list[Event]:
+def _build_text_events(text: str | None, thinking: str | None) -> list[Event]:
     if text:
         return [TextDelta(text)]
     return [ReasoningDelta(thinking)] if thinking else []
 
 
-def _usage(usage: _Usage) -> Usage:
+def _parse_usage(usage: _Usage) -> Usage:
     """Cached tokens are counted beside `input_tokens` here, and among the prompt's everywhere else."""
     cached = usage.cache_read_input_tokens or 0
     return Usage(
@@ -271,6 +271,6 @@ def _usage(usage: _Usage) -> Usage:
     )
 
 
-def _error(error: Any) -> BackendError:
+def _parse_stream_error(error: Any) -> BackendError:
     kind = error.get("type") if isinstance(error, dict) else None
-    return refusal(_STATUSES.get(str(kind), 500), msgspec.json.encode(error))
+    return parse_backend_error(_ERROR_STATUSES.get(str(kind), 500), msgspec.json.encode(error))

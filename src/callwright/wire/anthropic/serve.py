@@ -32,18 +32,18 @@ from callwright.events import (
 )
 from callwright.model import Reasoning, Usage
 from callwright.turn import Collected
-from callwright.wire.anthropic.decode import OUR_SIGNATURE, decode
-from callwright.wire.base import Ask, Encoder, Head, Problem, Style
-from callwright.wire.cuts import Cuts
-from callwright.wire.framing import comment as remark
-from callwright.wire.framing import quoted
-from callwright.wire.pieces import Pieces
-from callwright.wire.problems import told
-from callwright.wire.shapes import on_one_line
+from callwright.wire.anthropic.decode import GATEWAY_SIGNATURE, decode_request
+from callwright.wire.argument_chunks import ArgumentChunker
+from callwright.wire.argument_json import to_single_line
+from callwright.wire.base import ClientRequest, ErrorResponse, ResponseHead, StreamEncoder, StreamStyle
+from callwright.wire.error_messages import error_text
+from callwright.wire.framing import encode_comment as remark
+from callwright.wire.framing import encode_json_string
+from callwright.wire.text_batching import TextBatcher
 
-__all__ = ["AnthropicEncoder", "ServedAnthropic"]
+__all__ = ["AnthropicEncoder", "AnthropicServerCodec"]
 
-_encode = msgspec.json.encode
+_encode_json = msgspec.json.encode
 
 _STOP_REASONS = {"tool_calls": "tool_use", "length": "max_tokens", "content_filter": "refusal"}
 _ERROR_TYPES = {
@@ -55,66 +55,66 @@ _ERROR_TYPES = {
     503: "overloaded_error",
     529: "overloaded_error",
 }
-_UNFINISHED = Problem(
+_UNFINISHED_TURN = ErrorResponse(
     status=502, message="the model's turn broke off before its end", fault="backend", kind="api_error"
 )
 
-_Block = Literal["text", "thinking", "tool_use"]
-_DELTAS: dict[_Block, tuple[str, str]] = {
+_BlockKind = Literal["text", "thinking", "tool_use"]
+_DELTA_FIELDS: dict[_BlockKind, tuple[str, str]] = {
     "text": ("text_delta", "text"),
     "thinking": ("thinking_delta", "thinking"),
     "tool_use": ("input_json_delta", "partial_json"),
 }
-_EMPTY: dict[_Block, dict[str, str]] = {"text": {"text": ""}, "thinking": {"thinking": "", "signature": ""}}
+_EMPTY_BLOCKS: dict[_BlockKind, dict[str, str]] = {"text": {"text": ""}, "thinking": {"thinking": "", "signature": ""}}
 """How a block of text begins."""
 
 
-def _event(kind: str, **fields: Any) -> bytes:
-    return b"event: %b\ndata: %b\n\n" % (kind.encode(), _encode({"type": kind, **fields}))
+def _format_event(kind: str, **fields: Any) -> bytes:
+    return b"event: %b\ndata: %b\n\n" % (kind.encode(), _encode_json({"type": kind, **fields}))
 
 
 class AnthropicEncoder:
     """One client's stream."""
 
-    def __init__(self, head: Head, style: Style) -> None:
+    def __init__(self, head: ResponseHead, style: StreamStyle) -> None:
         self._head = head
         self._style = style
-        self._pieces = Pieces()
-        self._cuts = Cuts(style.arguments)
+        self._text_batcher = TextBatcher()
+        self._argument_chunker = ArgumentChunker(style.arguments)
         self._index = -1
-        self._open: _Block | None = None
-        self._prefix = b""
+        self._open_kind: _BlockKind | None = None
+        self._delta_prefix = b""
         """Of a delta of the open block, up to its text."""
-        self._signature = OUR_SIGNATURE
+        self._signature = GATEWAY_SIGNATURE
         """Of the open block, if that is thinking."""
         self._usage = Usage()
         self._finish: Finish | None = None
-        self._over = False
+        self._is_over = False
 
     @property
-    def holding(self) -> bool:
-        return self._pieces.holding
+    def has_pending(self) -> bool:
+        return self._text_batcher.has_pending
 
-    def begin(self) -> bytes:
-        return _event("message_start", message=_message(self._head, [], None, Usage()))
+    def begin_stream(self) -> bytes:
+        return _format_event("message_start", message=_build_message(self._head, [], None, Usage()))
 
-    def encode(self, events: Sequence[Event], choice: int = 0) -> bytes:
-        return b"" if self._over else b"".join([self._one(event) for event in events])
+    def encode_events(self, events: Sequence[Event], choice: int = 0) -> bytes:
+        return b"" if self._is_over else b"".join([self._encode_event(event) for event in events])
 
-    def _one(self, event: Event) -> bytes:
+    def _encode_event(self, event: Event) -> bytes:
         match event:
             case TextDelta(text):
-                return self._say("text", text)
+                return self._write_text("text", text)
             case CallDelta(_, text):
-                return self._written(self._cuts.feed(text))
+                return self._write_pieces(self._argument_chunker.feed(text))
             case ReasoningDelta(text):
-                return self._say("thinking", text) if self._style.reasoning_fields else b""
+                return self._write_text("thinking", text) if self._style.reasoning_fields else b""
             case ReasoningSealed(opaque):
-                return self._seal(opaque) if self._style.reasoning_fields else b""
+                return self._write_seal(opaque) if self._style.reasoning_fields else b""
             case CallStart():
-                return self._start("tool_use", id=_raw(event.id), name=_raw(event.name), input={})
+                return self._open_block("tool_use", id=_to_raw(event.id), name=_to_raw(event.name), input={})
             case CallEnd():
-                return self._written(self._cuts.drain()) + self._stop()
+                return self._write_pieces(self._argument_chunker.drain()) + self._close_block()
             case UsageSeen(usage):
                 self._usage = usage
             case Finish():
@@ -123,143 +123,156 @@ class AnthropicEncoder:
                 pass
         return b""
 
-    def _say(self, kind: _Block, text: str) -> bytes:
+    def _write_text(self, kind: _BlockKind, text: str) -> bytes:
         """More text or reasoning."""
-        start = b"" if self._open == kind else self._start(kind, **_EMPTY[kind])
-        piece = self._pieces.feed(text)
-        return start + self._delta(piece) if piece else start
+        start = b"" if self._open_kind == kind else self._open_block(kind, **_EMPTY_BLOCKS[kind])
+        piece = self._text_batcher.feed(text)
+        return start + self._format_delta(piece) if piece else start
 
-    def _seal(self, opaque: dict[str, Any]) -> bytes:
+    def _write_seal(self, opaque: dict[str, Any]) -> bytes:
         """The end of thinking as a server of this API told it. Other seals mean nothing to who speaks it."""
         if "redacted" in opaque:
-            out = self._stop()
+            out = self._close_block()
             self._index += 1
-            block = {"type": "redacted_thinking", "data": _raw(opaque["redacted"])}
-            start = _event("content_block_start", index=self._index, content_block=block)
-            return out + start + _event("content_block_stop", index=self._index)
+            block = {"type": "redacted_thinking", "data": _to_raw(opaque["redacted"])}
+            start = _format_event("content_block_start", index=self._index, content_block=block)
+            return out + start + _format_event("content_block_stop", index=self._index)
         if "signature" not in opaque:
             return b""
-        start = b"" if self._open == "thinking" else self._start("thinking", **_EMPTY["thinking"])
+        start = b"" if self._open_kind == "thinking" else self._open_block("thinking", **_EMPTY_BLOCKS["thinking"])
         self._signature = opaque["signature"]
-        return start + self._stop()
+        return start + self._close_block()
 
-    def _written(self, pieces: Iterable[str]) -> bytes:
-        return b"".join([self._delta(piece) for piece in pieces])
+    def _write_pieces(self, pieces: Iterable[str]) -> bytes:
+        return b"".join([self._format_delta(piece) for piece in pieces])
 
-    def _delta(self, text: str) -> bytes:
-        return self._prefix + quoted(text) + b"}}\n\n"
+    def _format_delta(self, text: str) -> bytes:
+        return self._delta_prefix + encode_json_string(text) + b"}}\n\n"
 
-    def _start(self, kind: _Block, **fields: Any) -> bytes:
+    def _open_block(self, kind: _BlockKind, **fields: Any) -> bytes:
         """Open a block; what was open is over."""
-        out = self._stop()
+        out = self._close_block()
         self._index += 1
-        self._open = kind
-        name, field = _DELTAS[kind]
-        self._prefix = (
+        self._open_kind = kind
+        name, field = _DELTA_FIELDS[kind]
+        self._delta_prefix = (
             f'event: content_block_delta\ndata: {{"type":"content_block_delta","index":{self._index},'
             f'"delta":{{"type":"{name}","{field}":'
         ).encode()
-        return out + _event("content_block_start", index=self._index, content_block={"type": kind, **fields})
+        return out + _format_event("content_block_start", index=self._index, content_block={"type": kind, **fields})
 
-    def _stop(self) -> bytes:
+    def _close_block(self) -> bytes:
         """Close the open block."""
-        if self._open is None:
+        if self._open_kind is None:
             return b""
-        out = self._written(self._pieces.drain())
-        if self._open == "thinking":
-            signature = {"type": "signature_delta", "signature": _raw(self._signature)}
-            out += _event("content_block_delta", index=self._index, delta=signature)
-            self._signature = OUR_SIGNATURE
-        self._open = None
-        return out + _event("content_block_stop", index=self._index)
+        out = self._write_pieces(self._text_batcher.drain())
+        if self._open_kind == "thinking":
+            signature = {"type": "signature_delta", "signature": _to_raw(self._signature)}
+            out += _format_event("content_block_delta", index=self._index, delta=signature)
+            self._signature = GATEWAY_SIGNATURE
+        self._open_kind = None
+        return out + _format_event("content_block_stop", index=self._index)
 
     def flush(self) -> bytes:
-        piece = self._pieces.flush()
-        return self._delta(piece) if piece else b""
+        piece = self._text_batcher.flush()
+        return self._format_delta(piece) if piece else b""
 
-    def heartbeat(self) -> bytes:
-        return b"" if self._over or self._style.heartbeat == "none" else _event("ping")
+    def encode_heartbeat(self) -> bytes:
+        return b"" if self._is_over or self._style.heartbeat == "none" else _format_event("ping")
 
-    def fail(self, problem: Problem) -> bytes:
-        if self._over:
+    def fail_stream(self, error: ErrorResponse) -> bytes:
+        if self._is_over:
             return b""
-        out = b"" if self._open == "tool_use" else self._stop()
-        self._over = True
-        return out + _event("error", error=_error(problem)) + _event("message_stop")
+        out = b"" if self._open_kind == "tool_use" else self._close_block()
+        self._is_over = True
+        return out + _format_event("error", error=_build_error(error)) + _format_event("message_stop")
 
-    def end(self, comment: str = "") -> bytes:
-        if self._over:
+    def end_stream(self, comment: str = "") -> bytes:
+        if self._is_over:
             return b""
         if self._finish is None or self._finish.reason == "error":
-            return self.fail(_UNFINISHED)
-        out = self._stop()
-        self._over = True
-        delta = {"stop_reason": _stop_reason(self._finish.reason), "stop_sequence": None}
-        last = _event("message_delta", delta=delta, usage=_usage(self._usage))
-        return out + last + (remark(comment) if comment else b"") + _event("message_stop")
+            return self.fail_stream(_UNFINISHED_TURN)
+        out = self._close_block()
+        self._is_over = True
+        delta = {"stop_reason": _map_stop_reason(self._finish.reason), "stop_sequence": None}
+        last = _format_event("message_delta", delta=delta, usage=_build_usage(self._usage))
+        return out + last + (remark(comment) if comment else b"") + _format_event("message_stop")
 
 
-class ServedAnthropic:
+class AnthropicServerCodec:
     """The serving half of this wire."""
 
     name = "anthropic"
     content_type = "text/event-stream"
 
-    def decode(self, body: bytes) -> Ask:
-        return decode(body)
+    def decode_request(self, body: bytes) -> ClientRequest:
+        return decode_request(body)
 
-    def encoder(self, ask: Ask, head: Head, style: Style) -> Encoder:
+    def create_encoder(self, client_request: ClientRequest, head: ResponseHead, style: StreamStyle) -> StreamEncoder:
         return AnthropicEncoder(head, style)
 
-    def whole(self, ask: Ask, head: Head, style: Style, turns: Sequence[Collected]) -> bytes:
+    def encode_response(
+        self, client_request: ClientRequest, head: ResponseHead, style: StreamStyle, turns: Sequence[Collected]
+    ) -> bytes:
         """The message. A call that was cut is left out: nobody may run half a call."""
         turn = turns[0]
-        content = [block for each in turn.thoughts for block in _thinking(each)] if style.reasoning_fields else []
+        content = (
+            [block for each in turn.thoughts for block in _build_thinking_blocks(each)]
+            if style.reasoning_fields
+            else []
+        )
         if turn.text:
-            content.append({"type": "text", "text": _raw(turn.text)})
+            content.append({"type": "text", "text": _to_raw(turn.text)})
         content += [
-            {"type": "tool_use", "id": _raw(call.id), "name": _raw(call.name), "input": on_one_line(call.arguments)}
+            {
+                "type": "tool_use",
+                "id": _to_raw(call.id),
+                "name": _to_raw(call.name),
+                "input": to_single_line(call.arguments),
+            }
             for call in turn.tool_calls
             if call.complete
         ]
-        return _encode(_message(head, content, _stop_reason(turn.finish_reason), turn.usage or Usage()))
+        return _encode_json(_build_message(head, content, _map_stop_reason(turn.finish_reason), turn.usage or Usage()))
 
-    def problem(self, problem: Problem) -> bytes:
-        return _encode({"type": "error", "error": _error(problem)})
+    def encode_error(self, error: ErrorResponse) -> bytes:
+        return _encode_json({"type": "error", "error": _build_error(error)})
 
 
-def _thinking(thought: Reasoning) -> Iterator[dict[str, Any]]:
+def _build_thinking_blocks(thought: Reasoning) -> Iterator[dict[str, Any]]:
     """A stretch of reasoning as blocks; none for the seal alone of another API."""
     opaque = thought.opaque or {}
     if thought.text or "signature" in opaque:
-        signature = _raw(opaque.get("signature", OUR_SIGNATURE))
-        yield {"type": "thinking", "thinking": _raw(thought.text), "signature": signature}
+        signature = _to_raw(opaque.get("signature", GATEWAY_SIGNATURE))
+        yield {"type": "thinking", "thinking": _to_raw(thought.text), "signature": signature}
     if "redacted" in opaque:
-        yield {"type": "redacted_thinking", "data": _raw(opaque["redacted"])}
+        yield {"type": "redacted_thinking", "data": _to_raw(opaque["redacted"])}
 
 
-def _raw(text: str) -> msgspec.Raw:
-    return msgspec.Raw(quoted(text))
+def _to_raw(text: str) -> msgspec.Raw:
+    return msgspec.Raw(encode_json_string(text))
 
 
-def _stop_reason(reason: FinishReason | None) -> str:
+def _map_stop_reason(reason: FinishReason | None) -> str:
     return _STOP_REASONS.get(reason or "", "end_turn")
 
 
-def _message(head: Head, content: list[dict[str, Any]], stop_reason: str | None, usage: Usage) -> dict[str, Any]:
+def _build_message(
+    head: ResponseHead, content: list[dict[str, Any]], stop_reason: str | None, usage: Usage
+) -> dict[str, Any]:
     return {
         "id": f"msg_{head.id}",
         "type": "message",
         "role": "assistant",
-        "model": _raw(head.model),
+        "model": _to_raw(head.model),
         "content": content,
         "stop_reason": stop_reason,
         "stop_sequence": None,
-        "usage": _usage(usage),
+        "usage": _build_usage(usage),
     }
 
 
-def _usage(usage: Usage) -> dict[str, Any]:
+def _build_usage(usage: Usage) -> dict[str, Any]:
     """This API counts cached tokens beside `input_tokens`, not among them."""
     counts: dict[str, Any] = {
         "input_tokens": max(usage.prompt_tokens - usage.cached_tokens, 0),
@@ -272,6 +285,6 @@ def _usage(usage: Usage) -> dict[str, Any]:
     return counts
 
 
-def _error(problem: Problem) -> dict[str, Any]:
-    kind = "api_error" if problem.status >= 500 else "invalid_request_error"
-    return {"type": _ERROR_TYPES.get(problem.status, kind), "message": _raw(told(problem))}
+def _build_error(error: ErrorResponse) -> dict[str, Any]:
+    kind = "api_error" if error.status >= 500 else "invalid_request_error"
+    return {"type": _ERROR_TYPES.get(error.status, kind), "message": _to_raw(error_text(error))}

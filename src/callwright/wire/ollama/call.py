@@ -12,68 +12,70 @@ import msgspec
 
 from callwright.errors import BackendError, RequestError
 from callwright.model import Image, Message, Reasoning, Request, Text, ToolCall, ToolResult
-from callwright.wire.base import Reader
-from callwright.wire.ollama.decode import OPTIONS
+from callwright.wire.argument_json import to_raw_object
+from callwright.wire.base import WireReader
+from callwright.wire.ollama.decode import OPTION_NAMES
 from callwright.wire.ollama.read import OllamaReader
-from callwright.wire.openai_errors import refusal
-from callwright.wire.shapes import as_object
+from callwright.wire.openai_errors import parse_backend_error
 
-__all__ = ["NO_THINKING", "NO_TOOLS", "CalledOllama"]
+__all__ = ["THINKING_UNSUPPORTED", "TOOLS_UNSUPPORTED", "OllamaClientCodec"]
 
-NO_THINKING = "does not support thinking"
+THINKING_UNSUPPORTED = "does not support thinking"
 """In the message of a `refused` error: the same request without `think` may go through."""
-NO_TOOLS = "does not support tools"
+TOOLS_UNSUPPORTED = "does not support tools"
 """In the message of a `refused` error: the model has no native tools, and must be taught them."""
 
-_OWN_NAMES = {name: own for own, name in OPTIONS.items()}
-_ELSEWHERE = frozenset({"response_format", "reasoning_effort"})
+_OLLAMA_OPTION_NAMES = {name: own for own, name in OPTION_NAMES.items()}
+_TOP_LEVEL_OPTIONS = frozenset({"response_format", "reasoning_effort"})
 """Options that are fields of their own here."""
-_THINK = {"none": False, "minimal": "low", "xhigh": "high", "max": "high"}
+_THINK_VALUES = {"none": False, "minimal": "low", "xhigh": "high", "max": "high"}
 
 
-class CalledOllama:
+class OllamaClientCodec:
     """The calling half of this wire."""
 
     name = "ollama"
 
-    def path(self, request: Request) -> str:
+    def get_path(self, request: Request) -> str:
         return "/api/chat"
 
-    def headers(self, key: str) -> dict[str, str]:
+    def build_headers(self, key: str) -> dict[str, str]:
         """Ollama itself asks for no key; what people put before it, Open WebUI for one, does."""
         return {"authorization": f"Bearer {key}"} if key else {}
 
-    def body(self, request: Request, extra: dict[str, Any]) -> bytes:
+    def encode_request(self, request: Request, extra: dict[str, Any]) -> bytes:
         """The request. `RequestError` when it asks for what this API does not have."""
         given = dict(extra)
         options = given.pop("options", {}) | {
-            _OWN_NAMES.get(name, name): value for name, value in request.options.items() if name not in _ELSEWHERE
+            _OLLAMA_OPTION_NAMES.get(name, name): value
+            for name, value in request.options.items()
+            if name not in _TOP_LEVEL_OPTIONS
         }
         body = {
             **given,
             "model": request.model,
-            "messages": [entry for message in request.messages for entry in _entries(message)],
+            "messages": [entry for message in request.messages for entry in _encode_message(message)],
             "stream": True,
             "options": options,
         }
-        if tools := _tools(request, given.get("tools", [])):
+        if tools := _encode_tools(request, given.get("tools", [])):
             body["tools"] = tools
         effort = request.options.get("reasoning_effort")
         if effort and "think" not in given:
-            body["think"] = _THINK.get(effort, effort)
-        if wanted := _format(request.options.get("response_format") or {}):
+            body["think"] = _THINK_VALUES.get(effort, effort)
+        if wanted := _encode_format(request.options.get("response_format") or {}):
             body["format"] = wanted
         return msgspec.json.encode(body)
 
-    def reader(self) -> Reader:
+    def create_reader(self) -> WireReader:
         return OllamaReader()
 
-    def refusal(self, status: int, body: bytes) -> BackendError:
+    def parse_error(self, status: int, body: bytes) -> BackendError:
         """`NO_THINKING` or `NO_TOOLS` is in the message where that is why."""
-        return refusal(status, body)
+        return parse_backend_error(status, body)
 
 
-def _tools(request: Request, others: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _encode_tools(request: Request, others: list[dict[str, Any]]) -> list[dict[str, Any]]:
     if request.tool_choice == "none":
         return []
     own = [
@@ -90,40 +92,40 @@ def _tools(request: Request, others: list[dict[str, Any]]) -> list[dict[str, Any
     return own + others
 
 
-def _format(wanted: dict[str, Any]) -> Any:
+def _encode_format(wanted: dict[str, Any]) -> Any:
     if wanted.get("type") == "json_schema":
         return wanted.get("json_schema", {}).get("schema", {})
     return "json" if wanted.get("type") == "json_object" else None
 
 
-def _entries(message: Message) -> list[dict[str, Any]]:
+def _encode_message(message: Message) -> list[dict[str, Any]]:
     """One entry of `messages`; a message of results has one for each."""
     results = [part for part in message.parts if isinstance(part, ToolResult)]
     if results:
-        return [_result(result) for result in results]
+        return [_encode_result(result) for result in results]
     entry: dict[str, Any] = {
         "role": "system" if message.role == "developer" else message.role,
         "content": "\n".join(part.text for part in message.parts if isinstance(part, Text)),
     }
     if thinking := "".join(part.text for part in message.parts if isinstance(part, Reasoning)):
         entry["thinking"] = thinking
-    if images := [_base64(part) for part in message.parts if isinstance(part, Image)]:
+    if images := [_get_base64(part) for part in message.parts if isinstance(part, Image)]:
         entry["images"] = images
-    if calls := [_call(part) for part in message.parts if isinstance(part, ToolCall)]:
+    if calls := [_encode_call(part) for part in message.parts if isinstance(part, ToolCall)]:
         entry["tool_calls"] = calls
     return [entry]
 
 
-def _call(call: ToolCall) -> dict[str, Any]:
-    return {"id": call.id, "function": {"name": call.name, "arguments": as_object(call.arguments)}}
+def _encode_call(call: ToolCall) -> dict[str, Any]:
+    return {"id": call.id, "function": {"name": call.name, "arguments": to_raw_object(call.arguments)}}
 
 
-def _result(result: ToolResult) -> dict[str, Any]:
+def _encode_result(result: ToolResult) -> dict[str, Any]:
     entry = {"role": "tool", "content": result.content, "tool_name": result.name, "tool_call_id": result.call_id}
-    return {**entry, "images": [_base64(image) for image in result.images]} if result.images else entry
+    return {**entry, "images": [_get_base64(image) for image in result.images]} if result.images else entry
 
 
-def _base64(image: Image) -> str:
+def _get_base64(image: Image) -> str:
     _, _, data = image.url.partition(";base64,")
     if not data:
         raise RequestError("this backend takes images as data only, not by address", param="messages")

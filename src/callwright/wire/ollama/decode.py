@@ -13,14 +13,14 @@ from typing import Any
 
 from callwright.errors import RequestError
 from callwright.model import Image, Message, Part, Reasoning, Request, Role, Text, ToolCall, ToolResult, ToolSpec
-from callwright.wire.base import Ask
-from callwright.wire.fields import Fields, parse
-from callwright.wire.orphans import check_results
-from callwright.wire.shapes import arguments_of, texts_of
+from callwright.wire.argument_json import read_arguments, read_strings
+from callwright.wire.base import ClientRequest
+from callwright.wire.orphan_results import check_orphan_results
+from callwright.wire.request_fields import RequestFields, parse_body
 
-__all__ = ["OPTIONS", "decode_chat", "decode_generate"]
+__all__ = ["OPTION_NAMES", "decode_chat_request", "decode_generate_request"]
 
-OPTIONS = {
+OPTION_NAMES = {
     "num_predict": "max_tokens",
     "temperature": "temperature",
     "top_p": "top_p",
@@ -32,82 +32,86 @@ OPTIONS = {
 }
 """Numbers: Ollama's name, and everybody's."""
 
-_CHAT = frozenset({"model", "messages", "tools", "stream", "format", "options"})
-_GENERATE = frozenset({"model", "prompt", "system", "images", "suffix", "stream", "format", "options"})
+_CHAT_FIELDS = frozenset({"model", "messages", "tools", "stream", "format", "options"})
+_GENERATE_FIELDS = frozenset({"model", "prompt", "system", "images", "suffix", "stream", "format", "options"})
 _ROLES: dict[str, Role] = {"system": "system", "developer": "developer", "user": "user", "assistant": "assistant"}
-_PICTURES = {"/9j/": "image/jpeg", "iVBOR": "image/png", "R0lGOD": "image/gif", "UklGR": "image/webp"}
+_IMAGE_SIGNATURES = {"/9j/": "image/jpeg", "iVBOR": "image/png", "R0lGOD": "image/gif", "UklGR": "image/webp"}
 """How the base64 of an image file begins."""
 
 
-def decode_chat(body: bytes) -> Ask:
+def decode_chat_request(body: bytes) -> ClientRequest:
     """Read a request of `/api/chat`."""
-    fields = parse(body)
-    history = _History()
-    for message in fields.objects("messages"):
-        history.add(message)
-    if history.orphan:
-        check_results(history.messages, history.orphan)
+    fields = parse_body(body)
+    history = _HistoryDecoder()
+    for message in fields.iter_objects("messages"):
+        history.add_message(message)
+    if history.orphan_path:
+        check_orphan_results(history.messages, history.orphan_path)
     tools: list[ToolSpec] = []
     others: list[dict[str, Any]] = []
-    for tool in fields.objects("tools"):
-        if tool.text("type") in ("", "function"):
-            tools.append(_tool(tool))
+    for tool in fields.iter_objects("tools"):
+        if tool.get_text("type") in ("", "function"):
+            tools.append(_decode_tool(tool))
         else:
             others.append(dict(tool.values))
-    return _ask(fields, _CHAT, tuple(history.messages), tuple(tools), {"tools": others})
+    return _build_client_request(fields, _CHAT_FIELDS, tuple(history.messages), tuple(tools), {"tools": others})
 
 
-def decode_generate(body: bytes) -> Ask:
+def decode_generate_request(body: bytes) -> ClientRequest:
     """Read a request of `/api/generate`: one prompt, no tools."""
-    fields = parse(body)
-    if fields.text("suffix"):
+    fields = parse_body(body)
+    if fields.get_text("suffix"):
         raise RequestError("suffix is not supported: a chat model cannot fill in the middle", param="suffix")
-    prompt: list[Part] = [Text(text) for text in (fields.text("prompt"),) if text]
-    messages = [Message("system", (Text(text),)) for text in (fields.text("system"),) if text]
-    if prompt := [*prompt, *_images(fields)]:
+    prompt: list[Part] = [Text(text) for text in (fields.get_text("prompt"),) if text]
+    messages = [Message("system", (Text(text),)) for text in (fields.get_text("system"),) if text]
+    if prompt := [*prompt, *_decode_images(fields)]:
         messages.append(Message("user", tuple(prompt)))
-    return _ask(fields, _GENERATE, tuple(messages), (), {})
+    return _build_client_request(fields, _GENERATE_FIELDS, tuple(messages), (), {})
 
 
-def _ask(
-    fields: Fields,
+def _build_client_request(
+    fields: RequestFields,
     known: frozenset[str],
     messages: tuple[Message, ...],
     tools: tuple[ToolSpec, ...],
     extra: dict[str, Any],
-) -> Ask:
-    options, extra["options"] = _options(fields.nested("options"))
+) -> ClientRequest:
+    options, extra["options"] = _decode_options(fields.get_object("options"))
     if isinstance(think := fields.values.get("think"), str):
         options["reasoning_effort"] = think
-    if wanted := _format(fields):
+    if wanted := _decode_format(fields):
         options["response_format"] = wanted
     extra |= {key: value for key, value in fields.values.items() if key not in known}
     stream = fields.get("stream", bool)
-    return Ask(
-        request=Request(model=fields.need("model"), messages=messages, tools=tools, options=options),
+    return ClientRequest(
+        request=Request(model=fields.require_text("model"), messages=messages, tools=tools, options=options),
         stream=stream is not False,
         include_usage=True,
         extra={key: value for key, value in extra.items() if value not in (None, [], {})},
     )
 
 
-def _options(given: Fields | None) -> tuple[dict[str, Any], dict[str, Any]]:
+def _decode_options(options_fields: RequestFields | None) -> tuple[dict[str, Any], dict[str, Any]]:
     """The options that every server knows, and the others, whatever they are: Ollama's VS Code extension 0.0.8 puts
     private marks of its own among them.
     """
-    if given is None:
+    if options_fields is None:
         return {}, {}
-    options = {name: value for own, name in OPTIONS.items() if (value := given.get(own, int, float)) is not None}
+    options = {
+        name: value for own, name in OPTION_NAMES.items() if (value := options_fields.get(own, int, float)) is not None
+    }
     if options.get("max_tokens", 0) < 0:
         del options["max_tokens"]  # -1 and -2 are no limit
-    stop = given.get("stop", str, list)
+    stop = options_fields.get("stop", str, list)
     found: dict[str, Any] = dict(options)
     if stop:
-        found["stop"] = [stop] if isinstance(stop, str) else texts_of(given, "stop")
-    return found, {key: value for key, value in given.values.items() if key not in OPTIONS and key != "stop"}
+        found["stop"] = [stop] if isinstance(stop, str) else read_strings(options_fields, "stop")
+    return found, {
+        key: value for key, value in options_fields.values.items() if key not in OPTION_NAMES and key != "stop"
+    }
 
 
-def _format(fields: Fields) -> dict[str, Any] | None:
+def _decode_format(fields: RequestFields) -> dict[str, Any] | None:
     wanted = fields.get("format", str, dict)
     if isinstance(wanted, dict):
         return {"type": "json_schema", "json_schema": {"name": "answer", "schema": wanted}}
@@ -116,71 +120,74 @@ def _format(fields: Fields) -> dict[str, Any] | None:
     return {"type": "json_object"} if wanted else None
 
 
-def _tool(tool: Fields) -> ToolSpec:
-    function = tool.nested("function")
+def _decode_tool(tool: RequestFields) -> ToolSpec:
+    function = tool.get_object("function")
     if function is None:
-        raise tool.wrong("function", "an object")
-    parameters = function.nested("parameters")
-    return ToolSpec(function.need("name"), function.text("description"), dict(parameters.values) if parameters else {})
+        raise tool.build_error("function", "an object")
+    parameters = function.get_object("parameters")
+    return ToolSpec(
+        function.require_text("name"), function.get_text("description"), dict(parameters.values) if parameters else {}
+    )
 
 
-def _images(owner: Fields) -> list[Image]:
+def _decode_images(owner: RequestFields) -> list[Image]:
     """Pictures are bare base64 here."""
     found = []
-    for data in texts_of(owner, "images"):
-        media_type = next((kind for start, kind in _PICTURES.items() if data.startswith(start)), "image/png")
+    for data in read_strings(owner, "images"):
+        media_type = next((kind for start, kind in _IMAGE_SIGNATURES.items() if data.startswith(start)), "image/png")
         found.append(Image(f"data:{media_type};base64,{data}", media_type))
     return found
 
 
-class _History:
+class _HistoryDecoder:
     """The messages so far, and the calls that wait for a result."""
 
     def __init__(self) -> None:
         self.messages: list[Message] = []
-        self.orphan = ""
+        self.orphan_path = ""
         """Where the first result is that answers no call."""
         self._count = 0
-        self._names: dict[str, str] = {}
-        self._waiting: dict[str, str] = {}
+        self._call_names: dict[str, str] = {}
+        self._open_calls: dict[str, str] = {}
 
-    def add(self, message: Fields) -> None:
+    def add_message(self, message: RequestFields) -> None:
         """Take one entry of `messages`."""
-        role = message.text("role")
+        role = message.get_text("role")
         if role == "tool":
-            self.messages.append(Message("tool", (self._result(message),)))
+            self.messages.append(Message("tool", (self._decode_result(message),)))
             return
         if role not in _ROLES:
             raise RequestError(
-                f"{message.at('role')} must be system, user, assistant or tool", param=message.at("role")
+                f"{message.format_path('role')} must be system, user, assistant or tool",
+                param=message.format_path("role"),
             )
-        parts: list[Part] = [Reasoning(text) for text in (message.text("thinking"),) if text]
-        parts += [Text(text) for text in (message.text("content"),) if text]
-        parts += _images(message)
-        parts += [self._call(call) for call in message.objects("tool_calls")]
+        parts: list[Part] = [Reasoning(text) for text in (message.get_text("thinking"),) if text]
+        parts += [Text(text) for text in (message.get_text("content"),) if text]
+        parts += _decode_images(message)
+        parts += [self._decode_call(call) for call in message.iter_objects("tool_calls")]
         if parts:
             self.messages.append(Message(_ROLES[role], tuple(parts)))
 
-    def _call(self, call: Fields) -> ToolCall:
-        function = call.nested("function")
+    def _decode_call(self, call: RequestFields) -> ToolCall:
+        function = call.get_object("function")
         if function is None:
-            raise call.wrong("function", "an object")
-        call_id, name = call.text("id") or self._next_id(), function.need("name")
-        self._names[call_id] = self._waiting[call_id] = name
-        return ToolCall(call_id, name, arguments_of(function, "arguments"))
+            raise call.build_error("function", "an object")
+        call_id, name = call.get_text("id") or self._make_call_id(), function.require_text("name")
+        self._call_names[call_id] = self._open_calls[call_id] = name
+        return ToolCall(call_id, name, read_arguments(function, "arguments"))
 
-    def _next_id(self) -> str:
+    def _make_call_id(self) -> str:
         while True:
             self._count += 1
-            if (call_id := f"call_{self._count}") not in self._names:
+            if (call_id := f"call_{self._count}") not in self._call_names:
                 return call_id
 
-    def _result(self, message: Fields) -> ToolResult:
-        call_id, name = message.text("tool_call_id"), message.text("tool_name", "name")
+    def _decode_result(self, message: RequestFields) -> ToolResult:
+        call_id, name = message.get_text("tool_call_id"), message.get_text("tool_name", "name")
         if not call_id:
-            call_id = next((at for at, tool in self._waiting.items() if name in ("", tool)), "")
-        if call_id not in self._names:
-            self.orphan = self.orphan or message.at("tool_call_id" if call_id else "tool_name")
-        self._waiting.pop(call_id, None)
-        content, images = message.text("content"), tuple(_images(message))
-        return ToolResult(call_id, content, self._names.get(call_id, name), images=images)
+            call_id = next((at for at, tool in self._open_calls.items() if name in ("", tool)), "")
+        if call_id not in self._call_names:
+            self.orphan_path = self.orphan_path or message.format_path("tool_call_id" if call_id else "tool_name")
+        self._open_calls.pop(call_id, None)
+        content, images = message.get_text("content"), tuple(_decode_images(message))
+        return ToolResult(call_id, content, self._call_names.get(call_id, name), images=images)

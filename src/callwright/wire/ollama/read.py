@@ -23,10 +23,10 @@ from callwright.events import (
     UsageSeen,
 )
 from callwright.model import Usage
-from callwright.wire.framing import UNREADABLE, LineReader
-from callwright.wire.openai_errors import refusal
-from callwright.wire.reading import EventReader
-from callwright.wire.shapes import is_object
+from callwright.wire.argument_json import is_json_object
+from callwright.wire.event_reader import EventReader
+from callwright.wire.framing import JSON_DECODE_ERRORS, LineReader
+from callwright.wire.openai_errors import parse_backend_error
 
 __all__ = ["OllamaReader"]
 
@@ -36,7 +36,7 @@ class _Function(msgspec.Struct):
     arguments: msgspec.Raw = msgspec.Raw(b"{}")
 
 
-class _Call(msgspec.Struct):
+class _ToolCall(msgspec.Struct):
     function: _Function
     id: str = ""
 
@@ -44,7 +44,7 @@ class _Call(msgspec.Struct):
 class _Message(msgspec.Struct):
     content: str | None = ""
     thinking: str | None = ""
-    tool_calls: list[_Call] | None = None
+    tool_calls: list[_ToolCall] | None = None
 
 
 class _Line(msgspec.Struct):
@@ -56,7 +56,7 @@ class _Line(msgspec.Struct):
     error: Any = None
 
 
-_decode = msgspec.json.Decoder(_Line).decode
+_decode_line = msgspec.json.Decoder(_Line).decode
 
 
 class OllamaReader(EventReader):
@@ -64,54 +64,54 @@ class OllamaReader(EventReader):
 
     def __init__(self) -> None:
         self._lines = LineReader()
-        self._count = 0
-        self._over = False
+        self._call_count = 0
+        self._is_over = False
 
-    def _fed(self, data: bytes, out: list[Event]) -> None:
-        self._read(self._lines.feed(data), out)
+    def _process_data(self, data: bytes, out: list[Event]) -> None:
+        self._read_lines(self._lines.feed(data), out)
 
-    def _closed(self, out: list[Event]) -> None:
-        self._read(self._lines.close(), out)
-        if not self._over:
+    def _process_end(self, out: list[Event]) -> None:
+        self._read_lines(self._lines.close(), out)
+        if not self._is_over:
             raise BackendError("the server closed the stream before it said that it was done", retryable=True)
 
-    def _read(self, lines: list[bytes], out: list[Event]) -> None:
+    def _read_lines(self, lines: list[bytes], out: list[Event]) -> None:
         for line in lines:
-            if line.strip() and not self._over:
-                self._line(line, out)
+            if line.strip() and not self._is_over:
+                self._read_line(line, out)
 
-    def _line(self, data: bytes, events: list[Event]) -> None:
+    def _read_line(self, data: bytes, events: list[Event]) -> None:
         try:
-            line = _decode(data)
-        except UNREADABLE as problem:
+            line = _decode_line(data)
+        except JSON_DECODE_ERRORS as problem:
             raise WireError(f"the server sent a line that cannot be read: {problem}") from problem
         if line.error:
-            raise refusal(0, msgspec.json.encode(line.error))
+            raise parse_backend_error(0, msgspec.json.encode(line.error))
         if message := line.message:
             if message.thinking:
                 events.append(ReasoningDelta(message.thinking))
             if message.content:
                 events.append(TextDelta(message.content))
             for call in message.tool_calls or ():
-                events += self._call(call)
+                events += self._build_call_events(call)
         if line.done:
-            self._over = True
+            self._is_over = True
             if line.prompt_eval_count or line.eval_count:
                 events.append(UsageSeen(Usage(line.prompt_eval_count, line.eval_count)))
-            events.append(Finish(self._reason(line.done_reason)))
+            events.append(Finish(self._map_finish_reason(line.done_reason)))
 
-    def _call(self, call: _Call) -> list[Event]:
-        index = self._count
-        self._count += 1
+    def _build_call_events(self, call: _ToolCall) -> list[Event]:
+        index = self._call_count
+        self._call_count += 1
         arguments = bytes(call.function.arguments).decode("utf-8", "replace")
         return [
             CallStart(index, call.id, call.function.name),
             CallDelta(index, arguments),
-            CallEnd(index, is_object(arguments)),
+            CallEnd(index, is_json_object(arguments)),
         ]
 
-    def _reason(self, done_reason: str | None) -> FinishReason:
+    def _map_finish_reason(self, done_reason: str | None) -> FinishReason:
         """`stop` is also how a turn of calls ends here; `load` and `unload` are the ends of turns without words."""
         if done_reason == "length":
             return "length"
-        return "tool_calls" if self._count else "stop"
+        return "tool_calls" if self._call_count else "stop"

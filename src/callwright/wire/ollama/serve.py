@@ -22,74 +22,76 @@ from callwright.errors import RequestError
 from callwright.events import CallDelta, CallEnd, CallStart, Event, Finish, ReasoningDelta, TextDelta, UsageSeen
 from callwright.model import ToolCall, Usage
 from callwright.turn import Collected
-from callwright.wire.base import Ask, Encoder, Head, Problem, Style
-from callwright.wire.framing import quoted
-from callwright.wire.ollama.decode import decode_chat, decode_generate
-from callwright.wire.pieces import Pieces
-from callwright.wire.problems import told
-from callwright.wire.shapes import on_one_line
+from callwright.wire.argument_json import to_single_line
+from callwright.wire.base import ClientRequest, ErrorResponse, ResponseHead, StreamEncoder, StreamStyle
+from callwright.wire.error_messages import error_text
+from callwright.wire.framing import encode_json_string
+from callwright.wire.ollama.decode import decode_chat_request, decode_generate_request
+from callwright.wire.text_batching import TextBatcher
 
-__all__ = ["OLLAMA", "OLLAMA_GENERATE", "OllamaEncoder", "ServedOllama"]
+__all__ = ["OLLAMA_CHAT_CODEC", "OLLAMA_GENERATE_CODEC", "OllamaEncoder", "OllamaServerCodec"]
 
-_encode = msgspec.json.encode
-_Kind = Literal["content", "thinking"]
-_Say = Callable[[dict[str, Any]], dict[str, Any]]
+_encode_json = msgspec.json.encode
+_TextField = Literal["content", "thinking"]
+_FieldsBuilder = Callable[[dict[str, Any]], dict[str, Any]]
 """Where a path puts what the model says, which comes as the fields of a chat's message."""
 
-_UNFINISHED = Problem(status=502, message="the model's turn broke off before its end", fault="backend")
+_UNFINISHED_TURN = ErrorResponse(status=502, message="the model's turn broke off before its end", fault="backend")
 
 
-def _chat(said: dict[str, Any]) -> dict[str, Any]:
-    return {"message": {"role": "assistant", "content": "", **said}}
+def _build_chat_fields(message_fields: dict[str, Any]) -> dict[str, Any]:
+    return {"message": {"role": "assistant", "content": "", **message_fields}}
 
 
-def _generate(said: dict[str, Any]) -> dict[str, Any]:
-    thinking = {"thinking": said["thinking"]} if "thinking" in said else {}
-    return {"response": said.get("content", ""), **thinking}
+def _build_generate_fields(message_fields: dict[str, Any]) -> dict[str, Any]:
+    thinking = {"thinking": message_fields["thinking"]} if "thinking" in message_fields else {}
+    return {"response": message_fields.get("content", ""), **thinking}
 
 
 class OllamaEncoder:
     """One client's stream."""
 
-    def __init__(self, head: Head, style: Style, say: _Say) -> None:
+    def __init__(self, head: ResponseHead, style: StreamStyle, say: _FieldsBuilder) -> None:
         self._head = head
         self._style = style
-        self._say = say
-        self._pieces = Pieces()
-        self._kind: _Kind = "content"
-        self._frames = {kind: _frame(head, say, kind) for kind in ("content", "thinking")}
+        self._build_fields = say
+        self._text_batcher = TextBatcher()
+        self._text_field: _TextField = "content"
+        self._line_frames = {kind: _split_line(head, say, kind) for kind in ("content", "thinking")}
         """What stands before and after the text of a line."""
-        self._call = CallStart(0, "", "")
+        self._call_start = CallStart(0, "", "")
         self._fragments: list[str] = []
         self._usage: Usage | None = None
         self._finish: Finish | None = None
-        self._over = False
+        self._is_over = False
 
     @property
-    def holding(self) -> bool:
-        return self._pieces.holding
+    def has_pending(self) -> bool:
+        return self._text_batcher.has_pending
 
-    def begin(self) -> bytes:
+    def begin_stream(self) -> bytes:
         """Nothing: this stream has no head."""
         return b""
 
-    def encode(self, events: Sequence[Event], choice: int = 0) -> bytes:
-        return b"" if self._over else b"".join([self._one(event) for event in events])
+    def encode_events(self, events: Sequence[Event], choice: int = 0) -> bytes:
+        return b"" if self._is_over else b"".join([self._encode_event(event) for event in events])
 
-    def _one(self, event: Event) -> bytes:
+    def _encode_event(self, event: Event) -> bytes:
         match event:
             case TextDelta(text):
-                return self._text("content", text)
+                return self._write_text("content", text)
             case CallDelta(_, text):
                 self._fragments.append(text)
             case ReasoningDelta(text):
-                return self._text("thinking", text) if self._style.reasoning_fields else b""
+                return self._write_text("thinking", text) if self._style.reasoning_fields else b""
             case CallStart():
-                self._call = event
+                self._call_start = event
                 self._fragments.clear()
             case CallEnd(_, True):
-                call = ToolCall(self._call.id, self._call.name, "".join(self._fragments))
-                return self._drain() + _line(self._head, self._say(_calls([call], event.index)))
+                call = ToolCall(self._call_start.id, self._call_start.name, "".join(self._fragments))
+                return self._drain_text() + _format_line(
+                    self._head, self._build_fields(_build_calls([call], event.index))
+                )
             case UsageSeen(usage):
                 self._usage = usage
             case Finish():
@@ -98,114 +100,125 @@ class OllamaEncoder:
                 pass
         return b""
 
-    def _text(self, kind: _Kind, text: str) -> bytes:
-        before = b"" if kind == self._kind else self._drain()
-        self._kind = kind
-        piece = self._pieces.feed(text)
-        return before + self._piece(piece) if piece else before
+    def _write_text(self, kind: _TextField, text: str) -> bytes:
+        before = b"" if kind == self._text_field else self._drain_text()
+        self._text_field = kind
+        piece = self._text_batcher.feed(text)
+        return before + self._format_text_line(piece) if piece else before
 
-    def _piece(self, piece: str) -> bytes:
-        start, end = self._frames[self._kind]
-        return start + quoted(piece) + end
+    def _format_text_line(self, piece: str) -> bytes:
+        start, end = self._line_frames[self._text_field]
+        return start + encode_json_string(piece) + end
 
-    def _drain(self) -> bytes:
-        return b"".join([self._piece(piece) for piece in self._pieces.drain()])
+    def _drain_text(self) -> bytes:
+        return b"".join([self._format_text_line(piece) for piece in self._text_batcher.drain()])
 
     def flush(self) -> bytes:
-        piece = self._pieces.flush()
-        return self._piece(piece) if piece else b""
+        piece = self._text_batcher.flush()
+        return self._format_text_line(piece) if piece else b""
 
-    def heartbeat(self) -> bytes:
+    def encode_heartbeat(self) -> bytes:
         """Lines of JSON have no comments; an empty piece of text is as near as it gets, for who asks for events."""
-        if self._over or self._style.heartbeat != "event":
+        if self._is_over or self._style.heartbeat != "event":
             return b""
-        return _line(self._head, self._say({}))
+        return _format_line(self._head, self._build_fields({}))
 
-    def fail(self, problem: Problem) -> bytes:
-        if self._over:
+    def fail_stream(self, error: ErrorResponse) -> bytes:
+        if self._is_over:
             return b""
-        self._over = True
-        return self._drain() + _error(problem) + b"\n" + _line(self._head, self._say({}), _ending("error", self._usage))
+        self._is_over = True
+        return (
+            self._drain_text()
+            + _format_error(error)
+            + b"\n"
+            + _format_line(self._head, self._build_fields({}), _build_ending("error", self._usage))
+        )
 
-    def end(self, comment: str = "") -> bytes:
-        if self._over:
+    def end_stream(self, comment: str = "") -> bytes:
+        if self._is_over:
             return b""
         if self._finish is None or self._finish.reason == "error":
-            return self.fail(_UNFINISHED)
-        self._over = True
-        return self._drain() + _line(self._head, self._say({}), _ending(_done_reason(self._finish.reason), self._usage))
+            return self.fail_stream(_UNFINISHED_TURN)
+        self._is_over = True
+        return self._drain_text() + _format_line(
+            self._head, self._build_fields({}), _build_ending(_map_done_reason(self._finish.reason), self._usage)
+        )
 
 
-class ServedOllama:
+class OllamaServerCodec:
     """The serving half of this wire, for one of its two paths."""
 
     content_type = "application/x-ndjson"
 
-    def __init__(self, name: str, decode: Callable[[bytes], Ask], say: _Say) -> None:
+    def __init__(self, name: str, decode: Callable[[bytes], ClientRequest], say: _FieldsBuilder) -> None:
         self.name = name
-        self._decode = decode
-        self._say = say
+        self._decode_body = decode
+        self._build_fields = say
 
-    def decode(self, body: bytes) -> Ask:
+    def decode_request(self, body: bytes) -> ClientRequest:
         try:
-            return self._decode(body)
+            return self._decode_body(body)
         except (RecursionError, UnicodeDecodeError) as problem:
             raise RequestError(f"the body cannot be read: {problem}") from problem
 
-    def encoder(self, ask: Ask, head: Head, style: Style) -> Encoder:
-        return OllamaEncoder(head, style, self._say)
+    def create_encoder(self, client_request: ClientRequest, head: ResponseHead, style: StreamStyle) -> StreamEncoder:
+        return OllamaEncoder(head, style, self._build_fields)
 
-    def whole(self, ask: Ask, head: Head, style: Style, turns: Sequence[Collected]) -> bytes:
+    def encode_response(
+        self, client_request: ClientRequest, head: ResponseHead, style: StreamStyle, turns: Sequence[Collected]
+    ) -> bytes:
         turn = turns[0]
-        said: dict[str, Any] = {"content": _raw(turn.text)}
+        said: dict[str, Any] = {"content": _to_raw(turn.text)}
         if turn.reasoning and style.reasoning_fields:
-            said["thinking"] = _raw(turn.reasoning)
+            said["thinking"] = _to_raw(turn.reasoning)
         if calls := [call for call in turn.tool_calls if call.complete]:
-            said |= _calls(calls)
-        return _line(head, self._say(said), _ending(_done_reason(turn.finish_reason), turn.usage))
+            said |= _build_calls(calls)
+        return _format_line(
+            head, self._build_fields(said), _build_ending(_map_done_reason(turn.finish_reason), turn.usage)
+        )
 
-    def problem(self, problem: Problem) -> bytes:
-        return _error(problem)
-
-
-def _error(problem: Problem) -> bytes:
-    return b'{"error":' + quoted(told(problem)) + b"}"
+    def encode_error(self, error: ErrorResponse) -> bytes:
+        return _format_error(error)
 
 
-def _raw(text: str) -> msgspec.Raw:
-    return msgspec.Raw(quoted(text))
+def _format_error(error: ErrorResponse) -> bytes:
+    return b'{"error":' + encode_json_string(error_text(error)) + b"}"
 
 
-def _line(head: Head, said: dict[str, Any], ending: dict[str, Any] | None = None) -> bytes:
+def _to_raw(text: str) -> msgspec.Raw:
+    return msgspec.Raw(encode_json_string(text))
+
+
+def _format_line(head: ResponseHead, fields: dict[str, Any], ending: dict[str, Any] | None = None) -> bytes:
     created = datetime.fromtimestamp(head.created, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    top = {"model": _raw(head.model), "created_at": created}
-    return _encode({**top, **said, **(ending or {"done": False})}) + b"\n"
+    top = {"model": _to_raw(head.model), "created_at": created}
+    return _encode_json({**top, **fields, **(ending or {"done": False})}) + b"\n"
 
 
-def _frame(head: Head, say: _Say, kind: str) -> tuple[bytes, bytes]:
+def _split_line(head: ResponseHead, build_fields: _FieldsBuilder, kind: str) -> tuple[bytes, bytes]:
     """A line with a hole where its text goes."""
     hole = b'"\0"'
-    start, _, end = _line(head, say({kind: msgspec.Raw(hole)})).partition(hole)
+    start, _, end = _format_line(head, build_fields({kind: msgspec.Raw(hole)})).partition(hole)
     return start, end
 
 
-def _calls(calls: Sequence[ToolCall], first: int = 0) -> dict[str, Any]:
+def _build_calls(calls: Sequence[ToolCall], first: int = 0) -> dict[str, Any]:
     return {
         "tool_calls": [
             {
-                "id": _raw(call.id),
-                "function": {"index": index, "name": _raw(call.name), "arguments": on_one_line(call.arguments)},
+                "id": _to_raw(call.id),
+                "function": {"index": index, "name": _to_raw(call.name), "arguments": to_single_line(call.arguments)},
             }
             for index, call in enumerate(calls, first)
         ]
     }
 
 
-def _done_reason(reason: str | None) -> str:
+def _map_done_reason(reason: str | None) -> str:
     return "length" if reason == "length" else "stop"
 
 
-def _ending(reason: str, usage: Usage | None) -> dict[str, Any]:
+def _build_ending(reason: str, usage: Usage | None) -> dict[str, Any]:
     """The last line's own fields. Nobody here has a clock: a duration of 0 says that it is not known."""
     usage = usage or Usage()
     return {
@@ -220,5 +233,5 @@ def _ending(reason: str, usage: Usage | None) -> dict[str, Any]:
     }
 
 
-OLLAMA = ServedOllama("ollama", decode_chat, _chat)
-OLLAMA_GENERATE = ServedOllama("ollama_generate", decode_generate, _generate)
+OLLAMA_CHAT_CODEC = OllamaServerCodec("ollama", decode_chat_request, _build_chat_fields)
+OLLAMA_GENERATE_CODEC = OllamaServerCodec("ollama_generate", decode_generate_request, _build_generate_fields)

@@ -8,52 +8,54 @@ from typing import Any
 from callwright.errors import BackendError
 from callwright.model import Request
 from callwright.turn import Collected
-from callwright.wire.base import Ask, Encoder, Head, Problem, Reader, Style
-from callwright.wire.openai_chat.body import write_body
-from callwright.wire.openai_chat.decode import decode
-from callwright.wire.openai_chat.encode import ChatEncoder
-from callwright.wire.openai_chat.read import ChatReader
-from callwright.wire.openai_chat.whole import whole
-from callwright.wire.openai_errors import error_body, refusal
+from callwright.wire.base import ClientRequest, ErrorResponse, ResponseHead, StreamEncoder, StreamStyle, WireReader
+from callwright.wire.openai_chat.call import encode_request
+from callwright.wire.openai_chat.chat_completion import encode_response
+from callwright.wire.openai_chat.decode import decode_request
+from callwright.wire.openai_chat.encode import OpenAIChatEncoder
+from callwright.wire.openai_chat.read import OpenAIChatReader
+from callwright.wire.openai_errors import encode_error_body, parse_backend_error
 
-__all__ = ["CalledChat", "ServedChat"]
+__all__ = ["OpenAIChatClientCodec", "OpenAIChatServerCodec"]
 
 
-class ServedChat:
+class OpenAIChatServerCodec:
     """The serving half."""
 
     name = "openai_chat"
     content_type = "text/event-stream"
 
-    def decode(self, body: bytes) -> Ask:
-        return decode(body)
+    def decode_request(self, body: bytes) -> ClientRequest:
+        return decode_request(body)
 
-    def encoder(self, ask: Ask, head: Head, style: Style) -> Encoder:
-        return ChatEncoder(ask, head, style)
+    def create_encoder(self, client_request: ClientRequest, head: ResponseHead, style: StreamStyle) -> StreamEncoder:
+        return OpenAIChatEncoder(client_request, head, style)
 
-    def whole(self, ask: Ask, head: Head, style: Style, turns: Sequence[Collected]) -> bytes:
-        return whole(ask, head, style, turns)
+    def encode_response(
+        self, client_request: ClientRequest, head: ResponseHead, style: StreamStyle, turns: Sequence[Collected]
+    ) -> bytes:
+        return encode_response(client_request, head, style, turns)
 
-    def problem(self, problem: Problem) -> bytes:
-        return error_body(problem)
+    def encode_error(self, error: ErrorResponse) -> bytes:
+        return encode_error_body(error)
 
 
-class CalledChat:
+class OpenAIChatClientCodec:
     """The calling half; the backend's address ends in `/v1`."""
 
     name = "openai_chat"
 
-    def path(self, request: Request) -> str:
+    def get_path(self, request: Request) -> str:
         return "/chat/completions"
 
-    def headers(self, key: str) -> dict[str, str]:
+    def build_headers(self, key: str) -> dict[str, str]:
         return {"authorization": f"Bearer {key}"} if key else {}
 
-    def body(self, request: Request, extra: dict[str, Any]) -> bytes:
-        return write_body(request, extra)
+    def encode_request(self, request: Request, extra: dict[str, Any]) -> bytes:
+        return encode_request(request, extra)
 
-    def reader(self) -> Reader:
-        return ChatReader()
+    def create_reader(self) -> WireReader:
+        return OpenAIChatReader()
 
-    def refusal(self, status: int, body: bytes) -> BackendError:
-        return refusal(status, body)
+    def parse_error(self, status: int, body: bytes) -> BackendError:
+        return parse_backend_error(status, body)

@@ -14,49 +14,61 @@ from collections.abc import Sequence
 
 from callwright.events import CallDelta, CallEnd, CallStart, Event, Finish, ReasoningDelta, TextDelta, UsageSeen
 from callwright.model import Usage
-from callwright.wire.base import Ask, Head, Problem, Style
-from callwright.wire.framing import DATA, DONE, END, comment, encoded, one_line, quoted
-from callwright.wire.openai_chat.whole import finish_reason, usage_object, used
-from callwright.wire.openai_errors import error_body
-from callwright.wire.pieces import Pieces
+from callwright.wire.base import ClientRequest, ErrorResponse, ResponseHead, StreamStyle
+from callwright.wire.framing import (
+    SSE_DATA,
+    SSE_DONE,
+    SSE_END,
+    encode_comment,
+    encode_json,
+    encode_json_string,
+    escape_line_ends,
+)
+from callwright.wire.openai_chat.chat_completion import build_usage, map_finish_reason, sum_usage
+from callwright.wire.openai_errors import encode_error_body
+from callwright.wire.text_batching import TextBatcher
 
-__all__ = ["ChatEncoder"]
+__all__ = ["OpenAIChatEncoder"]
 
-_GOES_ON = b',"finish_reason":null}]}\n\n'
-_AFTER_TEXT = b"}" + _GOES_ON
-_ENDED = Problem(status=500, message="the turn ended before its finish", fault="gateway", kind="server_error")
+_OPEN_CHUNK_END = b',"finish_reason":null}]}\n\n'
+_TEXT_CHUNK_END = b"}" + _OPEN_CHUNK_END
+_UNFINISHED_TURN = ErrorResponse(
+    status=500, message="the turn ended before its finish", fault="gateway", kind="server_error"
+)
 
 
-class ChatEncoder:
+class OpenAIChatEncoder:
     """One client's stream."""
 
-    def __init__(self, ask: Ask, head: Head, style: Style) -> None:
+    def __init__(self, ask: ClientRequest, head: ResponseHead, style: StreamStyle) -> None:
         about = {"id": f"chatcmpl-{head.id}", "object": "chat.completion.chunk", "created": head.created}
-        self._chunk = DATA + encoded(about)[:-1] + b',"model":' + quoted(head.model) + b',"choices":['
-        self._choices = [_Choice(self._chunk, at, ask, style) for at in range(ask.choices)]
+        self._chunk_prefix = (
+            SSE_DATA + encode_json(about)[:-1] + b',"model":' + encode_json_string(head.model) + b',"choices":['
+        )
+        self._choices = [_ChoiceEncoder(self._chunk_prefix, at, ask, style) for at in range(ask.choices)]
         self._include_usage = ask.include_usage
         self._heartbeat = {
-            "comment": comment("keep-alive"),
-            "event": self._choices[0].chunk(b"{}"),
+            "comment": encode_comment("keep-alive"),
+            "event": self._choices[0].format_chunk(b"{}"),
             "none": b"",
         }[style.heartbeat]
         self._is_over = False
 
     @property
-    def holding(self) -> bool:
+    def has_pending(self) -> bool:
         """Whether text waits to be joined with what follows."""
-        return any(choice.holding for choice in self._choices)
+        return any(choice.has_pending for choice in self._choices)
 
-    def begin(self) -> bytes:
+    def begin_stream(self) -> bytes:
         """The role of each choice."""
-        return b"".join(choice.chunk(b'{"role":"assistant","content":""}') for choice in self._choices)
+        return b"".join(choice.format_chunk(b'{"role":"assistant","content":""}') for choice in self._choices)
 
-    def encode(self, events: Sequence[Event], choice: int = 0) -> bytes:
+    def encode_events(self, events: Sequence[Event], choice: int = 0) -> bytes:
         """A choice's next events; what comes after its end is dropped."""
         if self._is_over:
             return b""
         out: list[bytes] = []
-        write = self._choices[choice].write
+        write = self._choices[choice].write_event
         for event in events:
             write(event, out)
         return b"".join(out)
@@ -65,162 +77,169 @@ class ChatEncoder:
         """The text that was held back."""
         return b"" if self._is_over else b"".join(choice.flush() for choice in self._choices)
 
-    def heartbeat(self) -> bytes:
+    def encode_heartbeat(self) -> bytes:
         """A comment, or an empty delta for clients that count only events."""
         return b"" if self._is_over else self._heartbeat
 
-    def fail(self, problem: Problem) -> bytes:
+    def fail_stream(self, error: ErrorResponse) -> bytes:
         """End every open choice on `error`, then say why.
 
         In this order Copilot Chat 0.66 shows the message and runs no half call; the error alone would be overwritten.
         """
-        return self._close(problem, "")
+        return self._close_stream(error, "")
 
-    def end(self, comment: str = "") -> bytes:
+    def end_stream(self, comment: str = "") -> bytes:
         """The usage and the end; a failure if a choice has no finish."""
-        return self._close(None if all(choice.finished for choice in self._choices) else _ENDED, comment)
+        return self._close_stream(
+            None if all(choice.is_finished for choice in self._choices) else _UNFINISHED_TURN, comment
+        )
 
-    def _close(self, problem: Problem | None, remark: str) -> bytes:
+    def _close_stream(self, error: ErrorResponse | None, remark: str) -> bytes:
         if self._is_over:
             return b""
         self._is_over = True
         out: list[bytes] = []
-        if problem is not None:
+        if error is not None:
             for choice in self._choices:
-                choice.fail(out)
-            out += [DATA, one_line(error_body(problem)), END]
+                choice.fail_choice(out)
+            out += [SSE_DATA, escape_line_ends(encode_error_body(error)), SSE_END]
         elif self._include_usage:
-            usage = used(choice.usage for choice in self._choices)
-            out += [self._chunk, b'],"usage":', encoded(usage_object(usage)), b"}", END]
+            usage = sum_usage(choice.usage for choice in self._choices)
+            out += [self._chunk_prefix, b'],"usage":', encode_json(build_usage(usage)), b"}", SSE_END]
         if remark:
-            out.append(comment(remark))
-        return b"".join([*out, DONE])
+            out.append(encode_comment(remark))
+        return b"".join([*out, SSE_DONE])
 
 
-class _Choice:
+class _ChoiceEncoder:
     """One choice: what is held of its text, where its calls stand, whether it is finished."""
 
-    def __init__(self, chunk: bytes, index: int, ask: Ask, style: Style) -> None:
-        self._before = chunk + b'{"index":%d,"delta":' % index
-        self._before_text = self._before + b'{"content":'
+    def __init__(self, chunk: bytes, index: int, ask: ClientRequest, style: StreamStyle) -> None:
+        self._chunk_prefix = chunk + b'{"index":%d,"delta":' % index
+        self._text_prefix = self._chunk_prefix + b'{"content":'
         self._functions = ask.functions
         self._begin_calls = style.begin_tool_calls and not ask.functions
         self._granularity = style.arguments
-        self._fields = [quoted(name) + b":" for name in style.reasoning_fields]
-        self._text, self._reasoning = Pieces(), Pieces()
-        self._speaking = self._text
+        self._fields = [encode_json_string(name) + b":" for name in style.reasoning_fields]
+        self._text_batcher, self._reasoning_batcher = TextBatcher(), TextBatcher()
+        self._active_batcher = self._text_batcher
         self._around_arguments: tuple[bytes, bytes] | None = None
         """A chunk of the open call but for the fragment in it; None if the call is not sent."""
         self._arguments: list[str] = []
-        self._called = self._cut = False
-        self.finished = False
+        self._has_calls = self._has_cut_calls = False
+        self.is_finished = False
         self.usage: Usage | None = None
 
-    def chunk(self, delta: bytes) -> bytes:
+    def format_chunk(self, delta: bytes) -> bytes:
         """A chunk that goes on."""
-        return self._before + delta + _GOES_ON
+        return self._chunk_prefix + delta + _OPEN_CHUNK_END
 
     @property
-    def holding(self) -> bool:
-        return self._speaking.holding
+    def has_pending(self) -> bool:
+        return self._active_batcher.has_pending
 
-    def write(self, event: Event, out: list[bytes]) -> None:
+    def write_event(self, event: Event, out: list[bytes]) -> None:
         """Say one event. Malformed text is not for the client; if it was shown, that was as text."""
-        if self.finished:
+        if self.is_finished:
             return
         match event:
             case TextDelta():
-                self._speak(self._text, event.text, out)
+                self._write_text(self._text_batcher, event.text, out)
             case ReasoningDelta():
                 if self._fields:
-                    self._speak(self._reasoning, event.text, out)
+                    self._write_text(self._reasoning_batcher, event.text, out)
             case CallDelta():
-                self._argue(event.text, out)
+                self._write_arguments(event.text, out)
             case CallStart():
-                self._start(event, out)
+                self._start_call(event, out)
             case CallEnd():
                 self._end_call(event, out)
             case UsageSeen():
                 self.usage = event.usage
             case Finish():
-                self._drain(out)
-                reason = finish_reason(event.reason, called=self._called, cut=self._cut, functions=self._functions)
-                self._finish(reason, out)
+                self._drain_text(out)
+                reason = map_finish_reason(
+                    event.reason,
+                    has_calls=self._has_calls,
+                    has_cut_calls=self._has_cut_calls,
+                    legacy_functions=self._functions,
+                )
+                self._finish_choice(reason, out)
             case _:
                 pass
 
     def flush(self) -> bytes:
-        piece = self._speaking.flush()
-        return self._said(self._speaking, piece) if piece else b""
+        piece = self._active_batcher.flush()
+        return self._format_text_chunk(self._active_batcher, piece) if piece else b""
 
-    def fail(self, out: list[bytes]) -> None:
+    def fail_choice(self, out: list[bytes]) -> None:
         """End on `error`, unless it is over."""
-        if not self.finished:
-            self._drain(out)
-            self._finish("error", out)
+        if not self.is_finished:
+            self._drain_text(out)
+            self._finish_choice("error", out)
 
-    def _finish(self, reason: str, out: list[bytes]) -> None:
-        self.finished = True
-        out.append(self._before + b'{},"finish_reason":"' + reason.encode() + b'"}]}\n\n')
+    def _finish_choice(self, reason: str, out: list[bytes]) -> None:
+        self.is_finished = True
+        out.append(self._chunk_prefix + b'{},"finish_reason":"' + reason.encode() + b'"}]}\n\n')
 
     # ── text ─────────────────────────────────────────────────────────────────────────────────────
 
-    def _speak(self, pieces: Pieces, text: str, out: list[bytes]) -> None:
-        if pieces is not self._speaking:
-            self._drain(out)
-            self._speaking = pieces
+    def _write_text(self, pieces: TextBatcher, text: str, out: list[bytes]) -> None:
+        if pieces is not self._active_batcher:
+            self._drain_text(out)
+            self._active_batcher = pieces
         piece = pieces.feed(text)
         if piece:
-            out.append(self._said(pieces, piece))
+            out.append(self._format_text_chunk(pieces, piece))
 
-    def _drain(self, out: list[bytes]) -> None:
-        out += [self._said(self._speaking, piece) for piece in self._speaking.drain()]
+    def _drain_text(self, out: list[bytes]) -> None:
+        out += [self._format_text_chunk(self._active_batcher, piece) for piece in self._active_batcher.drain()]
 
-    def _said(self, pieces: Pieces, piece: str) -> bytes:
-        text = quoted(piece)
-        if pieces is self._text:
-            return self._before_text + text + _AFTER_TEXT
-        return self.chunk(b"{" + b",".join([field + text for field in self._fields]) + b"}")
+    def _format_text_chunk(self, pieces: TextBatcher, piece: str) -> bytes:
+        text = encode_json_string(piece)
+        if pieces is self._text_batcher:
+            return self._text_prefix + text + _TEXT_CHUNK_END
+        return self.format_chunk(b"{" + b",".join([field + text for field in self._fields]) + b"}")
 
     # ── calls ────────────────────────────────────────────────────────────────────────────────────
 
-    def _start(self, event: CallStart, out: list[bytes]) -> None:
-        self._drain(out)
+    def _start_call(self, event: CallStart, out: list[bytes]) -> None:
+        self._drain_text(out)
         if self._begin_calls:
             self._begin_calls = False
-            out.append(self.chunk(b'{"beginToolCalls":{"toolCallIds":[' + quoted(event.id) + b"]}}"))
-        function = b'{"name":' + quoted(event.name) + b',"arguments":""}'
+            out.append(self.format_chunk(b'{"beginToolCalls":{"toolCallIds":[' + encode_json_string(event.id) + b"]}}"))
+        function = b'{"name":' + encode_json_string(event.name) + b',"arguments":""}'
         if not self._functions:
             start = b'{"tool_calls":[{"index":%d,"id":%s,"type":"function","function":%s}]}'
-            out.append(self.chunk(start % (event.index, quoted(event.id), function)))
+            out.append(self.format_chunk(start % (event.index, encode_json_string(event.id), function)))
             opening = b'{"tool_calls":[{"index":%d,"function":{"arguments":' % event.index
-            self._around_arguments = self._before + opening, b"}}]}" + _GOES_ON
+            self._around_arguments = self._chunk_prefix + opening, b"}}]}" + _OPEN_CHUNK_END
         elif event.index == 0:
-            out.append(self.chunk(b'{"function_call":' + function + b"}"))
-            self._around_arguments = self._before + b'{"function_call":{"arguments":', b"}}" + _GOES_ON
+            out.append(self.format_chunk(b'{"function_call":' + function + b"}"))
+            self._around_arguments = self._chunk_prefix + b'{"function_call":{"arguments":', b"}}" + _OPEN_CHUNK_END
         else:
             # The legacy field has room for one call.
             self._around_arguments = None
 
-    def _argue(self, text: str, out: list[bytes]) -> None:
+    def _write_arguments(self, text: str, out: list[bytes]) -> None:
         if self._granularity == "generated":
-            self._append(text, out)
+            self._append_arguments(text, out)
             return
         self._arguments.append(text)
         if self._granularity != "whole":
             held, size = "".join(self._arguments), max(1, self._granularity)
             end = len(held) - len(held) % size
             for at in range(0, end, size):
-                self._append(held[at : at + size], out)
+                self._append_arguments(held[at : at + size], out)
             self._arguments = [held[end:]]
 
-    def _append(self, text: str, out: list[bytes]) -> None:
+    def _append_arguments(self, text: str, out: list[bytes]) -> None:
         if text and self._around_arguments:
             before, after = self._around_arguments
-            out.append(before + quoted(text) + after)
+            out.append(before + encode_json_string(text) + after)
 
     def _end_call(self, event: CallEnd, out: list[bytes]) -> None:
-        self._append("".join(self._arguments), out)
+        self._append_arguments("".join(self._arguments), out)
         self._arguments.clear()
-        self._called = self._called or event.complete
-        self._cut = self._cut or not event.complete
+        self._has_calls = self._has_calls or event.complete
+        self._has_cut_calls = self._has_cut_calls or not event.complete

@@ -27,13 +27,13 @@ from callwright.events import (
     UsageSeen,
 )
 from callwright.model import Usage
-from callwright.wire.framing import LIMIT, UNREADABLE, SseReader
-from callwright.wire.openai_errors import refusal
-from callwright.wire.reading import EventReader
+from callwright.wire.event_reader import EventReader
+from callwright.wire.framing import JSON_DECODE_ERRORS, MAX_FRAME_BYTES, SseReader
+from callwright.wire.openai_errors import parse_backend_error
 
-__all__ = ["ChatReader"]
+__all__ = ["OpenAIChatReader"]
 
-_REASONS: dict[str, FinishReason] = {
+_FINISH_REASONS: dict[str, FinishReason] = {
     "stop": "stop",
     "tool_calls": "tool_calls",
     "function_call": "tool_calls",
@@ -75,74 +75,74 @@ class _Chunk(msgspec.Struct, gc=False):
     error: Any = None
 
 
-_decode = msgspec.json.Decoder(_Chunk).decode
+_decode_struct = msgspec.json.Decoder(_Chunk).decode
 
 
-class ChatReader(EventReader):
+class OpenAIChatReader(EventReader):
     """One server's stream, from bytes that may be cut anywhere."""
 
     def __init__(self) -> None:
         self._frames = SseReader()
-        self._whole: bytearray | None = None
+        self._body: bytearray | None = None
         """The body, if it turns out to be one JSON object and no stream."""
-        self._started = False
+        self._has_started = False
         self._calls = Aggregator(str)  # no id is the empty one: the turn that is built from the events makes its own
         self._usage: Usage | None = None
-        self._reason: FinishReason | None = None
+        self._finish_reason: FinishReason | None = None
         self._is_over = False
 
-    def _fed(self, data: bytes, out: list[Event]) -> None:
+    def _process_data(self, data: bytes, out: list[Event]) -> None:
         if self._is_over:
             return
-        if not self._started:
-            self._started = bool(data.strip())
+        if not self._has_started:
+            self._has_started = bool(data.strip())
             if data.lstrip().startswith(b"{"):
-                self._whole = bytearray()
-        if self._whole is None:
+                self._body = bytearray()
+        if self._body is None:
             for name, payload in self._frames.feed(data):
-                self._read(name, payload, out)
+                self._read_event(name, payload, out)
             return
-        self._whole += data
-        if len(self._whole) > LIMIT:
-            raise WireError(f"the answer is longer than {LIMIT} bytes")
+        self._body += data
+        if len(self._body) > MAX_FRAME_BYTES:
+            raise WireError(f"the answer is longer than {MAX_FRAME_BYTES} bytes")
 
-    def _closed(self, out: list[Event]) -> None:
-        if self._whole is not None:
-            self._read(b"", bytes(self._whole), out)
+    def _process_end(self, out: list[Event]) -> None:
+        if self._body is not None:
+            self._read_event(b"", bytes(self._body), out)
         for name, payload in self._frames.close():
-            self._read(name, payload, out)
-        if not self._is_over and self._reason is None:
+            self._read_event(name, payload, out)
+        if not self._is_over and self._finish_reason is None:
             raise BackendError("the backend closed the stream before the end of the turn", retryable=True)
-        self._finish(out)
+        self._finish_turn(out)
 
-    def _read(self, name: bytes, payload: bytes, out: list[Event]) -> None:
+    def _read_event(self, name: bytes, payload: bytes, out: list[Event]) -> None:
         if self._is_over or not payload:
             return
         if payload == b"[DONE]":
-            self._finish(out)
+            self._finish_turn(out)
             return
         if name == b"error":
-            raise refusal(0, payload)
-        chunk = _chunk(payload)
+            raise parse_backend_error(0, payload)
+        chunk = _decode_chunk(payload)
         if chunk.error:
-            raise refusal(0, payload)
+            raise parse_backend_error(0, payload)
         if chunk.usage is not None:
-            self._usage = _usage(chunk.usage) or self._usage
+            self._usage = _parse_usage(chunk.usage) or self._usage
         for choice in chunk.choices or ():
             # We ask for one choice only.
             if choice.index in (0, None):
-                self._choice(choice, out)
+                self._read_choice(choice, out)
 
-    def _choice(self, choice: _Choice, out: list[Event]) -> None:
+    def _read_choice(self, choice: _Choice, out: list[Event]) -> None:
         delta = choice.delta or choice.message
         if delta is not None:
-            self._delta(delta, out)
+            self._read_delta(delta, out)
         if choice.finish_reason:
-            self._reason = _REASONS.get(str(choice.finish_reason), "stop")
+            self._finish_reason = _FINISH_REASONS.get(str(choice.finish_reason), "stop")
         if choice.usage is not None:  # Moonshot's place for it
-            self._usage = _usage(choice.usage) or self._usage
+            self._usage = _parse_usage(choice.usage) or self._usage
 
-    def _delta(self, delta: _Delta, out: list[Event]) -> None:
+    def _read_delta(self, delta: _Delta, out: list[Event]) -> None:
         # Servers that are changing the field's name send both, with the same text.
         thought = (
             delta.reasoning_content or delta.reasoning or delta.reasoning_text or delta.thinking or delta.cot_summary
@@ -154,35 +154,37 @@ class ChatReader(EventReader):
             if content:
                 out.append(TextDelta(content))
         elif content:
-            _say(content, out)
+            _add_content_parts(content, out)
         if delta.tool_calls or delta.function_call:
-            _seal(delta.tool_calls, out)
+            _add_seals(delta.tool_calls, out)
             entries = {"tool_calls": delta.tool_calls, "function_call": delta.function_call}
-            _call(self._calls.ingest_delta(entries), out)
+            _add_call_events(self._calls.ingest_delta(entries), out)
 
-    def _finish(self, out: list[Event]) -> None:
+    def _finish_turn(self, out: list[Event]) -> None:
         """Say what was held until the end: calls' ends, usage, the reason."""
         if self._is_over:
             return
         self._is_over = True
-        _call(self._calls.finish_turn(), out)
+        _add_call_events(self._calls.finish_turn(), out)
         calls = self._calls.snapshot()
-        reason = self._reason or ("tool_calls" if calls else "stop")
-        out += [CallEnd(index, reason != "length" or _is_object(call.arguments)) for index, call in enumerate(calls)]
+        reason = self._finish_reason or ("tool_calls" if calls else "stop")
+        out += [
+            CallEnd(index, reason != "length" or _is_json_object(call.arguments)) for index, call in enumerate(calls)
+        ]
         if self._usage is not None:
             out.append(UsageSeen(self._usage))
         out.append(Finish(reason))
 
 
-def _chunk(payload: bytes) -> _Chunk:
+def _decode_chunk(payload: bytes) -> _Chunk:
     try:
-        return _decode(payload)
-    except UNREADABLE as problem:
+        return _decode_struct(payload)
+    except JSON_DECODE_ERRORS as problem:
         shown = payload[:200].decode("utf-8", "replace")
         raise WireError(f"the backend sent a chunk that cannot be read ({problem}): {shown}") from problem
 
 
-def _say(content: object, out: list[Event]) -> None:
+def _add_content_parts(content: object, out: list[Event]) -> None:
     """The list of parts that Mistral's reasoning models send."""
     for part in content if isinstance(content, list) else ():
         if not isinstance(part, dict):
@@ -194,7 +196,7 @@ def _say(content: object, out: list[Event]) -> None:
                 out.append(ReasoningDelta(thought["text"]))
 
 
-def _seal(entries: object, out: list[Event]) -> None:
+def _add_seals(entries: object, out: list[Event]) -> None:
     """Gemini signs its thoughts on the call after them, in `extra_content`, which Google and Vertex name inside in two
     ways, and refuses the call without it (litellm#16893, pi#6733)."""
     for entry in entries if isinstance(entries, list) else ():
@@ -202,7 +204,7 @@ def _seal(entries: object, out: list[Event]) -> None:
             out.append(ReasoningSealed({"extra_content": extra}))
 
 
-def _call(deltas: list[ToolCallDelta], out: list[Event]) -> None:
+def _add_call_events(deltas: list[ToolCallDelta], out: list[Event]) -> None:
     for delta in deltas:
         if delta.started:
             out.append(CallStart(delta.index, delta.id, delta.name))
@@ -210,29 +212,29 @@ def _call(deltas: list[ToolCallDelta], out: list[Event]) -> None:
             out.append(CallDelta(delta.index, delta.arguments))
 
 
-def _usage(value: object) -> Usage | None:
+def _parse_usage(value: object) -> Usage | None:
     if not isinstance(value, dict):
         return None
-    cached = _count(_details(value, "prompt_tokens_details"), "cached_tokens")
+    cached = _get_count(_get_details(value, "prompt_tokens_details"), "cached_tokens")
     return Usage(
-        prompt_tokens=_count(value, "prompt_tokens"),
-        completion_tokens=_count(value, "completion_tokens"),
-        reasoning_tokens=_count(_details(value, "completion_tokens_details"), "reasoning_tokens"),
-        cached_tokens=cached or _count(value, "prompt_cache_hit_tokens"),  # DeepSeek
+        prompt_tokens=_get_count(value, "prompt_tokens"),
+        completion_tokens=_get_count(value, "completion_tokens"),
+        reasoning_tokens=_get_count(_get_details(value, "completion_tokens_details"), "reasoning_tokens"),
+        cached_tokens=cached or _get_count(value, "prompt_cache_hit_tokens"),  # DeepSeek
     )
 
 
-def _details(usage: dict[str, Any], key: str) -> dict[str, Any]:
+def _get_details(usage: dict[str, Any], key: str) -> dict[str, Any]:
     details = usage.get(key)
     return details if isinstance(details, dict) else {}
 
 
-def _count(counts: dict[str, Any], key: str) -> int:
+def _get_count(counts: dict[str, Any], key: str) -> int:
     count = counts.get(key)
     return count if type(count) is int else 0
 
 
-def _is_object(text: str) -> bool:
+def _is_json_object(text: str) -> bool:
     try:
         return isinstance(json.loads(text), dict)
     except (ValueError, RecursionError):

@@ -4,8 +4,19 @@
 and `reader` do the same towards a server.
 """
 
-from callwright.wire.openai_responses.call import CalledResponses, items_of
-from callwright.wire.openai_responses.conversation import recalls, remembered, resumed
-from callwright.wire.openai_responses.serve import ServedResponses
+from callwright.wire.openai_responses.call import OpenAIResponsesClientCodec, encode_message_items
+from callwright.wire.openai_responses.previous_response import (
+    build_stored_messages,
+    find_referenced_ids,
+    resolve_references,
+)
+from callwright.wire.openai_responses.serve import OpenAIResponsesServerCodec
 
-__all__ = ["CalledResponses", "ServedResponses", "items_of", "recalls", "remembered", "resumed"]
+__all__ = [
+    "OpenAIResponsesClientCodec",
+    "OpenAIResponsesServerCodec",
+    "build_stored_messages",
+    "encode_message_items",
+    "find_referenced_ids",
+    "resolve_references",
+]

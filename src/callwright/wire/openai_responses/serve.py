@@ -18,41 +18,43 @@ from callwright.events import (
     UsageSeen,
 )
 from callwright.turn import Collected
-from callwright.wire.base import Ask, Encoder, Head, Problem, Style
-from callwright.wire.openai_errors import error_body
-from callwright.wire.openai_responses.encoder import ResponsesEncoder
-from callwright.wire.openai_responses.request import decode
+from callwright.wire.base import ClientRequest, ErrorResponse, ResponseHead, StreamEncoder, StreamStyle
+from callwright.wire.openai_errors import encode_error_body
+from callwright.wire.openai_responses.decode import decode_request
+from callwright.wire.openai_responses.encode import OpenAIResponsesEncoder
 
-__all__ = ["ServedResponses"]
+__all__ = ["OpenAIResponsesServerCodec"]
 
 
-class ServedResponses:
+class OpenAIResponsesServerCodec:
     """Reads requests and writes answers."""
 
     name = "openai_responses"
     content_type = "text/event-stream"
 
-    def decode(self, body: bytes) -> Ask:
+    def decode_request(self, body: bytes) -> ClientRequest:
         """Read a request; `RequestError` names the field that is wrong."""
-        return decode(body)
+        return decode_request(body)
 
-    def encoder(self, ask: Ask, head: Head, style: Style) -> Encoder:
+    def create_encoder(self, client_request: ClientRequest, head: ResponseHead, style: StreamStyle) -> StreamEncoder:
         """A writer of one stream."""
-        return ResponsesEncoder(ask, head, style)
+        return OpenAIResponsesEncoder(client_request, head, style)
 
-    def whole(self, ask: Ask, head: Head, style: Style, turns: Sequence[Collected]) -> bytes:
+    def encode_response(
+        self, client_request: ClientRequest, head: ResponseHead, style: StreamStyle, turns: Sequence[Collected]
+    ) -> bytes:
         """The response that a stream of the same turn would end with, for it is made by writing one."""
-        encoder = ResponsesEncoder(ask, head, style)
-        encoder.encode([event for turn in turns[:1] for event in _events(turn)])
-        encoder.end()
-        return msgspec.json.encode(encoder.answer.body())
+        encoder = OpenAIResponsesEncoder(client_request, head, style)
+        encoder.encode_events([event for turn in turns[:1] for event in _iter_events(turn)])
+        encoder.end_stream()
+        return msgspec.json.encode(encoder.response.build_body())
 
-    def problem(self, problem: Problem) -> bytes:
+    def encode_error(self, error: ErrorResponse) -> bytes:
         """The body of an error that came before the first byte."""
-        return error_body(problem)
+        return encode_error_body(error)
 
 
-def _events(turn: Collected) -> Iterator[Event]:
+def _iter_events(turn: Collected) -> Iterator[Event]:
     """A turn told again, each thing in one piece."""
     for thought in turn.thoughts:
         if thought.text:

@@ -1,0 +1,124 @@
+"""Regular expressions as GBNF, for the `pattern` of a string inside JSON.
+
+Only what reads the same in both and needs no escape in JSON: literals, classes, groups, alternatives, repetitions and
+the anchors at both ends. Anything else (look-around, back references, `\\b`) is None: the string is then not held to
+its pattern, and the guard checks it when it is written.
+"""
+
+from __future__ import annotations
+
+import re
+
+from callwright.grammar.grammar_rules import MAX_REPEATS, format_char_class, format_choice, format_literal
+
+__all__ = ["ANY_CHARACTER", "build_pattern_rule"]
+
+ANY_CHARACTER = r'[^"\\\x00-\x1F]'
+"""Of a JSON string, without escapes."""
+
+_CLASS_MEMBERS = {
+    "d": "0-9",
+    "w": "0-9A-Za-z_",
+    "s": " ",
+    "D": '^"\\\\\\x00-\\x1F0-9',
+    "W": '^"\\\\\\x00-\\x1F0-9A-Za-z_',
+    "S": '^"\\\\\\x00-\\x20',
+}
+_match_repeat = re.compile(r"([*+?])|\{(\d+)(?:(,)(\d*))?\}").match
+_match_set = re.compile(r"\[(\^?)((?:\\[dws.\-/+*?()\[\]{}^$|]|[^\]\\\[\"\x00-\x1f])+)\]").match
+_iter_set_parts = re.compile(r"\\([dws])|(\\?.)").finditer
+_match_plain = re.compile(r"\\([^\w\s\"\\])|([^\\\"\x00-\x1f.\[\](){}|*+?^$])").match
+_match_class = re.compile(r"\\([dwsDWS])").match
+
+
+class _UnsupportedPatternError(ValueError):
+    """The pattern has something that is not translated."""
+
+
+def build_pattern_rule(pattern: str) -> str | None:
+    """What may stand between the quotes, as the right-hand side of a rule; None when that cannot be said."""
+    begins, ends = pattern.startswith("^"), pattern.endswith("$") and not pattern.endswith("\\$")
+    body = pattern[begins : len(pattern) - ends]
+    reader = _PatternReader(body)
+    try:
+        choices = reader.read_choices()
+    except _UnsupportedPatternError:
+        return None
+    # An anchor binds to its own alternative only: `^a|b$`.
+    if reader.rest or (len(choices) > 1 and (begins or ends)):
+        return None
+    anything = f"{ANY_CHARACTER}*"
+    return " ".join(filter(None, ("" if begins else anything, format_choice(choices), "" if ends else anything)))
+
+
+class _PatternReader:
+    """Reads one pattern from left to right."""
+
+    def __init__(self, text: str) -> None:
+        self.rest = text
+
+    def read_choices(self) -> list[str]:
+        """The alternatives up to a closing bracket or the end."""
+        found = [self._read_sequence()]
+        while self.rest.startswith("|"):
+            self.rest = self.rest[1:]
+            found.append(self._read_sequence())
+        return found
+
+    def _read_sequence(self) -> str:
+        parts: list[str] = []
+        while self.rest and self.rest[0] not in "|)":
+            parts.append(self._read_atom() + self._read_repeat())
+        return " ".join(parts) or '""'
+
+    def _read_atom(self) -> str:
+        if self.rest.startswith("("):
+            self.rest = self.rest[1:].removeprefix("?:")
+            if self.rest.startswith("?"):
+                raise _UnsupportedPatternError
+            inner = " | ".join(self.read_choices())
+            if not self.rest.startswith(")"):
+                raise _UnsupportedPatternError
+            self.rest = self.rest[1:]
+            return f"({inner})"
+        if self.rest.startswith("."):
+            self.rest = self.rest[1:]
+            return ANY_CHARACTER
+        if found := _match_class(self.rest):
+            self.rest = self.rest[found.end() :]
+            return f"[{_CLASS_MEMBERS[found[1]]}]"
+        if found := _match_set(self.rest):
+            self.rest = self.rest[found.end() :]
+            return f"[{_format_members(found[1], found[2])}]"
+        if found := _match_plain(self.rest):
+            self.rest = self.rest[found.end() :]
+            return format_literal(found[1] or found[2])
+        raise _UnsupportedPatternError
+
+    def _read_repeat(self) -> str:
+        found = _match_repeat(self.rest)
+        if not found:
+            return ""
+        self.rest = self.rest[found.end() :]
+        if self.rest[:1] in ("?", "+"):
+            raise _UnsupportedPatternError
+        sign, least, comma, most = found.groups()
+        if sign:
+            return sign
+        if int(most or least) > MAX_REPEATS:
+            raise _UnsupportedPatternError
+        return f"{{{least}{comma or ''}{most or ''}}}"
+
+
+def _format_members(negated: str, body: str) -> str:
+    """The inside of a class. What is not among them may still not end the string."""
+    parts = ['^"\\\\\\x00-\\x1F'] if negated else []
+    at_edge = {0, len(body) - 1}
+    for part in _iter_set_parts(body):
+        if part[1]:
+            parts.append(_CLASS_MEMBERS[part[1]])
+        elif part[2] == "-" and part.start() not in at_edge:
+            parts.append("-")
+        else:
+            parts.append(format_char_class(part[2].removeprefix("\\")))
+    return "".join(parts)

@@ -1,0 +1,104 @@
+"""Transcript: a conversation as one text, for servers that only continue text.
+
+    <|im_start|>user
+    Hello<|im_end|>
+    <|im_start|>assistant
+
+What a message says can never end it or begin another: markers of the template inside a message are broken up. How
+calls and results look is a dialect's business and was written into the messages before; what is left of them here is
+shown as plain JSON and plain text. Thinking of earlier turns is left out, as chat templates do.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Literal
+
+import msgspec
+
+from callwright.model import Image, Message, Part, Role, Text, ToolCall, ToolResult
+
+__all__ = ["CHAT_TEMPLATES", "ChatTemplate", "ChatTemplateName", "format_part", "render_transcript"]
+
+ChatTemplateName = Literal["chatml", "plain"]
+
+
+class ChatTemplate(msgspec.Struct, frozen=True):
+    """How messages are set apart: what stands before each (with its `{role}`) and after it."""
+
+    before: str
+    after: str
+    answer_opening: str
+    """The opening of the message that the model is to write."""
+    roles: dict[Role, str]
+    stops: tuple[str, ...]
+    """Where the model's message ends: it would go on to write the next one."""
+    marker_pattern: str
+    """A regular expression of what a message may not say …"""
+    marker_replacement: str
+    """… and what it says instead."""
+
+
+CHAT_TEMPLATES: Mapping[ChatTemplateName, ChatTemplate] = MappingProxyType(
+    {
+        # What Qwen and many others are trained on: github.com/openai/openai-python, chatml.md at v0.28.
+        "chatml": ChatTemplate(
+            before="<|im_start|>{role}\n",
+            after="<|im_end|>\n",
+            answer_opening="<|im_start|>assistant\n",
+            roles={"developer": "system"},
+            stops=("<|im_end|>", "<|im_start|>"),
+            marker_pattern=r"<\|(im_(?:start|end))\|>",
+            marker_replacement=r"<| \1 |>",
+        ),
+        # For models that know no template: a play with the roles' names.
+        "plain": ChatTemplate(
+            before="{role}: ",
+            after="\n\n",
+            answer_opening="Assistant:",
+            roles={
+                "system": "System",
+                "developer": "System",
+                "user": "User",
+                "assistant": "Assistant",
+                "tool": "Result",
+            },
+            stops=("\nUser:", "\nSystem:", "\nResult:"),
+            marker_pattern=r"(?m)^(System|User|Assistant|Result):",
+            marker_replacement=r" \1:",
+        ),
+    }
+)
+
+
+def render_transcript(messages: Sequence[Message], template: ChatTemplate) -> str:
+    """The conversation up to the place where the model's answer begins."""
+    written = [_render_message(message, template) for message in messages]
+    return "".join(written) + template.answer_opening
+
+
+def _render_message(message: Message, template: ChatTemplate) -> str:
+    content = "\n\n".join(filter(None, map(format_part, message.parts)))
+    role = template.roles.get(message.role, message.role)
+    return (
+        template.before.format(role=role)
+        + re.sub(template.marker_pattern, template.marker_replacement, content)
+        + template.after
+    )
+
+
+def format_part(part: Part) -> str:
+    """What a part says, in words."""
+    match part:
+        case Text():
+            return part.text
+        case ToolCall():
+            return f'{{"name": {msgspec.json.encode(part.name).decode()}, "arguments": {part.arguments}}}'
+        case ToolResult():
+            return part.content
+        case Image():
+            return "[an image that this model cannot see]"
+        case _:
+            return ""

@@ -1,0 +1,153 @@
+"""Slim: tools told in fewer words, and schemas that picky services take.
+
+Models drown in tools: 44 of them are 22,000 tokens, and an 8B model that fails with 259 works with one (claude-code
+#25857). Gemini and Moonshot refuse `$ref`, `$defs` and `anyOf`, and with them every turn (opencode #12295). What is
+left out here only people read; what a value may be stays as it was, but for recursion, which ends after one round, and
+for null and values without an end where a setting says so. A schema is worked on once; after that it is looked up.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from contextlib import suppress
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from callwright.model import ToolSpec
+from callwright.prompt.schema_bounds import bound_schema
+from callwright.prompt.settings import ToolLimitSettings
+
+__all__ = ["trim_tool", "truncate_text"]
+
+_ANNOTATION_KEYWORDS = (
+    "title",
+    "examples",
+    "example",
+    "$schema",
+    "$id",
+    "$comment",
+    "deprecated",
+    "readOnly",
+    "writeOnly",
+)
+_SCHEMA_KEYWORDS = ("items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames")
+_SCHEMA_LIST_KEYWORDS = ("anyOf", "oneOf", "allOf", "prefixItems", "items")
+_SCHEMA_MAP_KEYWORDS = ("properties", "patternProperties", "dependentSchemas", "$defs", "definitions")
+_DEFINITION_KEYWORDS = ("$defs", "definitions")
+_MAX_DEPTH = 64
+_MAX_NODES = 20_000
+"""More than any tool has; references that multiply each other reach it quickly."""
+_SENTENCE_END = re.compile(r"[.!?。](?=\s|$)|\n")
+
+_SchemaBody = dict[str, Any]
+
+
+class _SchemaTooLargeError(Exception):
+    """The schema would grow beyond what anybody reads."""
+
+
+def trim_tool(tool: ToolSpec, settings: ToolLimitSettings) -> ToolSpec:
+    """The tool as briefly as the settings say."""
+    return ToolSpec(
+        tool.name,
+        truncate_text(tool.description, settings.max_description),
+        _trim_schema(msgspec.json.encode(tool.parameters), settings),
+    )
+
+
+def truncate_text(text: str, most: int) -> str:
+    """The text up to the last sentence that fits; a first sentence that does not is cut inside. 0: all of it."""
+    if not most or len(text) <= most:
+        return text
+    head = text[:most]
+    ends = [found.end() for found in _SENTENCE_END.finditer(text, 0, most + 1) if found.end() <= most]
+    return head[: ends[-1]].rstrip() if ends else f"{head[: most - 1].rstrip()}…"
+
+
+@lru_cache(4096)
+def _trim_schema(encoded: bytes, settings: ToolLimitSettings) -> _SchemaBody:
+    body = msgspec.json.decode(encoded)
+    if settings.inline_refs and b'"$ref"' in encoded:
+        with suppress(_SchemaTooLargeError):
+            body = _RefInliner(body).inline_schema(body, ())
+    brief: _SchemaBody = _trim_node(body, settings)
+    # Nothing at all is a tool without parameters.
+    return bound_schema(brief) if settings.terse and brief else brief
+
+
+def _map_subschemas(body: _SchemaBody, change: Callable[[Any], Any]) -> _SchemaBody:
+    """A schema with the schemas directly below it changed; enums, defaults and names stay what they are."""
+    changed = dict(body)
+    for key, value in body.items():
+        if key in _SCHEMA_MAP_KEYWORDS and isinstance(value, dict):
+            changed[key] = {name: change(each) for name, each in value.items()}
+        elif key in _SCHEMA_LIST_KEYWORDS and isinstance(value, list):
+            changed[key] = [change(each) for each in value]
+        elif key in _SCHEMA_KEYWORDS and isinstance(value, dict):
+            changed[key] = change(value)
+    return changed
+
+
+class _RefInliner:
+    """Puts targets in the place of references. `trail` has the references that led to a place."""
+
+    def __init__(self, root: _SchemaBody) -> None:
+        self._root = root
+        self._node_count = 0
+
+    def inline_schema(self, body: Any, trail: tuple[str, ...], depth: int = 0) -> Any:
+        if not isinstance(body, dict):
+            return body
+        self._node_count += 1
+        if self._node_count > _MAX_NODES or depth > _MAX_DEPTH:
+            raise _SchemaTooLargeError
+        ref = body.get("$ref")
+        if isinstance(ref, str) and ref.startswith("#"):
+            beside = {key: value for key, value in body.items() if key != "$ref"}
+            target = self._resolve_ref(ref)
+            if ref in trail:  # recursion: what is further in may be anything of the same type
+                target = {"type": target["type"]} if "type" in target else {}
+            return self.inline_schema({**target, **beside}, (*trail, ref), depth + 1)
+        # Definitions are written where they are used.
+        body = {key: value for key, value in body.items() if key not in _DEFINITION_KEYWORDS}
+        return _map_subschemas(body, lambda each: self.inline_schema(each, trail, depth + 1))
+
+    def _resolve_ref(self, ref: str) -> _SchemaBody:
+        target: Any = self._root
+        for step in ref.removeprefix("#").split("/")[1:]:
+            name = step.replace("~1", "/").replace("~0", "~")
+            target = target.get(name) if isinstance(target, dict) else None
+        return target if isinstance(target, dict) else {}
+
+
+def _trim_node(body: Any, settings: ToolLimitSettings) -> Any:
+    if not isinstance(body, dict):  # a schema may be `true`
+        return body
+    if settings.trim_schemas:
+        body = {key: value for key, value in body.items() if key not in _ANNOTATION_KEYWORDS}
+    if settings.drop_null:
+        body = _drop_null(body)
+    if isinstance(body.get("description"), str):
+        body = {**body, "description": truncate_text(body["description"], settings.max_description)}
+    return _map_subschemas(body, lambda each: _trim_node(each, settings))
+
+
+def _drop_null(body: _SchemaBody) -> _SchemaBody:
+    """A choice between something and null, as that something."""
+    if isinstance(body.get("type"), list):
+        kinds = [kind for kind in body["type"] if kind != "null"]
+        body = {**body, "type": kinds[0] if len(kinds) == 1 else kinds} if kinds else body
+    for word in ("anyOf", "oneOf"):
+        branches = body.get(word)
+        if not isinstance(branches, list):
+            continue
+        others = [each for each in branches if not (isinstance(each, dict) and each.get("type") == "null")]
+        if len(others) == 1 < len(branches) and isinstance(others[0], dict):
+            beside = {key: value for key, value in body.items() if key != word}
+            body = _drop_null({**others[0], **beside})
+        elif others:
+            body = {**body, word: others}
+    return {key: value for key, value in body.items() if key != "nullable"}

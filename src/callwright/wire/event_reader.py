@@ -1,0 +1,60 @@
+"""Reading: what every reader does with a failure in the middle of its bytes, whatever the wire.
+
+A read may hold words and then an error or garbage. The words are handed over first and the error is kept for the next
+call, so a failure never takes with it what was said before. Costs one `try` for each read.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from callwright.errors import BackendError, WireError
+from callwright.events import Event
+
+__all__ = ["EventReader"]
+
+
+class EventReader(ABC):
+    """A `Reader` but for what the bytes mean: a wire's own reader says that, event by event."""
+
+    _pending_error: BackendError | WireError | None = None
+    """The error that came after the events of the last call."""
+
+    def feed(self, data: bytes) -> list[Event]:
+        """Events of these bytes."""
+        self.raise_pending_error()
+        out: list[Event] = []
+        try:
+            self._process_data(data, out)
+        except (BackendError, WireError) as error:
+            self._store_error(error, out)
+        return out
+
+    def close(self) -> list[Event]:
+        """The server closed the stream."""
+        self.raise_pending_error()
+        out: list[Event] = []
+        try:
+            self._process_end(out)
+        except (BackendError, WireError) as error:
+            self._store_error(error, out)
+        return out
+
+    def raise_pending_error(self) -> None:
+        """Raise the error that came after the events of the last call, if one did."""
+        if self._pending_error is not None:
+            error, self._pending_error = self._pending_error, None
+            raise error
+
+    @abstractmethod
+    def _process_data(self, data: bytes, out: list[Event]) -> None:
+        """Add the events of these bytes; raise where the server failed."""
+
+    @abstractmethod
+    def _process_end(self, out: list[Event]) -> None:
+        """Add the last events; raise if the turn is not over."""
+
+    def _store_error(self, error: BackendError | WireError, out: list[Event]) -> None:
+        if not out:
+            raise error
+        self._pending_error = error

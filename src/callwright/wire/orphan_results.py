@@ -1,0 +1,26 @@
+"""Orphans: tool results whose call is not in the conversation.
+
+Beside calls one is stale, or left over by a compaction: clients send such, and the history is mended before it is sent.
+Where no message made any call there is nothing to mend: the request is wrong, and says so (seed S0, 6.8.4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from callwright.errors import RequestError
+from callwright.model import Message, ToolCall, ToolResult
+
+__all__ = ["check_orphan_results"]
+
+
+def check_orphan_results(messages: Iterable[Message], path: str) -> None:
+    """Raise `RequestError` for results in a conversation without calls. `path`: where the first of them came in."""
+    parts = [part for message in messages for part in message.parts]
+    result = next((part for part in parts if isinstance(part, ToolResult)), None)
+    if result is None or any(isinstance(part, ToolCall) for part in parts):
+        return
+    which = f"call {result.call_id!r}" if result.call_id else f"a call of {result.name!r}" if result.name else "a call"
+    raise RequestError(
+        f"{path} is wrong: no message before this result made {which}; send the answer that made it too", param=path
+    )
