@@ -45,7 +45,7 @@ def megabytes(pid: int) -> tuple[int, int]:
 async def turn(backend: Backend) -> tuple[float, float]:
     """Milliseconds to the first event, and to the end."""
     begun, first = time.perf_counter(), 0.0
-    async for _ in backend.answer(REQUEST, {}):
+    async for _ in backend.stream_response(REQUEST, {}):
         first = first or time.perf_counter() - begun
     return first * 1000, (time.perf_counter() - begun) * 1000
 
@@ -66,7 +66,7 @@ async def measured() -> dict[str, str]:
         codex = opened("codex", provider, str(PROGRAM))
         assert isinstance(codex, CodexBackend)
         begun = time.perf_counter()
-        await codex.child.ready()
+        await codex.child.wait_until_ready()
         rows = {"from nothing to ready": f"{(time.perf_counter() - begun) * 1000:.0f} ms"}
         await asyncio.sleep(1)
         rows["memory when idle (of it its own)"] = "{} MB ({} MB)".format(*megabytes(codex.child.pid))

@@ -32,7 +32,7 @@ from download import downloaded, store
 from callwright import Dialect, Parser, collect, get_dialect
 from callwright.dialects import REGISTRY
 from callwright.dialects.elements import ElementTags, ToolNameTags
-from callwright.ids import counted_ids
+from callwright.ids import make_sequential_ids
 from callwright.model import ToolCall, ToolSpec
 from callwright.schema import Schema, parse_tool_spec, text_to_json
 from tests.support.harness import NASTY, cut
@@ -175,7 +175,7 @@ def through(it: Dialect, case: Case, draw: random.Random) -> str:
         for at, (name, given) in enumerate(case.calls)
     ]
     text = it.render_call(*calls)
-    parser = Parser(it, case.tools, ids=counted_ids(), prefill=it.call_prefill)
+    parser = Parser(it, case.tools, ids=make_sequential_ids(), prefill=it.call_prefill)
     events = [
         event for chunk in cut(text, (draw.randrange(len(text)) for _ in range(12))) for event in parser.feed(chunk)
     ]

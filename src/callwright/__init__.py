@@ -4,7 +4,7 @@ from callwright import events, model
 from callwright.dialects import Dialect, get_dialect
 from callwright.events import check_events
 from callwright.parser import Parser
-from callwright.structured import ToolCallAggregator, text_pattern
+from callwright.tool_call_aggregator import ToolCallAggregator, text_pattern
 from callwright.turn import Collected, collect
 
 __all__ = [

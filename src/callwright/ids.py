@@ -6,15 +6,15 @@ import secrets
 from collections.abc import Callable
 from itertools import count
 
-__all__ = ["counted_ids", "random_id"]
+__all__ = ["make_call_id", "make_sequential_ids"]
 
 
-def random_id() -> str:
+def make_call_id() -> str:
     """`call_` and 24 characters, the shape that OpenAI's clients know."""
     return f"call_{secrets.token_hex(12)}"
 
 
-def counted_ids(prefix: str = "call_") -> Callable[[], str]:
+def make_sequential_ids(prefix: str = "call_") -> Callable[[], str]:
     """Ids that count up from 1: for tests, and wherever the same output must give the same ids."""
     numbers = count(1)
     return lambda: f"{prefix}{next(numbers)}"

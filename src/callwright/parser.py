@@ -13,7 +13,7 @@ from typing import Any
 from callwright.dialects import Dialect
 from callwright.errors import MisuseError
 from callwright.events import Event, FinishReason
-from callwright.ids import random_id
+from callwright.ids import make_call_id
 from callwright.model import ToolSpec
 from callwright.schema import Toolbox, parse_tool_spec
 from callwright.text.source import DEFAULT_LIMIT, Source
@@ -42,7 +42,7 @@ class Parser:
         tools: Iterable[ToolSpec | Mapping[str, Any]] = (),
         *,
         prefill: str = "",
-        ids: IdFactory = random_id,
+        ids: IdFactory = make_call_id,
         truncated: TruncationMode = "partial",
         unknown_tool: UnknownToolMode = "text",
         limit: int = DEFAULT_LIMIT,
@@ -51,22 +51,22 @@ class Parser:
             raise MisuseError(f"a parser needs a dialect, not {dialect!r}; dialect(NAME) gives one")
         self.dialect = dialect
         self._closed = False
-        self._after = ""
+        self._segment_prefill = ""
         turn = partial(Turn, Toolbox(map(parse_tool_spec, tools)), ids, truncated=truncated, unknown_tool=unknown_tool)
-        if not self._begin(Source(limit=limit), turn(), prefill):
+        if not self._start_turn(Source(limit=limit), turn(), prefill):
             # The prompt's last words are all text and open nothing: the answer begins after them.
-            self._begin(Source(limit=limit), turn())
+            self._start_turn(Source(limit=limit), turn())
 
-    def _begin(self, source: Source, turn: Turn, prefill: str = "") -> bool:
+    def _start_turn(self, source: Source, turn: Turn, prefill: str = "") -> bool:
         """Begin to read, after a prefill. False: nothing but text was read in it."""
         self.turn = turn
         turn.dialect = self.dialect.name
         turn.begin_prefill()
-        self._listen(source, prefill)
+        self._start_grammar(source, prefill)
         said = turn.end_prefill()
         return not prefill or bool(prefill.removeprefix(said).strip())
 
-    def _listen(self, source: Source, prefill: str) -> None:
+    def _start_grammar(self, source: Source, prefill: str) -> None:
         self._source = source
         self._grammar = self.dialect.grammar(source, self.turn)
         next(self._grammar, None)
@@ -87,14 +87,14 @@ class Parser:
         next(self._grammar, None)
         return self.turn.drain_events()
 
-    def settle(self, after: str = "") -> None:
+    def end_segment(self, after: str = "") -> None:
         """The text breaks off here, because the backend says something else in between: what is undecided is read as
         if the text ended. Reading goes on with text that stands by itself, or after these words."""
-        if self._source.text[self._source.position :] or self.turn.has_open_call or after != self._after:
+        if self._source.text[self._source.position :] or self.turn.has_open_call or after != self._segment_prefill:
             self._source.close()
             next(self._grammar, None)
-            self._listen(Source(limit=self._source.limit), after)
-            self._after = after
+            self._start_grammar(Source(limit=self._source.limit), after)
+            self._segment_prefill = after
 
     def close(self, reason: FinishReason | None = None) -> list[Event]:
         """The model is done; `reason` is what the backend said of it. Returns the last events, `Finish` included."""

@@ -11,10 +11,10 @@ from collections.abc import Iterable
 
 import msgspec
 
-__all__ = ["MASK", "Redactor", "names_secret"]
+__all__ = ["MASK", "Redactor", "is_secret_name"]
 
 MASK = "***"
-_NAMES = r"authorization|api[-_]?key|(?:access|refresh)[-_]?token|client[-_]?secret|password"
+_SECRET_NAMES = r"authorization|api[-_]?key|(?:access|refresh)[-_]?token|client[-_]?secret|password"
 # Each begins with a look at one letter: that halves the time, which counts for bodies of megabytes.
 _PATTERNS = tuple(
     (re.compile(pattern, re.IGNORECASE), rf"\g<1>{MASK}")
@@ -22,19 +22,19 @@ _PATTERNS = tuple(
         # A scheme and its credential, wherever they stand.
         r"(?=b)(\b(?:bearer|basic)\s+)[\w.~+/=-]{4,}",
         # A name and its value, in JSON (also as text inside JSON), headers, Python and query strings.
-        rf"""(?=[acrp])((?:{_NAMES})['"\\]*\s*[=:]\s*['"\\]*(?:(?:bearer|basic)\s+)?)[^\s'"\\&,;}}]{{4,}}""",
+        rf"""(?=[acrp])((?:{_SECRET_NAMES})['"\\]*\s*[=:]\s*['"\\]*(?:(?:bearer|basic)\s+)?)[^\s'"\\&,;}}]{{4,}}""",
         # user:password@ in an address.
         r"(://)[^/\s@'\"]+(?=@)",
         # The shapes of well-known keys.
         r"(?=[spghxn])(\b(?:sk|pk|gsk|hf|ghp|gho|xai|nvapi)[-_])[\w-]{8,}",
     )
 )
-_SECRET_NAME = re.compile(rf"(?:{_NAMES})$", re.IGNORECASE)
-_SECRET_LENGTH = 4
+_SECRET_NAME = re.compile(rf"(?:{_SECRET_NAMES})$", re.IGNORECASE)
+_MIN_SECRET_LENGTH = 4
 """A shorter key cannot be told from a word; replacing it everywhere would spoil the log."""
 
 
-def names_secret(name: str) -> bool:
+def is_secret_name(name: str) -> bool:
     """Whether what has this name is a credential, by the name alone."""
     return bool(_SECRET_NAME.search(name))
 
@@ -44,17 +44,17 @@ class Redactor:
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         self._secrets: tuple[str, ...] = ()
-        self.know(secrets)
+        self.add_secrets(secrets)
 
-    def know(self, secrets: Iterable[str]) -> None:
+    def add_secrets(self, secrets: Iterable[str]) -> None:
         """These are secrets too; called at the start and after each reload. None is forgotten: what was said before a
         reload may be written after it."""
-        known = {*self._secrets, *(secret for secret in secrets if len(secret) >= _SECRET_LENGTH)}
+        known = {*self._secrets, *(secret for secret in secrets if len(secret) >= _MIN_SECRET_LENGTH)}
         # As they stand in a JSON string, too. The longest first: one may be the beginning of another.
         known |= {msgspec.json.encode(secret).decode()[1:-1] for secret in known.difference(self._secrets)}
         self._secrets = tuple(sorted(known, key=len, reverse=True))
 
-    def clean(self, text: str) -> str:
+    def redact(self, text: str) -> str:
         """The text without them."""
         for secret in self._secrets:
             text = text.replace(secret, MASK)

@@ -15,12 +15,12 @@ import signal
 import sys
 from collections.abc import Iterator
 
-from callwright.store.identity import Scope
-from callwright.store.opening import Store
+from callwright.store.identity import ConversationScope
+from callwright.store.open import Store
 from tests.unit.store.opened import entry, opened
 from tests.unit.store.test_conversations import history
 
-SCOPE = Scope("team", "big", "platform")
+SCOPE = ConversationScope("team", "big", "platform")
 
 
 def conversation(name: str) -> str:

@@ -14,7 +14,7 @@ import pytest
 
 from callwright.agent.checkpoints import Checkpoints
 from callwright.agent.workspace import Workspace
-from callwright.store.snapshots import digest
+from callwright.store.snapshots import compute_digest
 from tests.integration.checkpoint_child import SESSION
 from tests.unit.store.opened import opened
 
@@ -46,13 +46,13 @@ def test_a_killed_agent_leaves_whole_files_that_can_all_be_taken_back(tmp_path: 
 
     async def check() -> None:
         async with opened(address) as store:
-            rows = await store.snapshots.rows(SESSION)
+            rows = await store.snapshots.list_snapshots(SESSION)
             whole = {name for row in rows for name in (row.before, row.after)}
             checkpoints = Checkpoints(store.snapshots, SESSION, Workspace(root))
             assert {each.outcome for each in await checkpoints.recover()} <= {"written", "not written"}
             found = tree(root)
             written = {row.path for row in rows}
-            assert all(digest(data) in whole for name, data in found.items() if name in written)
+            assert all(compute_digest(data) in whole for name, data in found.items() if name in written)
             assert not any(each.changed_since for each in await checkpoints.changed())
             assert (await checkpoints.undo()).conflicts == ()
         assert tree(root) == THEIRS

@@ -16,7 +16,7 @@ from callwright.agent.events import Stamped, Stopped, Summarised, TaskGiven, Too
 from callwright.agent.faces.base import Reply
 from callwright.agent.stream import SIGNAL
 from callwright.errors import StoreError
-from callwright.store.writer import Writer
+from callwright.store.writer import DatabaseWriter
 from tests.support.agents import Child, Person, Project, call, told, tree, turn
 
 TASK = "fix the sum"
@@ -117,9 +117,9 @@ class Disk:
         self._at = at
         self._made = made
         self._count = 0
-        self._write: Callable[..., Awaitable[Any]] = Writer.write
+        self._write: Callable[..., Awaitable[Any]] = DatabaseWriter.write
 
-    async def write(self, writer: Writer, change: Any) -> Any:
+    async def write(self, writer: DatabaseWriter, change: Any) -> Any:
         self._count += 1
         if self._count < self._at:
             return await self._write(writer, change)
@@ -138,7 +138,7 @@ async def worked(project: Project, session: str, disk: Disk) -> str:
         opened = await desk.open(session)
         Person(opened, Reply(verdict="deny", alone=True))
         try:
-            with patch.object(Writer, "write", lambda writer, change: disk.write(writer, change)):
+            with patch.object(DatabaseWriter, "write", lambda writer, change: disk.write(writer, change)):
                 if not session or (await opened.resume() is None and not told(opened.events, TaskGiven)):
                     await opened.run(TASK)
         except StoreError:

@@ -32,7 +32,7 @@ from callwright.agent.faces.base import Reply
 from callwright.agent.faces.terminal.transcript import Transcript
 from callwright.agent.stream import SIGNAL
 from callwright.agent.tools.base import Room
-from callwright.backends.embedded import installed
+from callwright.backends.embedded import is_embedded_available
 from callwright.cli import bench
 from callwright.model import ToolSpec
 from tests.support.agents import (
@@ -547,7 +547,9 @@ def printed(pieces: Sequence[RenderableType]) -> str:
     return console.export_text()
 
 
-@pytest.mark.skipif(not installed() and not os.environ.get("CI"), reason="the extra `local` is not installed")
+@pytest.mark.skipif(
+    not is_embedded_available() and not os.environ.get("CI"), reason="the extra `local` is not installed"
+)
 @pytest.mark.timeout(600)
 def test_a_model_of_135_million_parameters_writes_a_file_when_it_must(tmp_path: Path) -> None:
     project = Project(tmp_path)

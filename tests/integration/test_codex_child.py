@@ -122,13 +122,13 @@ def test_without_an_account_the_client_is_told_how_to_get_one(tmp_path: Path) ->
         status, message, code = problem(gateway)
         assert (status, code) == (401, "login_needed")
         assert "callwright codex login" in message
-        assert CATALOGUED in {info.name for info in gateway.wait(child(gateway).models())}
+        assert CATALOGUED in {info.name for info in gateway.wait(child(gateway).list_models())}
 
 
 def test_the_configuration_of_the_document_works(
     tmp_path: Path, upstream: Upstream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(binary, "FOLDER", CACHE)
+    monkeypatch.setattr(binary, "INSTALL_FOLDER", CACHE)
     page = (Path(__file__).parents[2] / "docs" / "backends.md").read_text(encoding="utf-8")
     example = page.partition('## `kind = "codex"`')[2].partition("```toml\n")[2].partition("```")[0]
     assert "env:PROVIDER_KEY" in example

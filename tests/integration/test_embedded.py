@@ -20,13 +20,15 @@ from typing import Any
 
 import pytest
 
-from callwright.backends.embedded import EmbeddedBackend, installed, model_file
+from callwright.backends.embedded import EmbeddedBackend, find_model_file, is_embedded_available
 from callwright.events import TextDelta
 from callwright.model import Constraint, Message, Request, Text
 from tests.integration.hosted import Hosted
 
 pytestmark = [
-    pytest.mark.skipif(not installed() and not os.environ.get("CI"), reason="the extra `local` is not installed"),
+    pytest.mark.skipif(
+        not is_embedded_available() and not os.environ.get("CI"), reason="the extra `local` is not installed"
+    ),
     pytest.mark.timeout(300),
 ]
 
@@ -91,7 +93,7 @@ def test_it_streams_an_answer_and_says_its_usage(gateway: Hosted) -> None:
 
 
 def test_it_is_listed_with_its_window_and_without_tools(gateway: Hosted, own: EmbeddedBackend) -> None:
-    (info,) = gateway.wait(own.models())
+    (info,) = gateway.wait(own.list_models())
     assert (info.name, info.context, info.tools) == (MODEL, 2048, None)
     assert gateway.get("/readyz").status == 200
 
@@ -152,7 +154,7 @@ def held(gateway: Hosted, own: EmbeddedBackend, constraint: Constraint) -> str:
     asked = Request(MODEL, (Message("user", (Text("Is the sea blue?"),)),), options=options, constraint=constraint)
 
     async def story() -> str:
-        heard = [event async for events in own.answer(asked, {}) for event in events]
+        heard = [event async for events in own.stream_response(asked, {}) for event in events]
         return "".join(event.text for event in heard if isinstance(event, TextDelta))
 
     return gateway.wait(story())
@@ -213,13 +215,13 @@ def test_the_child_ends_with_the_gateway(tmp_path: Path) -> None:
 
 
 def test_any_other_file_is_a_model_by_its_path(tmp_path: Path) -> None:
-    packaged = model_file("")
+    packaged = find_model_file("")
     assert packaged is not None
     (tmp_path / "another.gguf").symlink_to(packaged)
     with Hosted(tmp_path, TABLES.replace("context", f'path = "{tmp_path / "another.gguf"}"\ncontext')) as gateway:
         gateway.wait(gateway.service.state.engine.refresh())
         backend = gateway.service.state.engine.backends["own"]
-        assert [info.name for info in gateway.wait(backend.models())] == ["another"]
+        assert [info.name for info in gateway.wait(backend.list_models())] == ["another"]
         assert gateway.post(CHAT, body("Hi", 1)).status == 200
 
 
@@ -238,7 +240,7 @@ def test_llama_cpp_takes_what_is_asked_of_a_server_of_harmony(
 ) -> None:
     """The model knows no Harmony, but its server is one of those that gpt-oss runs on."""
     table = '[[backends]]\nname = "raw"\nkind = "harmony"\nretries = 0\n'
-    where = f'url = "{gateway.wait(own.child.address())}{root}"\nkey = "{own.settings.key}"\n'
+    where = f'url = "{gateway.wait(own.child.get_address())}{root}"\nkey = "{own.settings.key}"\n'
     with Hosted(
         tmp_path, f'{table}{where}[[models]]\nname = "m"\nmodel = "{MODEL}"\nrules = {{ask_again = 0}}\n'
     ) as raw:

@@ -15,12 +15,14 @@ import anthropic
 import openai
 import pytest
 
-from callwright.backends.embedded import installed
+from callwright.backends.embedded import is_embedded_available
 from tests.embedded.trial import CHAT_TOOLS, MAX_TOKENS, NAMES, PROMPTS, SPECS, Answer, asked, joined, problem
 from tests.integration.hosted import Hosted
 
 pytestmark = [
-    pytest.mark.skipif(not installed() and not os.environ.get("CI"), reason="the extra `local` is not installed"),
+    pytest.mark.skipif(
+        not is_embedded_available() and not os.environ.get("CI"), reason="the extra `local` is not installed"
+    ),
     pytest.mark.timeout(600),
 ]
 

@@ -21,8 +21,8 @@ from callwright.config import load
 from callwright.engine import Engine
 from callwright.events import TextDelta
 from callwright.gateway.replay import replay, replayed
-from callwright.store.entry import Entry, Search
-from callwright.store.opening import reading
+from callwright.store.journal_records import JournalEntry, JournalQuery
+from callwright.store.open import open_journal_search
 from callwright.store.settings import StoreSettings
 from callwright.turn import collect
 from tests.integration.hosted import Hosted, ask, backend, model
@@ -45,24 +45,24 @@ def tables(upstream: Upstream, **settings: Any) -> str:
     return backend("main", upstream.url) + model("m", "main", **settings)
 
 
-def rows(address: str, **wanted: Any) -> list[Entry]:
+def rows(address: str, **wanted: Any) -> list[JournalEntry]:
     """What is in the journal, oldest first."""
 
-    async def main() -> list[Entry]:
-        async with reading(StoreSettings(address=address), Path("/nowhere")) as find:
-            return (await find(Search(**wanted)))[::-1]
+    async def main() -> list[JournalEntry]:
+        async with open_journal_search(StoreSettings(address=address), Path("/nowhere")) as find:
+            return (await find(JournalQuery(**wanted)))[::-1]
 
     return asyncio.run(main())
 
 
-def again(entry: Entry, configuration: Path) -> Entry:
+def again(entry: JournalEntry, configuration: Path) -> JournalEntry:
     """The row that a turn makes today."""
     config = load(configuration, {})
     names = (each.name for each in config.backends)
     return asyncio.run(replay(entry, Engine(config.models, replayed(entry, names), config.tools)))
 
 
-def outcome(entry: Entry) -> Any:
+def outcome(entry: JournalEntry) -> Any:
     """What the client got, without ids that are made up."""
     turns = [collect(events) for events in entry.client_got]
     return entry.status, [
@@ -89,15 +89,15 @@ def test_a_turn_on_any_wire_is_kept_whole_and_comes_out_the_same_again(
         assert json.loads(row.client_sent) == body
         assert (row.status, row.model, row.headers["user-agent"]) == (200, "m", "test/1")
         (asked,) = row.asked
-        assert (asked.backend, asked.strategy, asked.again) == ("main", "native", "")
-        assert asked.got is not None
-        assert [tool.name for tool in asked.got.tools] == ["get_weather", "ping"]
+        assert (asked.backend, asked.strategy, asked.retry_reason) == ("main", "native", "")
+        assert asked.request is not None
+        assert [tool.name for tool in asked.request.tools] == ["get_weather", "ping"]
         (turn,) = (collect(events) for events in row.client_got)
         assert [(call.name, json.loads(call.arguments)) for call in turn.tool_calls] == [
             ("get_weather", {"city": "Paris", "days": 3})
         ]
         assert outcome(again(row, gateway.file)) == outcome(row)
-    assert collect(kept[0].asked[0].said).text == "Let me look."
+    assert collect(kept[0].asked[0].events).text == "Let me look."
     assert [repair.kind for repair in kept[1].repairs] == ["coerced_type"]
     assert kept[1].repairs[0].detail
 
@@ -114,10 +114,10 @@ def test_every_attempt_is_kept_with_its_reason_and_counted(tmp_path: Path, upstr
     assert [asked.backend for asked in row.asked][:2] == ["gone", "main"]
     assert row.asked[0].failure is not None
     assert row.asked[0].failure.kind == "unavailable"
-    assert [asked.again for asked in row.asked if asked.again] == row.record["asked_again"]
+    assert [asked.retry_reason for asked in row.asked if asked.retry_reason] == row.record["asked_again"]
     assert set(row.record["again"]) == {"other_backend", "missing_call"}
     assert 'callwright_asked_again_total{reason="missing_call",strategy="native"}' in page
-    assert not row.asked[-1].again
+    assert not row.asked[-1].retry_reason
     assert outcome(again(row, gateway.file)) == outcome(row)
 
 
@@ -167,7 +167,7 @@ def test_a_conversation_that_the_client_only_names_is_kept_with_the_turn(tmp_pat
     assert "The first answer." in repr(row.recalled)
     now = again(row, gateway.file)
     assert outcome(now) == outcome(row)
-    assert now.asked[0].got == row.asked[0].got
+    assert now.asked[0].request == row.asked[0].request
 
 
 def test_a_change_of_the_settings_shows_in_the_replay(tmp_path: Path, upstream: Upstream) -> None:
@@ -291,7 +291,7 @@ def test_law_no_secret_reaches_a_row_wherever_it_stands(
     assert "k" * 9 not in raw
     assert "the-key-of" not in raw
     assert row.asked, "the rest is there"
-    assert row.asked[0].got is not None
+    assert row.asked[0].request is not None
 
 
 def written(gateway: Hosted) -> float:

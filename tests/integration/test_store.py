@@ -25,10 +25,10 @@ from hypothesis import strategies as st
 from sqlalchemy import text
 
 from callwright.model import Message
-from callwright.store.conversations import Found
-from callwright.store.entry import Search
-from callwright.store.identity import Scope
-from callwright.store.opening import Store
+from callwright.store.conversations import MatchedConversation
+from callwright.store.identity import ConversationScope
+from callwright.store.journal_records import JournalQuery
+from callwright.store.open import Store
 from tests.integration.store_child import SCOPE, conversation
 from tests.support.databases import emptied
 from tests.unit.store.opened import entry, opened
@@ -44,10 +44,10 @@ class Platform:
 
     def __init__(self) -> None:
         self.seen: dict[str, list[Message]] = {}
-        self.owner: dict[str, Scope] = {}
+        self.owner: dict[str, ConversationScope] = {}
         self.busy: set[str] = set()
 
-    def begin(self, scope: Scope) -> str:
+    def begin(self, scope: ConversationScope) -> str:
         name = f"conversation {len(self.seen)}"
         self.seen[name], self.owner[name] = [], scope
         return name
@@ -67,7 +67,7 @@ class Platform:
 class Client:
     """Sends whole histories, as clients do."""
 
-    def __init__(self, platform: Platform, scope: Scope) -> None:
+    def __init__(self, platform: Platform, scope: ConversationScope) -> None:
         self.platform = platform
         self.scope = scope
         self.history: list[Message] = []
@@ -119,7 +119,7 @@ async def talk(address: str, clients: list[Client], plans: list[list[str]], dice
 )
 def test_interleaved_conversations_never_mix(address: str, plans: list[list[str]], restarts: int, seed: int) -> None:
     platform, example = Platform(), f"example {next(EXAMPLES)}"
-    scopes = [Scope(f"{example} caller {number}", "big", "platform") for number in range(2)]
+    scopes = [ConversationScope(f"{example} caller {number}", "big", "platform") for number in range(2)]
     clients = [Client(platform, scopes[number % 2]) for number in range(len(plans))]
     asyncio.run(asyncio.wait_for(talk(address, clients, plans, random.Random(seed), restarts), SECONDS))
 
@@ -142,7 +142,7 @@ def test_of_many_who_continue_one_history_at_once_only_one_gets_its_conversation
             found = await asyncio.gather(
                 *(store.conversations.find(history("AaB"), SCOPE) for store in stores for _ in range(8))
             )
-            assert [each for each in found if each] == [Found("one", 2)]
+            assert [each for each in found if each] == [MatchedConversation("one", 2)]
 
     asyncio.run(asyncio.wait_for(main(), SECONDS))
 
@@ -164,12 +164,14 @@ def acknowledged(request: pytest.FixtureRequest, address: str) -> list[str]:
 def test_a_killed_process_loses_nothing_that_was_acknowledged(address: str, acknowledged: list[str]) -> None:
     async def main() -> None:
         async with opened(address) as store:
-            rows = await store.journal.search(Search(limit=10_000))
+            rows = await store.journal.search(JournalQuery(limit=10_000))
             assert set(acknowledged) <= {row.request_id for row in rows}
             assert all(row.client_sent == row.request_id * 500 for row in rows)
             for name in acknowledged:
                 said = history(conversation(name))
-                assert await store.conversations.find([*said, *history("Z")], SCOPE) == Found(name, len(said))
+                assert await store.conversations.find([*said, *history("Z")], SCOPE) == MatchedConversation(
+                    name, len(said)
+                )
 
     asyncio.run(asyncio.wait_for(main(), SECONDS))
     if address.startswith("sqlite"):
@@ -185,12 +187,12 @@ def test_a_conversation_that_a_dead_process_was_continuing_is_not_continued(addr
         async with opened(address) as store:
             await store.conversations.remember(history("Aa"), SCOPE, "one")
 
-    async def take() -> Found | None:
+    async def take() -> MatchedConversation | None:
         async with opened(address) as store:
             return await store.conversations.find(history("AaB"), SCOPE)
 
     asyncio.run(remember())
-    assert asyncio.run(take()) == Found("one", 2)
+    assert asyncio.run(take()) == MatchedConversation("one", 2)
     assert asyncio.run(take()) is None
 
 
@@ -202,8 +204,8 @@ def test_a_server_that_drops_its_connections_is_connected_to_again(postgres: str
         async with replicas(address, 2) as (store, other):
             for name in ("before", "after"):
                 assert await store.journal.append(entry(name))
-                assert name in [row.request_id for row in await store.journal.search(Search())]
-                async with other._database.writing.connect() as connection:
+                assert name in [row.request_id for row in await store.journal.search(JournalQuery())]
+                async with other._database.write_engine.connect() as connection:
                     await connection.execute(text(others))
 
     asyncio.run(asyncio.wait_for(main(), SECONDS))

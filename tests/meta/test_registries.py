@@ -41,5 +41,5 @@ def test_every_profile_can_be_chosen(client: str) -> None:
 def test_every_kind_of_backend_opens(kind: BackendKind) -> None:
     one = open_backend(BackendSettings(name="x", kind=kind, url="http://127.0.0.1:1"))
     assert one.settings.kind == kind
-    assert one.available
+    assert one.is_available
     asyncio.run(one.close())

@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 
-from callwright.backends.codex.binary import installed_in
+from callwright.backends.codex.binary import get_install_path
 from callwright.cli.codex import install
 from callwright.errors import BackendError
 from tests.support.upstream import Step, answer
 
 CACHE = Path(__file__).resolve().parents[2] / ".cache" / "codex"
-PROGRAM = installed_in(CACHE)
+PROGRAM = get_install_path(CACHE)
 NEEDED = pytest.mark.skipif(not PROGRAM.is_file() and not os.environ.get("CI"), reason="codex is not installed")
 
 USAGE = {

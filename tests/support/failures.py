@@ -6,13 +6,16 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from callwright.backends.completions import Completions
+from callwright.backends.completions import CompletionsClientCodec
 from callwright.events import Event, Finish, TextDelta
 from callwright.model import Message, Request, Text
 from callwright.wire import CLIENT_CODECS, SERVER_CODECS
 from callwright.wire.base import ClientCodec, ClientRequest, ResponseHead, StreamStyle
 
-READ: dict[str, ClientCodec] = {**CLIENT_CODECS, "completions": Completions("chatml", CLIENT_CODECS["openai_chat"])}
+READ: dict[str, ClientCodec] = {
+    **CLIENT_CODECS,
+    "completions": CompletionsClientCodec("chatml", CLIENT_CODECS["openai_chat"]),
+}
 """Whatever has a reader."""
 
 _ASK = ClientRequest(request=Request("m", (Message("user", (Text("hi"),)),)), stream=True)

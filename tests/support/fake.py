@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from callwright.backends.base import Answer, ModelInfo
+from callwright.backends.base import EventStream, ModelInfo
 from callwright.backends.settings import BackendSettings
 from callwright.errors import BackendError
 from callwright.events import Event
@@ -33,7 +33,7 @@ class Fake:
         self.closed_early = 0
         self._answers = list(answers)
 
-    async def answer(self, request: Request, extra: dict[str, Any]) -> Answer:
+    async def answer(self, request: Request, extra: dict[str, Any]) -> EventStream:
         self.asked.append(request)
         self.extras.append(extra)
         answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]

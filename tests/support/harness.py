@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from callwright import Collected, Dialect, Parser, check_events, collect
 from callwright.events import Event
-from callwright.ids import counted_ids
+from callwright.ids import make_sequential_ids
 from callwright.model import ToolCall, ToolSpec
 from callwright.schema import Toolbox
 from callwright.text.repair import convert_python_literal
@@ -75,7 +75,7 @@ def cut(text: str, places: Iterable[int]) -> list[str]:
 
 def drive(dialect: Dialect, chunks: Iterable[str], tools: Sequence[Any] = TOOLS, **options: Any) -> list[Event]:
     """All events of a turn, checked against the event grammar."""
-    parser = Parser(dialect, tools, ids=counted_ids(), **options)
+    parser = Parser(dialect, tools, ids=make_sequential_ids(), **options)
     events: list[Event] = []
     for chunk in chunks:
         events += parser.feed(chunk)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from callwright import ToolCallAggregator, get_dialect, text_pattern
 from callwright.aggregator import MAX_CALLS, ToolCallDelta, ToolCallRecord
 from callwright.errors import BackendError
-from callwright.ids import counted_ids
+from callwright.ids import make_sequential_ids
 from tests.support.harness import TOOLS
 
 
@@ -36,7 +36,7 @@ def stream(index: int, name: str, *fragments: str) -> list[dict[str, Any]]:
 
 def read(*chunks: dict[str, Any]) -> list[tuple[str, str, str]]:
     """The calls as id, name, arguments; the deltas join to the same, and inputs are left alone."""
-    calls = ToolCallAggregator(counted_ids())
+    calls = ToolCallAggregator(make_sequential_ids())
     before = copy.deepcopy(chunks)
     out: list[ToolCallDelta] = []
     for chunk in chunks:
@@ -241,7 +241,7 @@ def test_increments_and_wholes_give_the_same(value: Any, places: list[int]) -> N
 
 
 def test_a_message_adds_what_is_missing_and_completes_what_was_begun() -> None:
-    calls = ToolCallAggregator(counted_ids())
+    calls = ToolCallAggregator(make_sequential_ids())
     calls.ingest_delta(delta(entry(0, "a", name="f", arguments='{"x"')))
     message = {
         "tool_calls": [entry(None, "a", name="f", arguments='{"x": 1}'), entry(None, "b", name="g", arguments={})]
@@ -253,13 +253,13 @@ def test_a_message_adds_what_is_missing_and_completes_what_was_begun() -> None:
 
 
 def test_a_message_without_ids_is_matched_by_order() -> None:
-    calls = ToolCallAggregator(counted_ids())
+    calls = ToolCallAggregator(make_sequential_ids())
     calls.ingest_delta(delta(entry(0, name="f", arguments="{")))
     assert [one.arguments for one in calls.ingest_message({"tool_calls": [entry(name="f", arguments="{}")]})] == ["}"]
 
 
 def test_a_message_that_contradicts_what_was_said_does_not_win() -> None:
-    calls = ToolCallAggregator(counted_ids())
+    calls = ToolCallAggregator(make_sequential_ids())
     calls.ingest_delta(delta(entry(0, "a", name="f", arguments='{"x": 1}')))
     assert calls.ingest_message({"tool_calls": [entry(None, "a", name="f", arguments='{"y": 2}')]}) == []
     assert calls.snapshot()[0].arguments == '{"x": 1}'
@@ -268,7 +268,7 @@ def test_a_message_that_contradicts_what_was_said_does_not_win() -> None:
 
 def test_text_patterns_find_calls_that_were_left_as_text() -> None:
     text = 'Hm. <tool_call>{"name": "ping", "arguments": {}}</tool_call> <tool_call>{"name": "ping", "argu'
-    calls = ToolCallAggregator(counted_ids(), patterns=[lambda text: []])
+    calls = ToolCallAggregator(make_sequential_ids(), patterns=[lambda text: []])
     calls.register_text_pattern(text_pattern(get_dialect("hermes"), TOOLS))
     calls.register_text_pattern(lambda text: [("never", "asked")])
     assert calls.ingest_message({"content": text}) == []
@@ -282,7 +282,7 @@ def test_text_patterns_find_calls_that_were_left_as_text() -> None:
 
 
 def test_choices_are_kept_apart() -> None:
-    calls = ToolCallAggregator(counted_ids())
+    calls = ToolCallAggregator(make_sequential_ids())
     calls.ingest_delta({"choices": [{"index": 1, "delta": {"tool_calls": [entry(0, "b", name="g", arguments="{}")]}}]})
     calls.ingest_delta({"tool_calls": [entry(0, "a", name="f", arguments="{}")]}, 0)
     assert [call.name for call in calls.snapshot(0)] == ["f"]

@@ -10,7 +10,7 @@ import pytest
 from callwright import check_events, collect
 from callwright.arguments import ArgumentsWriter, read_object
 from callwright.events import CallDelta
-from callwright.ids import counted_ids
+from callwright.ids import make_sequential_ids
 from callwright.model import ToolSpec
 from callwright.schema import Schema, Toolbox
 from callwright.text.source import Source
@@ -27,7 +27,7 @@ PROPERTIES = {
 
 def opened(required: tuple[str, ...] = ("filePath",), properties: Any = PROPERTIES) -> tuple[Turn, ArgumentsWriter]:
     spec = ToolSpec("f", "", {"type": "object", "properties": properties, "required": list(required)})
-    turn = Turn(Toolbox([spec]), counted_ids())
+    turn = Turn(Toolbox([spec]), make_sequential_ids())
     return turn, ArgumentsWriter(turn.start_call("f"))
 
 

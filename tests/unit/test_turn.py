@@ -9,14 +9,14 @@ import pytest
 from callwright import check_events, collect
 from callwright.errors import MisuseError
 from callwright.events import CallDelta, CallEnd, CallStart, Finish, Malformed, ReasoningDelta, TextDelta, UsageSeen
-from callwright.ids import counted_ids, random_id
+from callwright.ids import make_call_id, make_sequential_ids
 from callwright.model import Repair, ToolSpec, Usage
 from callwright.schema import Toolbox
 from callwright.turn import Turn
 
 
 def turn(*names: str, **options: Any) -> Turn:
-    return Turn(Toolbox(ToolSpec(name) for name in names), counted_ids(), **options)
+    return Turn(Toolbox(ToolSpec(name) for name in names), make_sequential_ids(), **options)
 
 
 def test_deltas_of_one_kind_are_joined_within_a_drain() -> None:
@@ -270,6 +270,6 @@ def test_unmuting_with_nothing_pending() -> None:
 
 
 def test_random_ids_look_like_openais_and_differ() -> None:
-    made = {random_id() for _ in range(100)}
+    made = {make_call_id() for _ in range(100)}
     assert len(made) == 100
     assert all(one.startswith("call_") and len(one) == 29 and one[5:].isalnum() for one in made)

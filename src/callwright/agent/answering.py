@@ -13,7 +13,7 @@ from callwright.agent.halt import Halt, HaltError
 from callwright.agent.log import Log
 from callwright.agent.stream import Shown, Stream
 from callwright.agent.tools.base import Editor, Tool
-from callwright.backends.base import Answer
+from callwright.backends.base import EventStream
 from callwright.errors import BackendError, RequestError
 from callwright.events import Event
 from callwright.model import Message, Part, Request, Text, Usage
@@ -21,7 +21,7 @@ from callwright.turn import Collected, collect
 
 __all__ = ["Answering", "Ask"]
 
-Ask = Callable[[Request], Answer]
+Ask = Callable[[Request], EventStream]
 """One turn of the engine."""
 _ANSWER_LIMIT = 8_000_000
 """Characters of one answer: more is an error, not an answer."""
@@ -97,7 +97,7 @@ class Answering:
             await self._log.add(event)
 
 
-async def _paced(answer: Answer, stream: Stream) -> AsyncGenerator[list[Event], None]:
+async def _paced(answer: EventStream, stream: Stream) -> AsyncGenerator[list[Event], None]:
     """The answer's events as they come, and an empty list when something that waits may be shown."""
     coming = asyncio.ensure_future(anext(answer))
     try:

@@ -29,7 +29,7 @@ from callwright.agent.ledger import Ledger
 from callwright.agent.merge import Side, applied, merged, reverted
 from callwright.agent.workspace import Workspace
 from callwright.errors import MisuseError, ToolError
-from callwright.store.snapshots import Snapshot, Snapshots, State, digest
+from callwright.store.snapshots import Snapshot, SnapshotState, SnapshotStore, compute_digest
 
 __all__ = ["Checkpoints", "Conflict", "FileChange", "Recovered", "Undone"]
 
@@ -78,7 +78,7 @@ class Recovered(msgspec.Struct, frozen=True, kw_only=True):
 class Checkpoints:
     """Of one session, in one workspace."""
 
-    def __init__(self, snapshots: Snapshots, session: str, workspace: Workspace) -> None:
+    def __init__(self, snapshots: SnapshotStore, session: str, workspace: Workspace) -> None:
         self._snapshots = snapshots
         self._session = session
         self._disk = Disk(workspace)
@@ -126,7 +126,7 @@ class Checkpoints:
             chosen = ledger.edits(task, path, "done")
             paths = tuple(sorted({row.path for row in chosen}))
             if hunk is None:
-                await self._snapshots.mark(dict.fromkeys([row.number for row in chosen], "kept"))
+                await self._snapshots.set_states(dict.fromkeys([row.number for row in chosen], "kept"))
                 return paths
             where = _only(paths)
             net = await ledger.net(task, where)
@@ -160,7 +160,7 @@ class Checkpoints:
             raise
 
     async def _ledger(self) -> Ledger:
-        return Ledger(self._snapshots, self._session, await self._snapshots.rows(self._session))
+        return Ledger(self._snapshots, self._session, await self._snapshots.list_snapshots(self._session))
 
     async def _make(self, call: str, *, again: bool) -> tuple[Change, ...]:
         ledger = await self._ledger()
@@ -174,7 +174,7 @@ class Checkpoints:
         made = 0
         if again:
             made = await asyncio.to_thread(self._disk.written, changes)
-            await self._snapshots.mark({row.number: "planned" for row in rows[made:]})
+            await self._snapshots.set_states({row.number: "planned" for row in rows[made:]})
         problem = await asyncio.to_thread(self._disk.differing, changes[made:])
         if not problem:
             count, problem = await asyncio.to_thread(self._disk.write_all, changes[made:])
@@ -182,7 +182,7 @@ class Checkpoints:
         if problem and again:
             await self._recover(())  # a file that somebody changed since may have been written before
             raise ToolError(f"{problem}. The program was ended while this was written, so look at what is there")
-        await self._snapshots.mark({row.number: "done" if at < made else "unmade" for at, row in enumerate(rows)})
+        await self._snapshots.set_states({row.number: "done" if at < made else "unmade" for at, row in enumerate(rows)})
         if problem:
             written = ", ".join(change.path for change in changes[:made])
             raise ToolError(f"{problem}. {f'Written before that: {written}' if made else 'Nothing was written'}")
@@ -199,7 +199,7 @@ class Checkpoints:
         if not planned:
             return ()
         data = await ledger.contents(planned)
-        found, states = [], dict[int, State]()
+        found, states = [], dict[int, SnapshotState]()
         for row in planned:
             now = await asyncio.to_thread(self._disk.look, row.path)
             await asyncio.to_thread(self._disk.clear, row.path, data[row.after])
@@ -215,7 +215,7 @@ class Checkpoints:
             states[row.number] = "done" if is_made else "unmade"
             if row.kind == "undo" and is_made:
                 states |= ledger.undone_by(row)
-        await self._snapshots.mark(states)
+        await self._snapshots.set_states(states)
         await asyncio.to_thread(self._disk.tidy, ledger.rows, [each.path for each in found])
         return tuple(found)
 
@@ -229,7 +229,7 @@ class Checkpoints:
         changes = [each for each in outcomes if isinstance(each, Change)]
         planned = [_row(change, "undo", task, hunk, "planned") for change in changes]
         rows = await self._snapshots.add(self._session, planned, _data(changes))
-        states = dict[int, State]()
+        states = dict[int, SnapshotState]()
         for row, change in zip(rows, changes, strict=True):
             problem = await asyncio.to_thread(self._disk.put_back, change, ledger.mode(change.path))
             states[row.number] = "unmade" if problem else "done"
@@ -237,7 +237,7 @@ class Checkpoints:
                 conflicts.append(Conflict(path=change.path, why=problem))
             else:
                 states |= ledger.undone_by(row)
-        await self._snapshots.mark(states)
+        await self._snapshots.set_states(states)
         done = [row.path for row in rows if states[row.number] == "done"]
         await asyncio.to_thread(self._disk.tidy, ledger.rows, done)
         return Undone(done=tuple(done), conflicts=tuple(conflicts))
@@ -288,8 +288,8 @@ def _only(paths: Sequence[str]) -> str:
     return paths[0]
 
 
-def _row(change: Change, kind: Literal["undo", "keep"], task: int | None, hunk: str, state: State) -> Snapshot:
-    before, after = (None if data is None else digest(data) for data in (change.before, change.after))
+def _row(change: Change, kind: Literal["undo", "keep"], task: int | None, hunk: str, state: SnapshotState) -> Snapshot:
+    before, after = (None if data is None else compute_digest(data) for data in (change.before, change.after))
     return Snapshot(path=change.path, kind=kind, state=state, task=task, before=before, after=after, hunk=hunk)
 
 

@@ -14,7 +14,7 @@ from callwright.agent.change import Change
 from callwright.agent.merge import Content
 from callwright.agent.workspace import Workspace
 from callwright.errors import ToolError
-from callwright.store.snapshots import Snapshot, digest
+from callwright.store.snapshots import Snapshot, compute_digest
 
 __all__ = ["Disk"]
 
@@ -32,7 +32,7 @@ class Disk:
     def planned(self, change: Change, task: int, call: str) -> Snapshot:
         """The row of a change that is going to be made. `ToolError` when its path leads out."""
         path = self._workspace.relative(change.path)
-        names = [None if each is None else digest(each) for each in (change.before, change.after)]
+        names = [None if each is None else compute_digest(each) for each in (change.before, change.after)]
         missing = [folder for folder in _parents(path) if self._workspace.kind(folder) == "missing"]
         return Snapshot(
             path=path,

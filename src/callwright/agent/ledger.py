@@ -12,7 +12,7 @@ from typing import NamedTuple
 from callwright.agent.diff import Hunk, hunks
 from callwright.agent.layers import Step, without
 from callwright.agent.merge import Content
-from callwright.store.snapshots import Snapshot, Snapshots, State
+from callwright.store.snapshots import Snapshot, SnapshotState, SnapshotStore
 
 __all__ = ["Ledger", "Net"]
 
@@ -32,7 +32,7 @@ class Net(NamedTuple):
 class Ledger:
     """The rows of one session, in order."""
 
-    def __init__(self, snapshots: Snapshots, session: str, rows: Sequence[Snapshot]) -> None:
+    def __init__(self, snapshots: SnapshotStore, session: str, rows: Sequence[Snapshot]) -> None:
         self._snapshots = snapshots
         self._session = session
         self.rows = rows
@@ -51,7 +51,7 @@ class Ledger:
                 last[row.path] = row
         return [*reversed(last.values())]
 
-    def edits(self, task: int | None, path: str | None, *states: State) -> list[Snapshot]:
+    def edits(self, task: int | None, path: str | None, *states: SnapshotState) -> list[Snapshot]:
         """The agent's changes of one of these states."""
         chosen = [row for row in self.rows if row.kind == "edit" and row.state in states]
         return [row for row in chosen if task in (None, row.task) and path in (None, row.path)]
@@ -61,7 +61,7 @@ class Ledger:
         kept = any((row.kind, row.path) == ("keep", path) for row in self.rows)
         return kept or bool(self.edits(task, path, "kept"))
 
-    def undone_by(self, undo: Snapshot) -> dict[int, State]:
+    def undone_by(self, undo: Snapshot) -> dict[int, SnapshotState]:
         """What an undo makes of the changes before it. One of a hunk leaves them open, with less in them."""
         edits = [] if undo.hunk else self.edits(undo.task, undo.path, "done")
         return {row.number: "undone" for row in edits if not undo.number or row.number < undo.number}
@@ -73,10 +73,10 @@ class Ledger:
     async def contents(self, rows: Iterable[Snapshot]) -> dict[str | None, Content]:
         """What these rows name."""
         names = {name for row in rows for name in (row.before, row.after) if name is not None}
-        found = await self._snapshots.contents(self._session, names)
+        found = await self._snapshots.load_contents(self._session, names)
         return {name: None if name is None else found[name] for name in (None, *names)}
 
-    async def steps(self, task: int | None, path: str, state: State = "done") -> list[Step]:
+    async def steps(self, task: int | None, path: str, state: SnapshotState = "done") -> list[Step]:
         """What is to be taken off a file: the changes of that state, and what was kept of open ones."""
         picked = self.edits(task, path, state)
         if picked and state == "done":
@@ -86,7 +86,7 @@ class Ledger:
         data = await self.contents(picked)
         return [Step("keep" if row.kind == "keep" else "edit", data[row.before], data[row.after]) for row in picked]
 
-    async def net(self, task: int | None, path: str, state: State = "done") -> Net:
+    async def net(self, task: int | None, path: str, state: SnapshotState = "done") -> Net:
         """What these changes come to. Lines that somebody else changed since are not the agent's any more."""
         written = [row for row in self.rows if row.kind != "keep" and row.state in ("done", "kept", "undone")]
         last = next(row for row in reversed(written) if row.path == path)

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from callwright.agent.events import FilesChanged, SessionEvent, Stamped, Stopped, TaskGiven
-from callwright.store.sessions import EventRow, Sessions
+from callwright.store.session_store import EventRow, SessionEventStore
 
 __all__ = ["Log", "Watch", "read_events"]
 
@@ -29,7 +29,12 @@ class Log:
     """What happened in a session so far, and where what happens next is written down."""
 
     def __init__(
-        self, store: Sessions, session: str, past: Iterable[Stamped] = (), *, clock: Callable[[], float] = time.time
+        self,
+        store: SessionEventStore,
+        session: str,
+        past: Iterable[Stamped] = (),
+        *,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self.events = list(past)
         self._store = store
@@ -47,7 +52,7 @@ class Log:
         async with self._turn:
             stamped = Stamped(len(self.events) + 1, self._clock(), event)
             row = EventRow(stamped.seq, stamped.at, type(event).__struct_config__.tag, _WRITER.encode(event).decode())  # type: ignore[arg-type]
-            await self._store.append(self._session, row, **self._head(event))
+            await self._store.append_event(self._session, row, **self._head(event))
             self.events.append(stamped)
             for watch in tuple(self._watches):
                 watch(stamped)

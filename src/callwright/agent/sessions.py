@@ -16,8 +16,8 @@ from callwright.agent.session import Session
 from callwright.agent.workshop import Locks, Workshop, new_id
 from callwright.agent.workspace import Workspace
 from callwright.errors import StoreError
-from callwright.store.sessions import SessionHead, Sessions
-from callwright.store.snapshots import Snapshots
+from callwright.store.session_store import SessionEventStore, SessionRecord
+from callwright.store.snapshots import SnapshotStore
 
 __all__ = ["Archive", "SessionDesk"]
 
@@ -25,16 +25,16 @@ __all__ = ["Archive", "SessionDesk"]
 class Archive:
     """The sessions of all workspaces, to be read and forgotten."""
 
-    def __init__(self, sessions: Sessions, snapshots: Snapshots, locks: Locks) -> None:
+    def __init__(self, sessions: SessionEventStore, snapshots: SnapshotStore, locks: Locks) -> None:
         self._store = sessions
         self._snapshots = snapshots
         self._locks = locks
 
     async def rows(self, query: str = "", limit: int = 50, offset: int = 0) -> list[SessionRow]:
         """The newest first; with a query those whose words match."""
-        return [self._row(head) for head in await self._store.heads(query, limit, offset)]
+        return [self._row(head) for head in await self._store.list_sessions(query, limit, offset)]
 
-    def _row(self, head: SessionHead) -> SessionRow:
+    def _row(self, head: SessionRecord) -> SessionRow:
         held = self._locks.is_held(head.id)
         return SessionRow(
             id=head.id,
@@ -51,28 +51,28 @@ class Archive:
 
     async def events(self, session: str) -> list[Stamped]:
         """All events of one."""
-        head = await self._store.head(session)
-        return read_events(await self._store.events(head.id))
+        head = await self._store.find_session(session)
+        return read_events(await self._store.list_events(head.id))
 
     @asynccontextmanager
     async def review(self, session: str) -> AsyncIterator[Review]:
         """The changes of a session that nobody has open, to be kept or taken back."""
-        head = await self._store.head(session)
+        head = await self._store.find_session(session)
         self._locks.take(head.id)
         try:
             checkpoints = Checkpoints(self._snapshots, head.id, Workspace(Path(head.workspace)))
             await checkpoints.recover()
-            yield Review(checkpoints, Log(self._store, head.id, read_events(await self._store.events(head.id))))
+            yield Review(checkpoints, Log(self._store, head.id, read_events(await self._store.list_events(head.id))))
         finally:
             self._locks.release(head.id)
 
     async def delete(self, session: str) -> None:
         """Forget it. Files are left as they are."""
-        head = await self._store.head(session)
+        head = await self._store.find_session(session)
         if self._locks.is_held(head.id):
             raise StoreError(f"session {head.id} is open; close it first")
-        await self._snapshots.forget(head.id)
-        await self._store.forget(head.id)
+        await self._snapshots.delete_session(head.id)
+        await self._store.delete_session(head.id)
 
 
 class SessionDesk(Archive):
@@ -97,7 +97,7 @@ class SessionDesk(Archive):
         shop.locks.take(session)
         began = shop.clock()
         root = str(shop.workspace.root)
-        await self._store.begin(SessionHead(session, began, began, "", root, shop.model, False, 0, 0, 0))
+        await self._store.create_session(SessionRecord(session, began, began, "", root, shop.model, False, 0, 0, 0))
         log = Log(self._store, session, clock=shop.clock)
         system = briefing(shop.workspace, shop.settings.instructions, shop.sandbox.note)
         await log.add(
@@ -107,11 +107,11 @@ class SessionDesk(Archive):
 
     async def _again(self, session: str) -> Session:
         shop = self._workshop
-        head = await self._store.head(session)
+        head = await self._store.find_session(session)
         if head.workspace != str(shop.workspace.root):
             raise StoreError(f"session {head.id} belongs to {head.workspace}: open it from there")
         shop.locks.take(head.id)
-        past = read_events(await self._store.events(head.id))
+        past = read_events(await self._store.list_events(head.id))
         log = Log(self._store, head.id, past, clock=shop.clock)
         if not past:
             system = briefing(shop.workspace, shop.settings.instructions, shop.sandbox.note)

@@ -21,8 +21,8 @@ from callwright.agent.terminal import TerminalSettings
 from callwright.agent.tools.base import Tool
 from callwright.agent.workspace import Workspace
 from callwright.errors import StoreError
-from callwright.store.sessions import Sessions
-from callwright.store.snapshots import Snapshots
+from callwright.store.session_store import SessionEventStore
+from callwright.store.snapshots import SnapshotStore
 
 __all__ = ["Locks", "Workshop", "new_id"]
 
@@ -88,8 +88,8 @@ class Workshop:
     settings: AgentSettings
     terminal: TerminalSettings
     sandbox: Sandbox
-    sessions: Sessions
-    snapshots: Snapshots
+    sessions: SessionEventStore
+    snapshots: SnapshotStore
     locks: Locks
     servers: Sequence[McpSettings]
     """The MCP servers of the person's own settings."""

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 from callwright.backends.base import Backend
 from callwright.backends.codex import CodexBackend
-from callwright.backends.completions import Completions
-from callwright.backends.conversation import open_conversation
+from callwright.backends.completions import CompletionsClientCodec
+from callwright.backends.conversation import open_conversation_backend
 from callwright.backends.embedded import EmbeddedBackend
-from callwright.backends.harmony import HarmonyBackend
+from callwright.backends.harmony_backend import HarmonyBackend
 from callwright.backends.http import HttpBackend
 from callwright.backends.ollama import OllamaBackend
 from callwright.backends.scripted import ScriptedBackend
@@ -18,22 +18,24 @@ from callwright.wire import CLIENT_CODECS
 
 __all__ = ["open_backend"]
 
-_KINDS: dict[BackendKind, Callable[[BackendSettings], Backend]] = {
+_BACKEND_FACTORIES: dict[BackendKind, Callable[[BackendSettings], Backend]] = {
     "openai": lambda settings: HttpBackend(settings, CLIENT_CODECS["openai_chat"]),
     "responses": lambda settings: HttpBackend(settings, CLIENT_CODECS["openai_responses"]),
     "anthropic": lambda settings: HttpBackend(
         settings, CLIENT_CODECS["anthropic"], models_path="/v1/models?limit=1000"
     ),
     "ollama": lambda settings: OllamaBackend(settings, CLIENT_CODECS["ollama"]),
-    "completions": lambda settings: HttpBackend(settings, Completions(settings.template, CLIENT_CODECS["openai_chat"])),
+    "completions": lambda settings: HttpBackend(
+        settings, CompletionsClientCodec(settings.template, CLIENT_CODECS["openai_chat"])
+    ),
     "harmony": lambda settings: HarmonyBackend(settings, CLIENT_CODECS["openai_chat"]),
     "scripted": ScriptedBackend,
     "embedded": EmbeddedBackend,
-    "conversation": open_conversation,
+    "conversation": open_conversation_backend,
     "codex": CodexBackend,
 }
 
 
 def open_backend(settings: BackendSettings) -> Backend:
     """The backend that these settings describe. Nothing is connected yet; `close` gives back what it takes later."""
-    return _KINDS[settings.kind](settings)
+    return _BACKEND_FACTORIES[settings.kind](settings)

@@ -12,9 +12,9 @@ from callwright.events import Event
 from callwright.model import Request
 from callwright.wire.constraint import ConstraintFlavour
 
-__all__ = ["Answer", "Backend", "Forwarded", "ModelInfo"]
+__all__ = ["Backend", "EventStream", "ForwardedResponse", "ModelInfo"]
 
-Answer = AsyncGenerator[list[Event], None]
+EventStream = AsyncGenerator[list[Event], None]
 """Events as the backend sent them, those of one read together, ending in a `Finish`. Closing it ends the generation."""
 
 
@@ -30,7 +30,7 @@ class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
     """The server that has it, as far as it is one that holds answers to a form."""
 
 
-class Forwarded(msgspec.Struct, frozen=True):
+class ForwardedResponse(msgspec.Struct, frozen=True):
     """A server's answer to a request that we only pass on."""
 
     status: int
@@ -50,20 +50,20 @@ class Backend(Protocol):
         """How it is told to hold an answer to a form; None while it is not known that it can."""
         ...
 
-    def answer(self, request: Request, extra: dict[str, Any]) -> Answer:
+    def stream_response(self, request: Request, extra: dict[str, Any]) -> EventStream:
         """Ask the model. Raises `BackendError`; what failed before the first byte was tried again already."""
         ...
 
-    async def models(self) -> tuple[ModelInfo, ...]:
+    async def list_models(self) -> tuple[ModelInfo, ...]:
         """The models that it has. Raises `BackendError`."""
         ...
 
-    async def forward(self, path: str, body: bytes) -> Forwarded:
+    async def forward_request(self, path: str, body: bytes) -> ForwardedResponse:
         """Pass on a request that is not about a turn, such as embeddings."""
         ...
 
     @property
-    def available(self) -> bool:
+    def is_available(self) -> bool:
         """False while it is left alone after failures."""
         ...
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from callwright.backends.faults import TOOLS_REFUSED
+from callwright.backends.errors import TOOLS_REFUSED
 from callwright.errors import BackendError, WireError
 from callwright.events import Event, Finish, FinishReason, TextDelta, UsageSeen
 from callwright.model import Request, Usage
@@ -21,18 +21,24 @@ from callwright.wire.base import ClientCodec, WireReader
 from callwright.wire.event_reader import EventReader
 from callwright.wire.framing import JSON_DECODE_ERRORS, SseEvent, SseReader
 
-__all__ = ["DEFAULT_TOKENS", "CompletionReader", "Completions", "completion", "text_options"]
+__all__ = [
+    "DEFAULT_MAX_TOKENS",
+    "CompletionReader",
+    "CompletionsClientCodec",
+    "build_completion_body",
+    "build_text_options",
+]
 
-DEFAULT_TOKENS = 4096
+DEFAULT_MAX_TOKENS = 4096
 """What a server may write when nobody says. Left out it would be 16: OpenAI's API, and vLLM follows it."""
 
-_LIMITS = ("length", "limit")
+_LENGTH_REASONS = ("length", "limit")
 """What servers call the end of the tokens; the second is llama.cpp's own."""
 
-_CHAT_ONLY = frozenset({"response_format", "reasoning_effort", "parallel_tool_calls", "tools", "tool_choice"})
+_CHAT_ONLY_OPTIONS = frozenset({"response_format", "reasoning_effort", "parallel_tool_calls", "tools", "tool_choice"})
 
 
-class Completions:
+class CompletionsClientCodec:
     """The calling half. Errors look as on OpenAI's chat wire, so `errors` reads them."""
 
     name = "completions"
@@ -55,7 +61,9 @@ class Completions:
             raise BackendError(
                 "raw completions are text: this backend does not support tools", kind="refused", code=TOOLS_REFUSED
             )
-        return completion(request, extra, render_transcript(request.messages, self._template), self._template.stops)
+        return build_completion_body(
+            request, extra, render_transcript(request.messages, self._template), self._template.stops
+        )
 
     def create_reader(self) -> WireReader:
         """A reader of one answer."""
@@ -66,19 +74,21 @@ class Completions:
         return self._errors.parse_error(status, body)
 
 
-def text_options(request: Request, extra: dict[str, Any], stops: Sequence[str]) -> dict[str, Any]:
+def build_text_options(request: Request, extra: dict[str, Any], stops: Sequence[str]) -> dict[str, Any]:
     """The options that servers of text know, with the client's stops after our own."""
-    options = {name: value for name, value in (extra | request.options).items() if name not in _CHAT_ONLY}
+    options = {name: value for name, value in (extra | request.options).items() if name not in _CHAT_ONLY_OPTIONS}
     asked = options.get("stop") or ()
     return (
-        {"max_tokens": DEFAULT_TOKENS} | options | {"stop": (*stops, *((asked,) if isinstance(asked, str) else asked))}
+        {"max_tokens": DEFAULT_MAX_TOKENS}
+        | options
+        | {"stop": (*stops, *((asked,) if isinstance(asked, str) else asked))}
     )
 
 
-def completion(request: Request, extra: dict[str, Any], prompt: str, stops: Sequence[str]) -> bytes:
+def build_completion_body(request: Request, extra: dict[str, Any], prompt: str, stops: Sequence[str]) -> bytes:
     """The body of `POST /completions`."""
     asked = {"model": request.model, "prompt": prompt, "stream": True, "stream_options": {"include_usage": True}}
-    return msgspec.json.encode(text_options(request, extra, stops) | asked)
+    return msgspec.json.encode(build_text_options(request, extra, stops) | asked)
 
 
 class _Choice(msgspec.Struct):
@@ -88,7 +98,7 @@ class _Choice(msgspec.Struct):
     token_ids: list[int] | None = None
 
 
-class _Tokens(msgspec.Struct):
+class _TokenUsage(msgspec.Struct):
     prompt_tokens: int = 0
     completion_tokens: int = 0
 
@@ -98,7 +108,7 @@ class _Token(msgspec.Struct):
     text: str = ""
 
 
-class _Details(msgspec.Struct):
+class _GenerationDetails(msgspec.Struct):
     finish_reason: str = ""
     input_length: int = 0
     generated_tokens: int = 0
@@ -108,7 +118,7 @@ class _Chunk(msgspec.Struct):
     """One event of any server: the first three are everybody's, the last two TGI's, the others llama.cpp's own."""
 
     choices: list[_Choice] | None = None
-    usage: _Tokens | None = None
+    usage: _TokenUsage | None = None
     error: Any = None
     content: str = ""
     stop: bool = False
@@ -117,10 +127,10 @@ class _Chunk(msgspec.Struct):
     tokens_evaluated: int = 0
     tokens_predicted: int = 0
     token: _Token | None = None
-    details: _Details | None = None
+    details: _GenerationDetails | None = None
 
 
-Marked = Callable[[str, Sequence[int]], str]
+MarkerRestorer = Callable[[str, Sequence[int]], str]
 """A piece of text and the ids of its tokens, where the server gives them -> what is to be read."""
 
 _decode = msgspec.json.Decoder(_Chunk).decode
@@ -129,29 +139,29 @@ _decode = msgspec.json.Decoder(_Chunk).decode
 class CompletionReader(EventReader):
     """One stream. The finish is held until the stream's end: the usage comes after it."""
 
-    def __init__(self, errors: ClientCodec, marked: Marked | None = None) -> None:
+    def __init__(self, errors: ClientCodec, marked: MarkerRestorer | None = None) -> None:
         self._errors = errors
-        self._marked = marked
+        self._restore_markers = marked
         self._frames = SseReader()
         self._reason: FinishReason | None = None
-        self._over = False
+        self._is_finished = False
 
     def _process_data(self, data: bytes, out: list[Event]) -> None:
-        self._read(self._frames.feed(data), out)
+        self._read_frames(self._frames.feed(data), out)
 
     def _process_end(self, out: list[Event]) -> None:
-        self._read(self._frames.close(), out)
-        if not self._over:
+        self._read_frames(self._frames.close(), out)
+        if not self._is_finished:
             if self._reason is None:
                 raise BackendError("the stream ended before the answer did", kind="protocol", retryable=True)
-            out.append(self._finish(self._reason))
+            out.append(self._build_finish(self._reason))
 
-    def _read(self, frames: list[SseEvent], out: list[Event]) -> None:
+    def _read_frames(self, frames: list[SseEvent], out: list[Event]) -> None:
         for _, data in frames:
-            if self._over:
+            if self._is_finished:
                 break
             if data == b"[DONE]":
-                out.append(self._finish(self._reason or "stop"))
+                out.append(self._build_finish(self._reason or "stop"))
                 break
             try:
                 chunk = _decode(data)
@@ -159,36 +169,36 @@ class CompletionReader(EventReader):
                 raise WireError(f"a chunk is not what a completion looks like: {data[:200]!r}") from error
             if chunk.error is not None:
                 raise self._errors.parse_error(500, data)
-            self._take(chunk, out)
+            self._read_chunk(chunk, out)
 
-    def _take(self, chunk: _Chunk, out: list[Event]) -> None:
+    def _read_chunk(self, chunk: _Chunk, out: list[Event]) -> None:
         if chunk.token is not None:
-            self._say(chunk.token.text, [chunk.token.id], out)
+            self._emit_text(chunk.token.text, [chunk.token.id], out)
             if chunk.details is not None:
-                self._ended(chunk.details.finish_reason)
+                self._set_finish_reason(chunk.details.finish_reason)
                 out.append(UsageSeen(Usage(chunk.details.input_length, chunk.details.generated_tokens)))
         elif chunk.choices is None:
-            self._say(chunk.content, chunk.tokens, out)
+            self._emit_text(chunk.content, chunk.tokens, out)
             if chunk.stop:
-                self._ended(chunk.stop_type)
+                self._set_finish_reason(chunk.stop_type)
                 out.append(UsageSeen(Usage(chunk.tokens_evaluated, chunk.tokens_predicted)))
         for choice in chunk.choices or ():
             if not choice.index:
-                self._say(choice.text or "", choice.token_ids or (), out)
+                self._emit_text(choice.text or "", choice.token_ids or (), out)
             if choice.finish_reason:
-                self._ended(choice.finish_reason)
+                self._set_finish_reason(choice.finish_reason)
         if chunk.usage is not None:
             out.append(UsageSeen(Usage(chunk.usage.prompt_tokens, chunk.usage.completion_tokens)))
 
-    def _say(self, text: str, tokens: Sequence[int], out: list[Event]) -> None:
-        if self._marked is not None and tokens:
-            text = self._marked(text, tokens)
+    def _emit_text(self, text: str, tokens: Sequence[int], out: list[Event]) -> None:
+        if self._restore_markers is not None and tokens:
+            text = self._restore_markers(text, tokens)
         if text:
             out.append(TextDelta(text))
 
-    def _ended(self, reason: str) -> None:
-        self._reason = "length" if reason in _LIMITS else "stop"
+    def _set_finish_reason(self, reason: str) -> None:
+        self._reason = "length" if reason in _LENGTH_REASONS else "stop"
 
-    def _finish(self, reason: FinishReason) -> Finish:
-        self._over = True
+    def _build_finish(self, reason: FinishReason) -> Finish:
+        self._is_finished = True
         return Finish(reason)

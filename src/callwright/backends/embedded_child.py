@@ -19,7 +19,7 @@ __all__ = ["main"]
 
 CACHE_MIB = 256
 """For the prompts of conversations that have no slot just now. llama.cpp would take up to 8 GiB."""
-BATCH = 128
+BATCH_TOKENS = 128
 """Tokens of a prompt that are read at once. A turn that is left ends after the batch that it is in, which with
 llama.cpp's 2048 took half a minute on a slow machine; the small ones are no slower to read."""
 _ERRORS_ONLY = 1
@@ -30,24 +30,24 @@ def main() -> None:
     answers = os.dup(sys.stdout.fileno())
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # whatever a library prints is no answer
     order = json.loads(sys.stdin.readline())
-    watching = threading.Thread(target=_watch, daemon=True)
+    watching = threading.Thread(target=_exit_at_end_of_input, daemon=True)
     watching.start()
     try:
-        server = xllamacpp.Server(_parameters(**order))
+        server = xllamacpp.Server(_build_parameters(**order))
     except RuntimeError:
         sys.exit(1)  # what is wrong stands on standard error, and not in the exception
     os.write(answers, f"{server.listening_address}\n".encode())
     watching.join()
 
 
-def _watch() -> None:
+def _exit_at_end_of_input() -> None:
     """Wait for the end of the input, and then for nothing: a turn in the middle of its work does not matter now."""
     while os.read(sys.stdin.fileno(), 1):
         pass
     os._exit(0)
 
 
-def _parameters(*, path: str, name: str, key: str, context: int, threads: int, slots: int) -> Any:
+def _build_parameters(*, path: str, name: str, key: str, context: int, threads: int, slots: int) -> Any:
     parameters = xllamacpp.CommonParams()
     parameters.verbosity = _ERRORS_ONLY
     parameters.model.path = path
@@ -58,7 +58,7 @@ def _parameters(*, path: str, name: str, key: str, context: int, threads: int, s
     parameters.ui = False
     parameters.n_parallel = slots
     parameters.n_ctx = context * slots
-    parameters.n_batch = parameters.n_ubatch = BATCH
+    parameters.n_batch = parameters.n_ubatch = BATCH_TOKENS
     parameters.cache_ram_mib = CACHE_MIB
     for processors in (parameters.cpuparams, parameters.cpuparams_batch):
         # They meet after every step. Measured with SmolLM2-135M on two processors that others use too: 40 tokens

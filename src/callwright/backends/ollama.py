@@ -12,62 +12,64 @@ from typing import Any
 import msgspec
 
 from callwright.backends.base import ModelInfo
-from callwright.backends.faults import THINKING_REFUSED
-from callwright.backends.http import Begun, HttpBackend
-from callwright.backends.models import allocated, shown, tagged
+from callwright.backends.errors import THINKING_REFUSED
+from callwright.backends.http import HttpBackend, StartedResponse
+from callwright.backends.model_lists import parse_ollama_model, parse_ollama_tags, parse_ollama_windows
 from callwright.errors import BackendError
 from callwright.model import Request
 
 __all__ = ["OllamaBackend"]
 
-_SHOWN_AT_ONCE = 4
-_THINKING = ("think", "reasoning_effort")
+_SHOW_CONCURRENCY = 4
+_THINKING_OPTIONS = ("think", "reasoning_effort")
 
 
 class OllamaBackend(HttpBackend):
     """Ollama's own API."""
 
-    _unthinking: frozenset[str] = frozenset()
+    _models_without_thinking: frozenset[str] = frozenset()
     """The models that refused to be told about thinking."""
 
-    async def send(self, request: Request, extra: dict[str, Any]) -> Begun:
+    async def send_request(self, request: Request, extra: dict[str, Any]) -> StartedResponse:
         """Send the request, without a word on thinking if the model refuses that."""
-        if request.model in self._unthinking:
-            request, extra = _without_thinking(request, extra)
+        if request.model in self._models_without_thinking:
+            request, extra = _remove_thinking(request, extra)
         try:
-            return await super().send(request, extra)
+            return await super().send_request(request, extra)
         except BackendError as refusal:
-            if refusal.code != THINKING_REFUSED or request.model in self._unthinking:
+            if refusal.code != THINKING_REFUSED or request.model in self._models_without_thinking:
                 raise
-        self._unthinking |= {request.model}
-        return await super().send(*_without_thinking(request, extra))
+        self._models_without_thinking |= {request.model}
+        return await super().send_request(*_remove_thinking(request, extra))
 
-    async def models(self) -> tuple[ModelInfo, ...]:
+    async def list_models(self) -> tuple[ModelInfo, ...]:
         """The models that were pulled, each with what `/api/show` says of it, and its window if it is in memory."""
-        names = tagged(await self.fetch("/api/tags"))
-        few = asyncio.Semaphore(_SHOWN_AT_ONCE)
+        names = parse_ollama_tags(await self.fetch_json("/api/tags"))
+        few = asyncio.Semaphore(_SHOW_CONCURRENCY)
 
         async def show(name: str) -> ModelInfo:
             async with few:
                 try:
-                    return shown(name, await self.fetch("/api/show", msgspec.json.encode({"model": name})))
+                    return parse_ollama_model(
+                        name, await self.fetch_json("/api/show", msgspec.json.encode({"model": name}))
+                    )
                 except BackendError:  # one broken model does not hide the others
                     return ModelInfo(name=name)
 
         found = await asyncio.gather(*map(show, names))
-        windows = await self._windows()
+        windows = await self._fetch_windows()
         return tuple(msgspec.structs.replace(model, context=windows.get(model.name, model.context)) for model in found)
 
-    async def _windows(self) -> dict[str, int]:
+    async def _fetch_windows(self) -> dict[str, int]:
         try:
-            return allocated(await self.fetch("/api/ps"))
+            return parse_ollama_windows(await self.fetch_json("/api/ps"))
         except BackendError:  # servers before 0.1.38, and imitations, have none
             return {}
 
 
-def _without_thinking(request: Request, extra: dict[str, Any]) -> tuple[Request, dict[str, Any]]:
-    options = {name: value for name, value in request.options.items() if name not in _THINKING}
+def _remove_thinking(request: Request, extra: dict[str, Any]) -> tuple[Request, dict[str, Any]]:
+    options = {name: value for name, value in request.options.items() if name not in _THINKING_OPTIONS}
     return (
         msgspec.structs.replace(request, options=options),
-        {name: value for name, value in extra.items() if name not in _THINKING},
+        {name: value for name, value in extra.items() if name not in _THINKING_OPTIONS},
     )

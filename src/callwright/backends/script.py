@@ -33,13 +33,13 @@ from callwright.model import Message, Request, Text, ToolCall, ToolResult, ToolS
 from callwright.schema import Schema
 from callwright.turn import IdFactory
 
-__all__ = ["Script", "Step", "Wanted", "When", "Words", "perform"]
+__all__ = ["ModelScript", "ScriptStep", "ScriptedCall", "ScriptedTurn", "TurnCondition", "play_turn"]
 
-_EMPTY: dict[str, Any] = {"integer": 0, "number": 0.0, "boolean": False, "array": [], "object": {}, "null": None}
+_EMPTY_VALUES: dict[str, Any] = {"integer": 0, "number": 0.0, "boolean": False, "array": [], "object": {}, "null": None}
 _PLACEHOLDER = re.compile(r"\$\{(last_user|result|tool|model)\}")
 
 
-class When(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class TurnCondition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """When a turn fits. What is not set does not matter."""
 
     results: int | None = None
@@ -64,7 +64,7 @@ class When(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             raise ValueError(f"{self.pattern!r} is no regular expression: {wrong}") from wrong
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ScriptedCall(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A call to make. `name` may be a shell pattern: the first offered tool that matches is called."""
 
     name: str
@@ -74,7 +74,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Call it even when it is not offered."""
 
 
-class Fault(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ScriptedError(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A failure of the backend."""
 
     status: int = 500
@@ -82,19 +82,19 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     salvage: str = ""
 
 
-class Step(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ScriptStep(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One thing that a turn does: exactly one of the first seven."""
 
     text: str | None = None
     reasoning: str | None = None
     chunks: tuple[str, ...] | None = None
     """Text in exactly these pieces."""
-    call: Wanted | tuple[Wanted, ...] | None = None
+    call: ScriptedCall | tuple[ScriptedCall, ...] | None = None
     """A native call: of the first that is offered."""
-    say: Wanted | tuple[Wanted, ...] | None = None
+    say: ScriptedCall | tuple[ScriptedCall, ...] | None = None
     """The same written as text, in a dialect."""
     pause: float | None = None
-    error: Fault | None = None
+    error: ScriptedError | None = None
     dialect: str = "hermes"
     repeat: int = 1
 
@@ -108,17 +108,17 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             raise ValueError(str(unknown)) from unknown
 
     @property
-    def wanted(self) -> tuple[Wanted, ...]:
+    def candidate_calls(self) -> tuple[ScriptedCall, ...]:
         """The calls to choose from."""
         calls = self.call or self.say or ()
-        return (calls,) if isinstance(calls, Wanted) else calls
+        return (calls,) if isinstance(calls, ScriptedCall) else calls
 
 
-class Words(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ScriptedTurn(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One turn: when it fits, and what is said."""
 
-    steps: tuple[Step, ...]
-    when: When = When()
+    steps: tuple[ScriptStep, ...]
+    when: TurnCondition = TurnCondition()
     finish: FinishReason | None = None
     """None: `tool_calls` after a native call, else `stop`."""
     usage: Usage | None = None
@@ -126,10 +126,10 @@ class Words(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Characters in a delta; 0 for all at once."""
 
 
-class Script(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ModelScript(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A whole file."""
 
-    turns: tuple[Words, ...]
+    turns: tuple[ScriptedTurn, ...]
     models: tuple[str, ...] = ("scripted",)
     chunk: int = 4
     pace: float = 0.0
@@ -138,10 +138,10 @@ class Script(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """For arguments that are made up: what goes into a parameter, by a shell pattern of its name."""
 
 
-def perform(script: Script, request: Request, ids: IdFactory) -> Iterator[Event | float]:
+def play_turn(script: ModelScript, request: Request, ids: IdFactory) -> Iterator[Event | float]:
     """A turn's events, and seconds to wait between them. `BackendError` where the script wants one or has no turn."""
-    scene = _Scene(script, request)
-    words = next((words for words in script.turns if scene.fits(words)), None)
+    scene = _ScriptContext(script, request)
+    words = next((words for words in script.turns if scene.matches_turn(words)), None)
     if words is None:
         raise BackendError(f"the script has no turn for this conversation: {scene}", kind="refused", status=400)
     chunk = script.chunk if words.chunk is None else words.chunk
@@ -150,39 +150,39 @@ def perform(script: Script, request: Request, ids: IdFactory) -> Iterator[Event 
         if step.pause is not None:
             yield step.pause
         elif step.error is not None:
-            raise _error(step.error)
+            raise _build_error(step.error)
         elif step.call is not None:
-            call = scene.call(step)
+            call = scene.build_call(step)
             yield CallStart(calls, ids(), call.name)
-            yield from (CallDelta(calls, piece) for piece in _cut(call.arguments, chunk))
+            yield from (CallDelta(calls, piece) for piece in _split_text(call.arguments, chunk))
             yield CallEnd(calls)
             calls += 1
         elif step.reasoning is not None:
-            yield from map(ReasoningDelta, _cut(scene.filled(step.reasoning), chunk))
+            yield from map(ReasoningDelta, _split_text(scene.fill_placeholders(step.reasoning), chunk))
         elif step.chunks is not None:
             yield from map(TextDelta, filter(None, step.chunks))
         elif step.say is not None:
-            yield from map(TextDelta, _cut(get_dialect(step.dialect).render_call(scene.call(step)), chunk))
+            yield from map(TextDelta, _split_text(get_dialect(step.dialect).render_call(scene.build_call(step)), chunk))
         else:
-            yield from map(TextDelta, _cut(scene.filled(step.text), chunk))
+            yield from map(TextDelta, _split_text(scene.fill_placeholders(step.text), chunk))
     if words.usage is not None:
         yield UsageSeen(words.usage)
     yield Finish(words.finish or ("tool_calls" if calls else "stop"))
 
 
-class _Scene:
+class _ScriptContext:
     """What a script can see of a request."""
 
-    def __init__(self, script: Script, request: Request) -> None:
+    def __init__(self, script: ModelScript, request: Request) -> None:
         self._values = script.values
         self._model = request.model
         self._tools = request.tools
-        since = _since_last_answer(request.messages)
+        since = _get_current_messages(request.messages)
         parts = [part for message in since for part in message.parts]
         self._results = [part.content for part in parts if isinstance(part, ToolResult)]
         names = [part.name for part in parts if isinstance(part, ToolCall)]
-        self._last = {
-            "last_user": _asked(since),
+        self._placeholders = {
+            "last_user": _get_user_request(since),
             "result": self._results[-1] if self._results else "",
             "tool": names[-1] if names else "",
             "model": request.model,
@@ -190,67 +190,71 @@ class _Scene:
 
     def __str__(self) -> str:
         names = ", ".join(tool.name for tool in self._tools) or "none"
-        return f"the user said {self._last['last_user'][:200]!r}, {len(self._results)} results, tools: {names}"
+        return f"the user said {self._placeholders['last_user'][:200]!r}, {len(self._results)} results, tools: {names}"
 
-    def fits(self, words: Words) -> bool:
-        when, asked = words.when, self._last["last_user"]
+    def matches_turn(self, turn: ScriptedTurn) -> bool:
+        when, asked = turn.when, self._placeholders["last_user"]
         conditions = (
             when.results is None or len(self._results) == when.results,
             len(self._results) >= when.results_from,
             when.user.lower() in asked.lower(),
             not when.pattern or re.search(when.pattern, asked),
-            not when.offers or self._offered(when.offers),
+            not when.offers or self._find_tool(when.offers),
             when.tools is None or when.tools == bool(self._tools),
             not when.model or fnmatchcase(self._model, when.model),
-            all(any(self._choices(step.wanted)) for step in words.steps if step.wanted),
+            all(any(self._iter_possible_calls(step.candidate_calls)) for step in turn.steps if step.candidate_calls),
         )
         return all(conditions)
 
-    def call(self, step: Step) -> ToolCall:
+    def build_call(self, step: ScriptStep) -> ToolCall:
         """The call that a step makes."""
-        wanted, tool = next(self._choices(step.wanted))
-        made = self._made_up(tool) if wanted.arguments is None else self.filled(wanted.arguments)
+        wanted, tool = next(self._iter_possible_calls(step.candidate_calls))
+        made = self._generate_arguments(tool) if wanted.arguments is None else self.fill_placeholders(wanted.arguments)
         return ToolCall(
             get_dialect(step.dialect).make_call_id(tool.name, 0), tool.name, json.dumps(made, ensure_ascii=False)
         )
 
-    def filled(self, value: Any) -> Any:
+    def fill_placeholders(self, value: Any) -> Any:
         """A value with its placeholders filled in, however deep."""
         match value:
             case str():
-                return _PLACEHOLDER.sub(lambda hit: self._last[hit[1]], value)
+                return _PLACEHOLDER.sub(lambda hit: self._placeholders[hit[1]], value)
             case dict():
-                return {key: self.filled(one) for key, one in value.items()}
+                return {key: self.fill_placeholders(one) for key, one in value.items()}
             case list():
-                return [self.filled(one) for one in value]
+                return [self.fill_placeholders(one) for one in value]
             case _:
                 return value
 
-    def _offered(self, name: str) -> ToolSpec | None:
+    def _find_tool(self, name: str) -> ToolSpec | None:
         return next((tool for tool in self._tools if fnmatchcase(tool.name, name)), None)
 
-    def _choices(self, wanted: Sequence[Wanted]) -> Iterator[tuple[Wanted, ToolSpec]]:
+    def _iter_possible_calls(self, wanted: Sequence[ScriptedCall]) -> Iterator[tuple[ScriptedCall, ToolSpec]]:
         """The calls that can be made."""
         for one in wanted:
-            if tool := self._offered(one.name) or (ToolSpec(one.name) if one.anyway else None):
+            if tool := self._find_tool(one.name) or (ToolSpec(one.name) if one.anyway else None):
                 yield one, tool
 
-    def _made_up(self, tool: ToolSpec) -> dict[str, Any]:
+    def _generate_arguments(self, tool: ToolSpec) -> dict[str, Any]:
         """Arguments for what a tool requires: by the parameter's name, else by its type."""
         schema = Schema(tool.parameters)
-        return {name: self._value(name, one) for name, one in schema.properties.items() if name in schema.required}
+        return {
+            name: self._generate_value(name, one) for name, one in schema.properties.items() if name in schema.required
+        }
 
-    def _value(self, name: str, schema: Schema) -> Any:
+    def _generate_value(self, name: str, schema: Schema) -> Any:
         if schema.choices:
             return schema.choices[0]
         given = (value for pattern, value in self._values.items() if fnmatchcase(name.lower(), pattern))
-        empty = (value for kind, value in _EMPTY.items() if kind in schema.types and "string" not in schema.types)
+        empty = (
+            value for kind, value in _EMPTY_VALUES.items() if kind in schema.types and "string" not in schema.types
+        )
         # A value of another type than the parameter's would only be refused.
-        fitting = (self.filled(value) for value in given if schema.matches_type(json.dumps(value)))
-        return next(chain(fitting, empty), self._last["last_user"])
+        fitting = (self.fill_placeholders(value) for value in given if schema.matches_type(json.dumps(value)))
+        return next(chain(fitting, empty), self._placeholders["last_user"])
 
 
-def _since_last_answer(messages: Sequence[Message]) -> Sequence[Message]:
+def _get_current_messages(messages: Sequence[Message]) -> Sequence[Message]:
     """The messages after the model's last turn without a call. Counting from the last user message would not do: Claude
     Code adds reminders as user text beside its results, and they are not a new request."""
     for at in range(len(messages), 0, -1):
@@ -260,7 +264,7 @@ def _since_last_answer(messages: Sequence[Message]) -> Sequence[Message]:
     return messages
 
 
-def _asked(since: Sequence[Message]) -> str:
+def _get_user_request(since: Sequence[Message]) -> str:
     """What the user asked for: the last that was said before the model's first call."""
     asked = ""
     for message in since:
@@ -271,12 +275,12 @@ def _asked(since: Sequence[Message]) -> str:
     return asked
 
 
-def _cut(text: str, size: int) -> Iterator[str]:
+def _split_text(text: str, size: int) -> Iterator[str]:
     size = size or max(1, len(text))
     return (text[at : at + size] for at in range(0, len(text), size))
 
 
-def _error(fault: Fault) -> BackendError:
+def _build_error(fault: ScriptedError) -> BackendError:
     kinds: dict[int, BackendErrorKind] = {
         401: "auth",
         403: "auth",

@@ -25,11 +25,11 @@ from typing import Any
 
 import msgspec
 
-from callwright.backends.base import Answer, Forwarded, ModelInfo
-from callwright.backends.script import Script, perform
+from callwright.backends.base import EventStream, ForwardedResponse, ModelInfo
+from callwright.backends.script import ModelScript, play_turn
 from callwright.backends.settings import BackendSettings
 from callwright.errors import BackendError, PolicyError
-from callwright.ids import random_id
+from callwright.ids import make_call_id
 from callwright.model import Request
 from callwright.turn import IdFactory
 
@@ -40,26 +40,26 @@ class ScriptedBackend:
     """Replays a script."""
 
     wire = "scripted"
-    available = True
+    is_available = True
     flavour = None
 
-    def __init__(self, settings: BackendSettings, *, ids: IdFactory = random_id) -> None:
+    def __init__(self, settings: BackendSettings, *, ids: IdFactory = make_call_id) -> None:
         self.settings = settings
         self._script = load_script(settings.script)
         self._ids = ids
 
-    async def answer(self, request: Request, extra: dict[str, Any]) -> Answer:
+    async def stream_response(self, request: Request, extra: dict[str, Any]) -> EventStream:
         """Play the turn that fits."""
-        for event in perform(self._script, request, self._ids):
+        for event in play_turn(self._script, request, self._ids):
             await asyncio.sleep(event if isinstance(event, float | int) else self._script.pace)
             if not isinstance(event, float | int):
                 yield [event]
 
-    async def models(self) -> tuple[ModelInfo, ...]:
+    async def list_models(self) -> tuple[ModelInfo, ...]:
         """The models that the script names. They take tools, so that the script can see which are offered."""
         return tuple(ModelInfo(name=name, tools=True) for name in self._script.models)
 
-    async def forward(self, path: str, body: bytes) -> Forwarded:
+    async def forward_request(self, path: str, body: bytes) -> ForwardedResponse:
         """A script has nothing else."""
         raise BackendError(f"the scripted backend {self.settings.name!r} has no {path}", kind="refused", status=501)
 
@@ -67,7 +67,7 @@ class ScriptedBackend:
         """Nothing is held."""
 
 
-def load_script(path: str) -> Script:
+def load_script(path: str) -> ModelScript:
     """The script of a file; the built-in demo's for none. `PolicyError` says what is wrong with it."""
     if not path:
         return parse_script(files("callwright.backends").joinpath("demo.toml").read_text(encoding="utf-8"), "demo.toml")
@@ -77,11 +77,11 @@ def load_script(path: str) -> Script:
         raise PolicyError(f"the script {path} cannot be read: {error}") from error
 
 
-def parse_script(text: str, name: str) -> Script:
+def parse_script(text: str, name: str) -> ModelScript:
     """A script from its text; the ending of its name says whether that is TOML or JSON lines."""
     try:
         if name.endswith(".jsonl"):
-            return msgspec.convert({"turns": msgspec.json.Decoder().decode_lines(text)}, Script)
-        return msgspec.convert(tomllib.loads(text), Script)
+            return msgspec.convert({"turns": msgspec.json.Decoder().decode_lines(text)}, ModelScript)
+        return msgspec.convert(tomllib.loads(text), ModelScript)
     except (tomllib.TOMLDecodeError, msgspec.MsgspecError) as error:
         raise PolicyError(f"{name}: {error}") from error

@@ -93,12 +93,12 @@ class BackendSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """How long it is left alone then."""
 
     @property
-    def bridged(self) -> bool:
+    def is_bridged(self) -> bool:
         """Whether pages answer, that connect to the gateway."""
         return self.kind == "conversation" and not self.url
 
     @property
-    def address(self) -> str:
+    def display_url(self) -> str:
         """The URL as it may be shown: without user, password and query."""
         parts = urlsplit(self.url)
         return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}" if parts.netloc else ""
@@ -119,4 +119,4 @@ class BackendSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
         return tuple(value for value in values if len(value) >= 8)
 
     def __repr__(self) -> str:
-        return f"BackendSettings(name={self.name!r}, kind={self.kind!r}, url={self.address!r})"
+        return f"BackendSettings(name={self.name!r}, kind={self.kind!r}, url={self.display_url!r})"

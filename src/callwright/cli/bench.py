@@ -29,13 +29,13 @@ from callwright.config.sources import config_folder
 from callwright.config.templates import load_templates
 from callwright.engine import Engine, Route, TurnReport
 from callwright.errors import BackendError, ConfigError
-from callwright.store.opening import SessionStore, sessions_of
-from callwright.wire.base import Ask as Asked
+from callwright.store.open import AgentStore, open_agent_store
+from callwright.wire.base import ClientRequest as Asked
 
 if TYPE_CHECKING:
     from callwright.agent.answering import Ask
     from callwright.agent.mcp.settings import McpSettings
-    from callwright.backends.base import Answer
+    from callwright.backends.base import EventStream
     from callwright.model import Request
 
 _SMALL_WINDOW = 32_768
@@ -48,7 +48,7 @@ async def open_archive(arguments: argparse.Namespace) -> AsyncIterator[Archive]:
     """The sessions that there are, without any model."""
     config = load(getattr(arguments, "config", None), os.environ)
     folder = state_folder(os.environ)
-    async with sessions_of(config.store, folder) as store:
+    async with open_agent_store(config.store, folder) as store:
         yield Archive(store.sessions, store.snapshots, Locks(folder / "sessions"))
 
 
@@ -57,7 +57,7 @@ async def open_bench(arguments: argparse.Namespace, config: Config) -> AsyncIter
     """Everything but the folder."""
     settings = _settings(config.agent, arguments)
     async with (
-        sessions_of(config.store, state_folder(os.environ)) as store,
+        open_agent_store(config.store, state_folder(os.environ)) as store,
         _model(config, settings) as model,
     ):
         bench = Bench(config, settings, store, model, arguments.policy)
@@ -83,7 +83,7 @@ class Bench:
 
     config: Config
     settings: AgentSettings
-    store: SessionStore
+    store: AgentStore
     model: Model
     policy: Path | None
     closing: ExitStack = field(default_factory=ExitStack)
@@ -156,7 +156,7 @@ async def _model(config: Config, settings: AgentSettings) -> AsyncIterator[Model
     backends = {each.name: open_backend(each) for each in config.backends}
     engine = Engine(config.models, backends, config.tools, config.jobs, config.prompt, load_templates(config))
 
-    def ask(request: Request) -> Answer:
+    def ask(request: Request) -> EventStream:
         route = engine.route(request.model)
         return engine.turn(Asked(request=request, stream=True), route, route.rules, TurnReport())
 

@@ -33,7 +33,7 @@ from callwright.model import Text as TextPart
 from callwright.turn import Collected, collect
 
 if TYPE_CHECKING:
-    from callwright.backends.base import Answer
+    from callwright.backends.base import EventStream
 
 __all__ = ["add", "run", "run_tool"]
 
@@ -57,7 +57,7 @@ class Source(NamedTuple):
     """Where answers come from."""
 
     models: Sequence[str]
-    answer: Callable[[Request], Answer]
+    answer: Callable[[Request], EventStream]
 
 
 def add(commands: Any) -> None:
@@ -99,7 +99,7 @@ async def _from_gateway(url: str, key: str) -> AsyncIterator[Source]:
         models = [entry["id"] for entry in await listing(gateway)]
     backend = open_backend(BackendSettings(name="gateway", url=f"{url}/v1", key=key))
     try:
-        yield Source(models, lambda request: backend.answer(request, {}))
+        yield Source(models, lambda request: backend.stream_response(request, {}))
     finally:
         await backend.close()
 
@@ -114,7 +114,7 @@ async def _from_engine(config: Any) -> AsyncIterator[Source]:
     backends = {each.name: open_backend(each) for each in config.backends}
     engine = Engine(config.models, backends, config.tools, config.jobs, config.prompt, load_templates(config))
 
-    def answer(request: Request) -> Answer:
+    def answer(request: Request) -> EventStream:
         route = engine.route(request.model)
         return engine.turn(ClientRequest(request=request, stream=True), route, route.rules, TurnReport())
 

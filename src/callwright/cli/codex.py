@@ -38,7 +38,7 @@ _MACHINES = {"x86_64": "x64", "amd64": "x64", "aarch64": "arm64", "arm64": "arm6
 
 def add(commands: Any) -> None:
     """Add the command to the command line."""
-    from callwright.backends.codex.binary import FOLDER, VERSION
+    from callwright.backends.codex.binary import INSTALL_FOLDER, VERSION
 
     parser = commands.add_parser(
         "codex",
@@ -47,10 +47,12 @@ def add(commands: Any) -> None:
     )
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     fetching = actions.add_parser("install", help=f"fetch codex {VERSION} (172 MB) with npm")
-    fetching.add_argument("--folder", type=Path, default=FOLDER, help="where to; default: %(default)s")
+    fetching.add_argument("--folder", type=Path, default=INSTALL_FOLDER, help="where to; default: %(default)s")
     fetching.set_defaults(run=_install)
     account = actions.add_parser("login", help="log in, for a backend without a url")
-    account.add_argument("--home", type=Path, default=FOLDER / "home", help="that backend's home; default: %(default)s")
+    account.add_argument(
+        "--home", type=Path, default=INSTALL_FOLDER / "home", help="that backend's home; default: %(default)s"
+    )
     account.add_argument("--with-api-key", action="store_true", help="read an API key from standard input")
     account.add_argument("--device-auth", action="store_true", help="log in with a browser on another machine")
     account.set_defaults(run=_login)
@@ -62,9 +64,9 @@ def _install(arguments: argparse.Namespace) -> int:
 
 
 def _login(arguments: argparse.Namespace) -> int:
-    from callwright.backends.codex.binary import find
+    from callwright.backends.codex.binary import find_binary
 
-    program = find("")
+    program = find_binary("")
     if program is None:
         raise BackendError("codex is not installed; run: callwright codex install")
     home = arguments.home.expanduser()
@@ -78,9 +80,9 @@ def _login(arguments: argparse.Namespace) -> int:
 
 def install(folder: Path) -> Path:
     """Fetch the program into a folder, unless it is there. Raises `BackendError` and `OSError`."""
-    from callwright.backends.codex.binary import VERSION, installed_in
+    from callwright.backends.codex.binary import VERSION, get_install_path
 
-    program = installed_in(folder)
+    program = get_install_path(folder)
     if program.is_file():
         return program
     name = _platform()

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from callwright.backends.connections import Address, Connections, ConnectTimeoutError, head_lines
-from callwright.backends.incoming import BrokenOffError, NoAnswerError, NotHttpError
+from callwright.backends.connection_pool import ConnectionPool, ConnectTimeoutError, RequestAddress, encode_headers
+from callwright.backends.http_response import IncompleteResponseError, NoResponseError, NotHttpError
 from callwright.errors import BackendError
 from callwright.wire.framing import JSON_DECODE_ERRORS
 
@@ -35,7 +35,7 @@ class Peer:
         self._headers = {"anthropic-version": "2023-06-01", "user-agent": "callwright", "accept-encoding": "identity"}
         if key:
             self._headers |= {"authorization": f"Bearer {key}", "x-api-key": key}
-        self._connections = Connections(_AT_ONCE, seconds)
+        self._connections = ConnectionPool(_AT_ONCE, seconds)
         self._seconds = seconds
 
     async def __aenter__(self) -> Peer:
@@ -57,17 +57,17 @@ class Peer:
     async def _reply(self, method: bytes, path: str, data: bytes, headers: dict[str, str]) -> Reply:
         headers = {**self._headers, **headers, **({"content-type": "application/json"} if data else {})}
         try:
-            address = Address.of(self.url + path)
-            head = head_lines({**address.headers, **headers})
+            address = RequestAddress.from_url(self.url + path)
+            head = encode_headers({**address.headers, **headers})
         except ValueError:
             raise BackendError(f"{self.url} is not an address; it should look like http://127.0.0.1:8787") from None
         body = bytearray()
         try:
             async with asyncio.timeout(self._seconds):
-                with closing(await self._connections.ask(method, address, head, data)) as answer:
+                with closing(await self._connections.send_request(method, address, head, data)) as answer:
                     while part := await answer.read():
                         body += part
-        except (BrokenOffError, NoAnswerError, NotHttpError) as problem:
+        except (IncompleteResponseError, NoResponseError, NotHttpError) as problem:
             raise BackendError(f"{self.url}{path} broke its answer off: {problem}", kind="protocol") from None
         except ConnectTimeoutError:
             raise BackendError(f"nothing answers at {self.url}", kind="unavailable") from None
@@ -76,7 +76,7 @@ class Peer:
             raise BackendError(message, kind="timeout") from None
         except OSError:
             raise BackendError(f"nothing answers at {self.url}", kind="unavailable") from None
-        return Reply(answer.status, answer.header("content-type").partition(";")[0].strip().lower(), bytes(body))
+        return Reply(answer.status, answer.get_header("content-type").partition(";")[0].strip().lower(), bytes(body))
 
 
 def json_or_none(reply: Reply) -> Any:

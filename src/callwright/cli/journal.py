@@ -17,7 +17,7 @@ from rich.text import Text
 
 from callwright.cli import rows
 from callwright.errors import CallwrightError, MisuseError, StoreError
-from callwright.store.entry import Entry, Search
+from callwright.store.journal_records import JournalEntry, JournalQuery
 
 if TYPE_CHECKING:
     from callwright.config import Config
@@ -132,7 +132,7 @@ def _replay(arguments: argparse.Namespace) -> int:
     return 0 if all(result["same"] for result in results) else 1
 
 
-async def _run_again(entry: Entry, config: Config) -> Entry:
+async def _run_again(entry: JournalEntry, config: Config) -> JournalEntry:
     from callwright.config.templates import load_templates
     from callwright.engine import Engine
     from callwright.gateway.replay import replay, replayed
@@ -149,7 +149,7 @@ def _config(arguments: argparse.Namespace) -> Config:
     return load(arguments.config, os.environ, profiles=PROFILES)
 
 
-def _found(arguments: argparse.Namespace, config: Config | None = None) -> list[Entry]:
+def _found(arguments: argparse.Namespace, config: Config | None = None) -> list[JournalEntry]:
     """The rows that are meant, newest first. Raises a sentence for an id that there is not."""
     if arguments.limit < 1:
         raise MisuseError("-n must be 1 or more")
@@ -160,28 +160,30 @@ def _found(arguments: argparse.Namespace, config: Config | None = None) -> list[
     return asyncio.run(_searched(arguments, config or _config(arguments)))
 
 
-async def _searched(arguments: argparse.Namespace, config: Config) -> list[Entry]:
+async def _searched(arguments: argparse.Namespace, config: Config) -> list[JournalEntry]:
     from callwright.config import state_folder
-    from callwright.store.opening import reading
+    from callwright.store.open import open_journal_search
 
-    async with reading(config.store, state_folder(os.environ)) as find:
+    async with open_journal_search(config.store, state_folder(os.environ)) as find:
         if not arguments.ids:
             names = ("model", "text", "failed", "since", "limit")
-            return await find(Search(**{name: getattr(arguments, name) for name in names}))
-        found: list[Entry] = []
+            return await find(JournalQuery(**{name: getattr(arguments, name) for name in names}))
+        found: list[JournalEntry] = []
         for name in arguments.ids:
-            which = Search(number=int(name), limit=1) if name.isdecimal() else Search(request_id=name, limit=1)
+            which = (
+                JournalQuery(number=int(name), limit=1) if name.isdecimal() else JournalQuery(request_id=name, limit=1)
+            )
             if not (row := await find(which)):
                 raise StoreError(f"the journal has no row {name}; callwright journal list shows the newest")
             found += row
         return found
 
 
-def _read(path: Path) -> list[Entry]:
+def _read(path: Path) -> list[JournalEntry]:
     """Exported rows, newest first."""
     try:
         lines = path.read_bytes().splitlines()
-        return [msgspec.json.decode(line, type=Entry) for line in reversed(lines) if line.strip()]
+        return [msgspec.json.decode(line, type=JournalEntry) for line in reversed(lines) if line.strip()]
     except msgspec.DecodeError as problem:
         raise StoreError(f"{path} holds no rows of a journal: {problem}") from None
 

@@ -17,7 +17,7 @@ from rich.text import Text
 from callwright.cli import screen
 from callwright.events import Event, ReasoningDelta, TextDelta
 from callwright.model import Request, ToolSpec
-from callwright.store.entry import Asked, Entry
+from callwright.store.journal_records import JournalEntry, RecordedAttempt
 from callwright.turn import collect
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["brief", "differences", "show", "table"]
 
 
-def brief(entry: Entry) -> dict[str, Any]:
+def brief(entry: JournalEntry) -> dict[str, Any]:
     """A row without the words."""
     return {
         "number": entry.number,
@@ -44,7 +44,7 @@ def brief(entry: Entry) -> dict[str, Any]:
     }
 
 
-def table(entries: Sequence[Entry]) -> Table:
+def table(entries: Sequence[JournalEntry]) -> Table:
     """One line each."""
     shown = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="dim")
     for column in ("row", "time", "client", "model", "wire", "status", "what became of it"):
@@ -68,7 +68,7 @@ def _outcome(about: dict[str, Any]) -> Text:
     return Text("; ".join(filter(None, parts)) or "text")
 
 
-def show(entry: Entry, console: Console) -> None:
+def show(entry: JournalEntry, console: Console) -> None:
     """All of a row, from what the client sent to what it got."""
     about = brief(entry)
     console.print(Rule(Text(f"{entry.number}  {about['at']}  {entry.request_id}", style="bold"), align="left"))
@@ -80,15 +80,15 @@ def show(entry: Entry, console: Console) -> None:
         console.print(Text(_pretty(entry.client_sent)))
     for number, asked in enumerate(entry.asked, 1):
         console.print(Rule(_asked(number, asked), align="left", style="dim"))
-        if asked.got:
-            console.print(Padding(Text("\n".join(_told(asked.got))), (0, 0, 0, 2)))
-        if asked.said:
+        if asked.request:
+            console.print(Padding(Text("\n".join(_told(asked.request))), (0, 0, 0, 2)))
+        if asked.events:
             console.print(Rule("it said", align="left", style="dim"))
-            console.print(*map(_heard, asked.said), sep="\n")
+            console.print(*map(_heard, asked.events), sep="\n")
         if asked.failure:
             console.print(Text(f"it failed: {asked.failure.message or asked.failure.kind}", style="red"))
-        if asked.again:
-            console.print(Text(f"asked again: {asked.again}", style="yellow"))
+        if asked.retry_reason:
+            console.print(Text(f"asked again: {asked.retry_reason}", style="yellow"))
     for events in entry.client_got:
         console.print(Rule("the client got", align="left", style="dim"))
         screen.show(collect(events), console)
@@ -107,17 +107,17 @@ def _heard(event: Event) -> Text:
             return Text(_json(msgspec.to_builtins(event)), style="dim")
 
 
-def _asked(number: int, asked: Asked) -> str:
-    why = f"tools {asked.strategy}, because {asked.why}" if asked.why else asked.strategy
+def _asked(number: int, asked: RecordedAttempt) -> str:
+    why = f"tools {asked.strategy}, because {asked.strategy_reason}" if asked.strategy_reason else asked.strategy
     return f"{number}. {asked.backend} got ({why})"
 
 
-def differences(then: Entry, now: Entry) -> list[str]:
+def differences(then: JournalEntry, now: JournalEntry) -> list[str]:
     """What is different: what the client got, then what the model was told. Ids that are made up do not count."""
     got = _changed(_outcome_lines(then), _outcome_lines(now))
     told = _changed(
-        [line for asked in then.asked if asked.got for line in _told(asked.got)],
-        [line for asked in now.asked if asked.got for line in _told(asked.got)],
+        [line for asked in then.asked if asked.request for line in _told(asked.request)],
+        [line for asked in now.asked if asked.request for line in _told(asked.request)],
     )
     return [*got, *(["the model is told:", *told] if told else [])]
 
@@ -126,7 +126,7 @@ def _changed(then: Sequence[str], now: Sequence[str]) -> list[str]:
     return [line for line in difflib.unified_diff(then, now, lineterm="", n=1) if not line.startswith(("---", "+++"))]
 
 
-def _outcome_lines(entry: Entry) -> list[str]:
+def _outcome_lines(entry: JournalEntry) -> list[str]:
     lines = [f"status {entry.status}", *([entry.problem] if entry.problem else [])]
     for events in entry.client_got:
         lines += _turn(events)

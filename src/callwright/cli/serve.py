@@ -122,7 +122,7 @@ def shelf(config: Config) -> Shelf | None:
 
     from callwright.config import state_folder
     from callwright.gateway.scribe import Shelf
-    from callwright.store.opening import open_store
+    from callwright.store.open import open_store
 
     return Shelf(settings, partial(open_store, settings, state_folder(os.environ)))
 

@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import msgspec
 
-from callwright.backends.embedded import installed
+from callwright.backends.embedded import is_embedded_available
 from callwright.backends.settings import BackendKind
 from callwright.cli.config import flags
 from callwright.cli.discover import Found, discover, find_at
@@ -72,7 +72,7 @@ def start(arguments: argparse.Namespace) -> Start:
     usable = [each for each in found if each.models]
     listed = arguments.model or arguments.dialect or before.config.models
     made = tables(usable, arguments.backend_key, arguments.dialect or "auto" if listed else "")
-    stand_in: Literal["", "embedded", "demo"] = "" if usable else "embedded" if installed() else "demo"
+    stand_in: Literal["", "embedded", "demo"] = "" if usable else "embedded" if is_embedded_available() else "demo"
     if stand_in:
         made["backends"] = [{"name": stand_in, "kind": "embedded" if stand_in == "embedded" else "scripted"}]
     given |= {name: rows[::-1] for name, rows in made.items()}  # a flag goes before all others, so the last is first

@@ -20,7 +20,7 @@ from callwright.dialects import REGISTRY, get_dialect
 from callwright.engine.jobs import JobSettings
 from callwright.errors import ConfigError, MisuseError
 from callwright.prompt.prompt_templates import PromptTemplates
-from callwright.store.settings import mistakes as store_mistakes
+from callwright.store.settings import find_mistakes as store_mistakes
 
 __all__ = ["check", "is_loopback"]
 
@@ -126,7 +126,7 @@ def _check_url(backend: BackendSettings, report: Callable[[str, str], None]) -> 
         if backend.url:
             report(f'is set, but the kind "{kind}" has no server', "take it out, or name the server's kind")
         return
-    if backend.bridged:
+    if backend.is_bridged:
         return
     if kind == "codex" and not (backend.url or backend.key or backend.headers):
         return  # it asks with its own account
@@ -159,11 +159,11 @@ def _check_url(backend: BackendSettings, report: Callable[[str, str], None]) -> 
 
 def _check_bridge(config: Config, table: Table, backend: BackendSettings, report: Report) -> None:
     """Pages are told apart by their token, and by nothing else from strangers."""
-    if not backend.bridged:
+    if not backend.is_bridged:
         if backend.origins:
             report.value(table, "origins", "is set, but no pages connect to it", 'only kind = "conversation" has them')
         return
-    others = [each for each in config.backends if each.bridged and each is not backend and each.key == backend.key]
+    others = [each for each in config.backends if each.is_bridged and each is not backend and each.key == backend.key]
     if len(backend.key) < _TOKEN:
         report.value(
             table,

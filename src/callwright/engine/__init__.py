@@ -8,8 +8,8 @@ from types import MappingProxyType
 
 import msgspec
 
-from callwright.backends.base import Answer, Backend, ModelInfo
-from callwright.backends.conversation.contract import Keeper
+from callwright.backends.base import Backend, EventStream, ModelInfo
+from callwright.backends.conversation.contract import StatefulBackend
 from callwright.engine.continuing import Continuing, Conversations
 from callwright.engine.jobs import JobSettings, job_of
 from callwright.engine.pipeline import Pipeline
@@ -84,13 +84,15 @@ class Engine:
         harmony = [name for name, backend in self.backends.items() if backend.settings.kind == "harmony"]
         return Routes(models, tuple(self.backends), self.rules, self._prompt, harmony)
 
-    def turn(self, ask: ClientRequest, route: Route, rules: ToolRules, report: TurnReport) -> Answer:
+    def turn(self, ask: ClientRequest, route: Route, rules: ToolRules, report: TurnReport) -> EventStream:
         """The events of one turn. A small job goes to the model that a rule names for it."""
         self._look_again()
         if job := job_of(ask.request, self._jobs):
             report.mend([Repair("routed_job", f"{job.name}: {route.name} was asked for, {job.model} answers")])
             route = self.route(job.model).told(route.client)
-        keepers = {name: backend for name in route.backends if isinstance(backend := self.backends[name], Keeper)}
+        keepers = {
+            name: backend for name in route.backends if isinstance(backend := self.backends[name], StatefulBackend)
+        }
         if not keepers:
             return self._pipeline.turn(ask, route, rules, report)
         continuing = Continuing(keepers, self.conversations, ask.request, route, report.caller)
@@ -135,7 +137,7 @@ class Engine:
     async def _models_of(self, backend: Backend) -> tuple[str, tuple[ModelInfo, ...], str]:
         name = backend.settings.name
         try:
-            return name, await backend.models(), ""
+            return name, await backend.list_models(), ""
         except BackendError as problem:
             return name, (), str(problem)
 

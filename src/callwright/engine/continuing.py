@@ -14,15 +14,15 @@ from typing import Protocol
 
 import msgspec
 
-from callwright.backends.base import Answer
-from callwright.backends.conversation.contract import LOST, Conversation, Keeper
+from callwright.backends.base import EventStream
+from callwright.backends.conversation.contract import CONVERSATION_LOST, ServiceConversation, StatefulBackend
 from callwright.engine.routing import Route
 from callwright.engine.telling import Way
 from callwright.errors import BackendError
 from callwright.events import Event, Finish
 from callwright.model import Message, Request, Text
 from callwright.prompt.volatile_lines import move_volatile_lines_last
-from callwright.store.identity import Found, Scope
+from callwright.store.identity import ConversationScope, MatchedConversation
 from callwright.turn import collect
 
 __all__ = ["Continuing", "Conversations", "Place"]
@@ -35,11 +35,11 @@ _MOST = 200_000
 class Conversations(Protocol):
     """Which of a backend's conversations belongs to a history. `store.conversations` says more."""
 
-    async def find(self, messages: Sequence[Message], scope: Scope) -> Found | None:
+    async def find(self, messages: Sequence[Message], scope: ConversationScope) -> MatchedConversation | None:
         """Take out the one that has seen most of this history and nothing else."""
         ...
 
-    async def remember(self, messages: Sequence[Message], scope: Scope, backend_id: str) -> None:
+    async def remember(self, messages: Sequence[Message], scope: ConversationScope, backend_id: str) -> None:
         """It has seen these messages, and may be continued from there."""
         ...
 
@@ -49,7 +49,7 @@ class Continuing:
 
     def __init__(
         self,
-        keepers: Mapping[str, Keeper],
+        keepers: Mapping[str, StatefulBackend],
         conversations: Conversations | None,
         request: Request,
         route: Route,
@@ -59,7 +59,7 @@ class Continuing:
         self._conversations = conversations
         # Lines that change from request to request do not make it another history.
         self._history, _ = move_volatile_lines_last(request.messages, route.prompt.volatile)
-        self._scopes = {name: Scope(caller, route.upstream, name) for name in keepers}
+        self._scopes = {name: ConversationScope(caller, route.upstream, name) for name in keepers}
         self._places: dict[str, Place] = {}
         self._last: Place | None = None
 
@@ -76,7 +76,7 @@ class Continuing:
         self._last = self._places[name]
         return self._last
 
-    async def watched(self, turn: Answer) -> Answer:
+    async def watched(self, turn: EventStream) -> EventStream:
         """A turn on its way to the client. What its backend's conversation knows is remembered before the turn's end
         goes out: the client may go on from there at once."""
         said: list[Event] = []
@@ -102,7 +102,7 @@ class Continuing:
     async def _give_back(self) -> None:
         """Those that were taken out, and heard nothing."""
         for name, place in self._places.items():
-            if self._conversations is not None and place.known and not place.conversation.heard:
+            if self._conversations is not None and place.known and not place.conversation.has_received:
                 heard = self._history[: place.known]
                 await self._conversations.remember(heard, self._scopes[name], place.conversation.id)
 
@@ -110,10 +110,10 @@ class Continuing:
 class Place:
     """Where a turn is at one backend: the conversation, and how much of the history it has heard."""
 
-    def __init__(self, keeper: Keeper, history: Sequence[Message], found: Found | None) -> None:
+    def __init__(self, keeper: StatefulBackend, history: Sequence[Message], found: MatchedConversation | None) -> None:
         self._keeper = keeper
-        self.conversation = Conversation(found.backend_id if found else "")
-        self.known = found.known if found else 0
+        self.conversation = ServiceConversation(found.backend_id if found else "")
+        self.known = found.known_messages if found else 0
         self._since = sum(message.role == "assistant" for message in history[self.known :])
         """Answers in the history that it has not heard: they came from elsewhere."""
         self._asked = 0
@@ -123,7 +123,7 @@ class Place:
 
     def told(self, route: Route, way: Way) -> tuple[Route, Way]:
         """How it is told: instructions at the beginning of the conversation only, where they are heard."""
-        if self.conversation.heard and not self.whole:
+        if self.conversation.has_received and not self.whole:
             self._begin_anew()
         prompt = msgspec.structs.replace(route.prompt, system="fold_first")
         # Messages must not be joined: a part of them is sent.
@@ -134,7 +134,7 @@ class Place:
     def unheard(self, told: Request, asked: Request) -> Request:
         """What is to be said of a request as it is told: all of it in a new conversation; in one that has heard this
         request already what was added to it; else what follows the last answer that it gave."""
-        if self.conversation.heard:
+        if self.conversation.has_received:
             new = max(1, len(asked.messages) - self._asked)
             return msgspec.structs.replace(told, messages=told.messages[-new:])
         self._asked = len(asked.messages)
@@ -144,20 +144,20 @@ class Place:
         heard = answers[: len(answers) - self._since]
         return msgspec.structs.replace(told, messages=told.messages[heard[-1] if heard else 0 :])
 
-    async def answer(self, request: Request) -> Answer:
+    async def answer(self, request: Request) -> EventStream:
         """Say it, and hear what comes back."""
         self.whole = False
-        async with aclosing(self._keeper.converse(request, self.conversation)) as answer:
+        async with aclosing(self._keeper.stream_conversation(request, self.conversation)) as answer:
             async for events in answer:
                 self.whole = isinstance(events[-1], Finish)
                 yield events
 
     def is_lost(self, problem: BackendError) -> bool:
         """Whether it failed because the service does not have the conversation any more; there is a new one then."""
-        if problem.code != LOST or not self.conversation.id:
+        if problem.code != CONVERSATION_LOST or not self.conversation.id:
             return False
         self._begin_anew()
         return True
 
     def _begin_anew(self) -> None:
-        self.conversation, self.known = Conversation(), 0
+        self.conversation, self.known = ServiceConversation(), 0

@@ -131,7 +131,7 @@ class Listener:
     def _settle(self, frame: str = "") -> None:
         """What was being read is over. What follows stands by itself, or is reasoning in its dialect's frame."""
         self._framed = bool(frame)
-        self._parser.settle(frame)
+        self._parser.end_segment(frame)
 
     def _parse(self, text: str) -> list[Event]:
         events = self._parser.feed(text)

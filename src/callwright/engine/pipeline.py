@@ -21,9 +21,9 @@ from types import MappingProxyType
 
 import msgspec
 
-from callwright.backends.base import Answer, Backend, ModelInfo
-from callwright.backends.faults import TOOLS_REFUSED
-from callwright.backends.overflow import is_too_long
+from callwright.backends.base import Backend, EventStream, ModelInfo
+from callwright.backends.context_overflow import is_context_overflow
+from callwright.backends.errors import TOOLS_REFUSED
 from callwright.dialects.answer import ANSWER
 from callwright.engine.again import Reason, asked_again, unusable
 from callwright.engine.attempt import Attempt
@@ -40,7 +40,7 @@ from callwright.engine.tokens import count, prompt_tokens
 from callwright.errors import BackendError, RequestError
 from callwright.events import Finish, TextDelta, UsageSeen
 from callwright.grammar.constraint_builder import build_constraint, get_constraint_dialect
-from callwright.ids import random_id
+from callwright.ids import make_call_id
 from callwright.model import Repair, Request, Usage
 from callwright.prompt.context_window import CONTEXT_LENGTH_EXCEEDED
 from callwright.prompt.prompt_templates import PromptTemplates
@@ -66,7 +66,7 @@ class Pipeline:
         known: Known,
         window: Window,
         *,
-        ids: IdFactory = random_id,
+        ids: IdFactory = make_call_id,
         templates: Mapping[str, PromptTemplates] = MappingProxyType({}),
     ) -> None:
         self._backends = backends
@@ -84,7 +84,7 @@ class Pipeline:
         rules: ToolRules,
         report: TurnReport,
         continuing: Continuing | None = None,
-    ) -> Answer:
+    ) -> EventStream:
         """The events of one turn, in batches as they come; the last batch ends in `Finish`. `continuing` has the
         conversations of backends that keep them.
 
@@ -147,7 +147,7 @@ class Pipeline:
         report: TurnReport,
         attempt: Attempt,
         continuing: Continuing | None,
-    ) -> Answer:
+    ) -> EventStream:
         """What the first backend that answers says."""
         waiting = deque(self._in_order(route))
         refused: frozenset[ToolStrategy] = frozenset()
@@ -176,7 +176,7 @@ class Pipeline:
                 extra = ask.extra if backend.wire == report.wire else {}
                 if place is not None:
                     whole = place.unheard(whole, request)
-                asking = place.answer(whole) if place is not None else backend.answer(whole, extra)
+                asking = place.answer(whole) if place is not None else backend.stream_response(whole, extra)
                 taped = report.tape
                 async with aclosing(taped.asking(backend, way, whole, extra, asking) if taped else asking) as answer:
                     async for heard in answer:
@@ -193,7 +193,7 @@ class Pipeline:
                     continue
                 waiting.popleft()
                 refused = frozenset()
-                if not ((problem.retryable or is_too_long(problem)) and waiting):
+                if not ((problem.retryable or is_context_overflow(problem)) and waiting):
                     raise
                 report.again("other_backend", f"{name} failed: {problem}")
             else:
@@ -213,7 +213,7 @@ class Pipeline:
     def _in_order(self, route: Route) -> list[Backend]:
         """The model's backends; one that is left alone after failures is tried only when there is no other."""
         backends = [self._backends[name] for name in route.backends]
-        return sorted(backends, key=lambda backend: not backend.available)
+        return sorted(backends, key=lambda backend: not backend.is_available)
 
     def _way(
         self, backend: Backend, request: Request, route: Route, attempt: Attempt, refused: frozenset[ToolStrategy]

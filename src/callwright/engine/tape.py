@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from contextlib import aclosing
 from typing import Any
 
-from callwright.backends.base import Answer, Backend
+from callwright.backends.base import Backend, EventStream
 from callwright.engine.telling import Way
 from callwright.errors import BackendError
 from callwright.events import CallDelta, Event, Malformed, ReasoningDelta, TextDelta, merge_deltas
 from callwright.model import Request
-from callwright.store.entry import Asked, Failure
+from callwright.store.journal_records import RecordedAttempt, RecordedFailure
 
 __all__ = ["Tape"]
 
@@ -72,13 +72,15 @@ class Tape:
         self._asked: list[_Asking] = []
         self._out = _Track()
 
-    def asking(self, backend: Backend, way: Way, request: Request, extra: dict[str, Any], answer: Answer) -> Answer:
+    def asking(
+        self, backend: Backend, way: Way, request: Request, extra: dict[str, Any], answer: EventStream
+    ) -> EventStream:
         """A backend's answer to this request, recorded while it comes."""
         asking = _Asking(backend, way, request, extra)
         self._asked.append(asking)
         return self._heard(asking, answer)
 
-    async def _heard(self, asking: _Asking, answer: Answer) -> Answer:
+    async def _heard(self, asking: _Asking, answer: EventStream) -> EventStream:
         try:
             async with aclosing(answer):
                 async for events in answer:
@@ -94,7 +96,7 @@ class Tape:
         if self._asked and not self._asked[-1].again:
             self._asked[-1].again = why
 
-    async def sent(self, turn: Answer) -> Answer:
+    async def sent(self, turn: EventStream) -> EventStream:
         """A turn, recorded on its way to the client."""
         async with aclosing(turn):
             async for events in turn:
@@ -113,7 +115,7 @@ class Tape:
         return any(track.size > _MOST for track in (self._out, *(each.said for each in self._asked)))
 
     @property
-    def asked(self) -> tuple[Asked, ...]:
+    def asked(self) -> tuple[RecordedAttempt, ...]:
         """Each time that the model was asked, in order."""
         return tuple(map(self._value, self._asked))
 
@@ -122,23 +124,23 @@ class Tape:
         """What the client got."""
         return self._out.events
 
-    def _value(self, asking: _Asking) -> Asked:
-        return Asked(
+    def _value(self, asking: _Asking) -> RecordedAttempt:
+        return RecordedAttempt(
             choice=self._choice,
             backend=asking.backend.settings.name,
             kind=asking.backend.settings.kind,
             wire=asking.backend.wire,
             flavour=asking.flavour,
             strategy=asking.way.strategy,
-            why=asking.way.why,
-            got=asking.request if self._words else None,
+            strategy_reason=asking.way.why,
+            request=asking.request if self._words else None,
             extra=asking.extra if self._words else {},
-            said=asking.said.events,
+            events=asking.said.events,
             failure=_failure(asking.failure) if asking.failure else None,
-            again=asking.again,
+            retry_reason=asking.again,
         )
 
 
-def _failure(problem: BackendError) -> Failure:
-    same = {name: getattr(problem, name) for name in Failure.__struct_fields__ if name != "message"}
-    return Failure(message=str(problem), **same)
+def _failure(problem: BackendError) -> RecordedFailure:
+    same = {name: getattr(problem, name) for name in RecordedFailure.__struct_fields__ if name != "message"}
+    return RecordedFailure(message=str(problem), **same)

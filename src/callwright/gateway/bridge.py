@@ -16,9 +16,16 @@ from starlette.responses import HTMLResponse, Response
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 import callwright
-from callwright.backends.conversation.bridge import BridgeBackend
-from callwright.backends.conversation.frames import Code, Hello, Pong, ToPage, decode, encode
-from callwright.backends.conversation.pages import Link
+from callwright.backends.conversation.bridge_backend import BridgeBackend
+from callwright.backends.conversation.frames import (
+    BridgeCloseCode,
+    GatewayFrame,
+    HelloFrame,
+    PongFrame,
+    decode_frame,
+    encode_frame,
+)
+from callwright.backends.conversation.page_registry import BridgeConnection
 from callwright.engine import Engine
 from callwright.errors import WireError
 from callwright.gateway.keys import is_local
@@ -32,7 +39,7 @@ HELLO_SECONDS = 10.0
 HEARTBEAT_SECONDS = 15.0
 """How often a page is asked whether it lives; one that is silent for twice as long is gone."""
 
-_GOODBYE = (Code.NORMAL, Code.GOING_AWAY)
+_GOODBYE = (BridgeCloseCode.NORMAL, BridgeCloseCode.GOING_AWAY)
 
 
 class BridgeRoutes:
@@ -61,18 +68,18 @@ class BridgeRoutes:
         await socket.accept()
         try:
             async with asyncio.timeout(HELLO_SECONDS):
-                hello = decode(await socket.receive_text())
+                hello = decode_frame(await socket.receive_text())
         except (WireError, TimeoutError, KeyError):
-            await socket.close(Code.NOT_UNDERSTOOD, "say hello first")
+            await socket.close(BridgeCloseCode.INVALID_FRAME, "say hello first")
             return
         except WebSocketDisconnect:
             return
         # Every token is compared, whichever is right.
-        found = [each for each in able if isinstance(hello, Hello) and each.admits(hello.token)]
-        if not isinstance(hello, Hello) or not found:
+        found = [each for each in able if isinstance(hello, HelloFrame) and each.accepts_token(hello.token)]
+        if not isinstance(hello, HelloFrame) or not found:
             self._service.metrics.errors.labels("client", "authentication_error").inc()
             log.warning("a page with a wrong token was refused", extra={"fields": {"origin": origin}})
-            await socket.close(Code.WRONG_TOKEN, "wrong token")
+            await socket.close(BridgeCloseCode.WRONG_TOKEN, "wrong token")
             return
         await _Connection(socket, found[-1]).serve(hello)
 
@@ -92,12 +99,12 @@ class _Connection:
     def __init__(self, socket: WebSocket, backend: BridgeBackend) -> None:
         self._socket = socket
         self._backend = backend
-        self._outbox: asyncio.Queue[ToPage | Code] = asyncio.Queue()
+        self._outbox: asyncio.Queue[GatewayFrame | BridgeCloseCode] = asyncio.Queue()
         """Frames to send; a code closes the connection."""
 
-    async def serve(self, hello: Hello) -> None:
+    async def serve(self, hello: HelloFrame) -> None:
         """Take frames until the page leaves, or has to."""
-        link = self._backend.join(hello, self._outbox.put_nowait)
+        link = self._backend.connect_page(hello, self._outbox.put_nowait)
         fields = {"backend": self._backend.settings.name, "page": hello.page}
         log.info("a page has joined", extra={"fields": fields})
         tasks = [asyncio.create_task(work) for work in (self._write(), self._release(link))]
@@ -107,43 +114,43 @@ class _Connection:
         finally:
             for task in tasks:
                 task.cancel()
-            self._backend.leave(link, goodbye=code in _GOODBYE)
+            self._backend.disconnect_page(link, goodbye=code in _GOODBYE)
             log.info("a page has left", extra={"fields": {**fields, "code": code}})
 
-    async def _read(self, link: Link) -> int:
+    async def _read(self, link: BridgeConnection) -> int:
         """Hand over what the page says. Returns the code that the connection was closed with."""
         asked = False
         while True:
             try:
                 async with asyncio.timeout(HEARTBEAT_SECONDS):
-                    frame = decode(await self._socket.receive_text())
+                    frame = decode_frame(await self._socket.receive_text())
             except TimeoutError:
                 if asked:
-                    await self._socket.close(Code.SILENT, "no answer to a heartbeat")
-                    return Code.SILENT
+                    await self._socket.close(BridgeCloseCode.SILENT, "no answer to a heartbeat")
+                    return BridgeCloseCode.SILENT
                 asked = True
-                link.ping()
+                link.send_ping()
             except WebSocketDisconnect as left:
                 return left.code
             except (WireError, KeyError):
-                await self._socket.close(Code.NOT_UNDERSTOOD, "not a frame of the bridge")
-                return Code.NOT_UNDERSTOOD
+                await self._socket.close(BridgeCloseCode.INVALID_FRAME, "not a frame of the bridge")
+                return BridgeCloseCode.INVALID_FRAME
             else:
                 asked = False
-                if not isinstance(frame, Hello | Pong):
-                    link.take(frame)
+                if not isinstance(frame, HelloFrame | PongFrame):
+                    link.receive_frame(frame)
 
     async def _write(self) -> None:
         try:
-            while not isinstance(frame := await self._outbox.get(), Code):
-                await self._socket.send_text(encode(frame))
+            while not isinstance(frame := await self._outbox.get(), BridgeCloseCode):
+                await self._socket.send_text(encode_frame(frame))
             await self._socket.close(frame)
         except (WebSocketDisconnect, RuntimeError):  # it was closed meanwhile; whoever reads is told
             pass
 
-    async def _release(self, link: Link) -> None:
-        await self._backend.released(link)
-        self._outbox.put_nowait(Code.COME_AGAIN)
+    async def _release(self, link: BridgeConnection) -> None:
+        await self._backend.wait_until_released(link)
+        self._outbox.put_nowait(BridgeCloseCode.SERVICE_RESTART)
 
 
 def bridges(engine: Engine) -> list[BridgeBackend]:

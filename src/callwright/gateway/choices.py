@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 
-from callwright.backends.base import Answer
+from callwright.backends.base import EventStream
 from callwright.events import Event
 
 __all__ = ["side_by_side"]
 
 
-async def side_by_side(turns: Sequence[Answer]) -> AsyncGenerator[tuple[int, list[Event]], None]:
+async def side_by_side(turns: Sequence[EventStream]) -> AsyncGenerator[tuple[int, list[Event]], None]:
     """The batches of all turns as they come, each with the number of its choice. The first failure ends all."""
     if len(turns) == 1:
         async with aclosing(turns[0]) as turn:
@@ -35,6 +35,6 @@ async def side_by_side(turns: Sequence[Answer]) -> AsyncGenerator[tuple[int, lis
         await asyncio.gather(*(turn.aclose() for turn in turns))
 
 
-async def _next(turn: Answer) -> list[Event]:
+async def _next(turn: EventStream) -> list[Event]:
     """A turn's next batch; none when it is over."""
     return await anext(turn, [])

@@ -8,13 +8,13 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 
-from callwright.backends.base import Answer
+from callwright.backends.base import EventStream
 from callwright.engine.report import TurnReport
 from callwright.engine.tape import Tape
 from callwright.gateway.profiles import OUTPUT_MODE_HEADER, PROFILE_HEADER, PROFILES
 from callwright.gateway.record import TurnRecord
 from callwright.model import Message
-from callwright.store.entry import Entry
+from callwright.store.journal_records import JournalEntry
 from callwright.wire.base import ErrorResponse
 
 __all__ = ["Draft"]
@@ -52,7 +52,7 @@ class Draft:
             report.tape = Tape(choice, words=self._words)
             self._tapes.append(report.tape)
 
-    def sent(self, turns: Sequence[Answer]) -> list[Answer]:
+    def sent(self, turns: Sequence[EventStream]) -> list[EventStream]:
         """The turns of the choices, recorded on their way to the client."""
         return [tape.sent(turn) for tape, turn in zip(self._tapes, turns, strict=True)]
 
@@ -61,9 +61,9 @@ class Draft:
         """Roughly how much memory it holds; what the models got is about as long as what the client sent."""
         return 2 * len(self._body) + sum(tape.size for tape in self._tapes)
 
-    def entry(self, record: TurnRecord, problem: ErrorResponse | None) -> Entry:
+    def entry(self, record: TurnRecord, problem: ErrorResponse | None) -> JournalEntry:
         """The row of the turn, which is over. Takes a while for a long one, and may be called in any thread."""
-        return Entry(
+        return JournalEntry(
             at=self._at,
             request_id=record.request_id,
             wire=record.wire,

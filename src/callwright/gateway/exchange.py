@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from callwright.backends.trace import TRACEPARENT, continued
+from callwright.backends.trace_context import TRACEPARENT, continue_trace
 from callwright.gateway.service import Service, State
 from callwright.gateway.settings import KeySettings
 
@@ -56,7 +56,7 @@ class Exchanges:
             return
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         given = headers.get("x-request-id", "")
-        trace = continued(headers.get("traceparent", ""))
+        trace = continue_trace(headers.get("traceparent", ""))
         TRACEPARENT.set(trace)
         request_id = given if _FIT.fullmatch(given) else f"req_{secrets.token_hex(12)}"
 

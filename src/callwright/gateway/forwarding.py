@@ -40,7 +40,7 @@ async def forward(request: Request) -> Response:
         )
     body["model"] = route.upstream
     # The `url` of a backend that speaks OpenAI's API already ends in `/v1`.
-    answer = await backend.forward(path.removeprefix("/v1"), msgspec.json.encode(body))
+    answer = await backend.forward_request(path.removeprefix("/v1"), msgspec.json.encode(body))
     kind = next((value for key, value in answer.headers.items() if key.lower() == "content-type"), "application/json")
     return Response(answer.body, answer.status, {"content-type": kind})
 

@@ -33,7 +33,7 @@ class JsonLines(logging.Formatter):
         }
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
-        return self._redactor.clean(msgspec.json.encode(line, enc_hook=str).decode())
+        return self._redactor.redact(msgspec.json.encode(line, enc_hook=str).decode())
 
 
 def setup(stream: TextIO, redactor: Redactor, *, debug: bool = False) -> None:

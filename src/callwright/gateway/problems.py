@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import msgspec
 
-from callwright.backends.faults import LOGIN_NEEDED
-from callwright.backends.overflow import is_too_long
+from callwright.backends.context_overflow import is_context_overflow
+from callwright.backends.errors import LOGIN_NEEDED
 from callwright.errors import BackendError, BackendErrorKind, RequestError, WireError
 from callwright.gateway.limits import TooManyError
 from callwright.wire.base import ErrorResponse
@@ -108,7 +108,7 @@ def _backend(error: BackendError, backend_status: int) -> ErrorResponse:
     if backend_status and error.kind != "rate_limit":
         status = backend_status
     said = str(error).strip()
-    if is_too_long(error):
+    if is_context_overflow(error):
         return _too_long(said)
     if error.code == LOGIN_NEEDED:
         return ErrorResponse(status=401, message=_sentence(said), fault="backend", kind=_KINDS[401], code=LOGIN_NEEDED)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from callwright.errors import StoreError
 from callwright.gateway.scribe import Scribe
 from callwright.model import Message
-from callwright.store.identity import Found, Scope
+from callwright.store.identity import ConversationScope, MatchedConversation
 
 __all__ = ["Recall"]
 
@@ -24,7 +24,7 @@ class Recall:
     def __init__(self, scribe: Scribe) -> None:
         self._scribe = scribe
 
-    async def find(self, messages: Sequence[Message], scope: Scope) -> Found | None:
+    async def find(self, messages: Sequence[Message], scope: ConversationScope) -> MatchedConversation | None:
         """Take out the conversation that has seen most of this history."""
         try:
             store = await self._scribe.store()
@@ -33,7 +33,7 @@ class Recall:
             log.warning("a conversation was not found again: %s", problem)
             return None
 
-    async def remember(self, messages: Sequence[Message], scope: Scope, backend_id: str) -> None:
+    async def remember(self, messages: Sequence[Message], scope: ConversationScope, backend_id: str) -> None:
         """This conversation has seen these messages."""
         try:
             if store := await self._scribe.store():

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from starlette.types import Message, Scope
 
-from callwright.backends.base import Answer, Forwarded, ModelInfo
+from callwright.backends.base import EventStream, ForwardedResponse, ModelInfo
 from callwright.backends.settings import BackendKind, BackendSettings
 from callwright.engine import Engine
 from callwright.engine.continuing import Conversations
@@ -28,7 +28,7 @@ from callwright.gateway.settings import ServerSettings
 from callwright.gateway.turns import Turns
 from callwright.model import Request
 from callwright.redaction import Redactor
-from callwright.store.entry import Asked, Entry, Failure
+from callwright.store.journal_records import JournalEntry, RecordedAttempt, RecordedFailure
 from callwright.store.settings import StoreSettings
 from callwright.wire import SERVER_CODECS
 
@@ -38,32 +38,32 @@ __all__ = ["Replayed", "replay", "replayed"]
 class Replayed:
     """A backend that says what was recorded. `answers` may be shared: they are given in the order of the record."""
 
-    available = True
+    is_available = True
 
-    def __init__(self, name: str, about: Asked, answers: deque[Asked]) -> None:
+    def __init__(self, name: str, about: RecordedAttempt, answers: deque[RecordedAttempt]) -> None:
         self.settings = BackendSettings(name=name, kind=cast("BackendKind", about.kind or "openai"))
         self.wire = about.wire
         self.flavour = cast("Flavour | None", about.flavour)
         self._about = about
         self._answers = answers
 
-    async def answer(self, request: Request, extra: dict[str, Any]) -> Answer:
+    async def stream_response(self, request: Request, extra: dict[str, Any]) -> EventStream:
         """What was said, however the request looks today."""
         if not self._answers:
             raise BackendError("no further answer was recorded: today the model is asked more often", kind="refused")
         asked = self._answers.popleft()
         await asyncio.sleep(0)
-        if asked.said:
-            yield list(asked.said)
+        if asked.events:
+            yield list(asked.events)
         if asked.failure:
             raise _error(asked.failure)
 
-    async def models(self) -> tuple[ModelInfo, ...]:
+    async def list_models(self) -> tuple[ModelInfo, ...]:
         """The model of the record; that it takes tools is concluded from how it got them."""
         native = {"native": True, "taught": False, "constrained": False}.get(self._about.strategy)
-        return (ModelInfo(name=self._about.got.model, tools=native),) if self._about.got else ()
+        return (ModelInfo(name=self._about.request.model, tools=native),) if self._about.request else ()
 
-    async def forward(self, path: str, body: bytes) -> Forwarded:
+    async def forward_request(self, path: str, body: bytes) -> ForwardedResponse:
         """Only turns are recorded."""
         raise BackendError(f"{path} was not recorded", kind="refused", status=501)
 
@@ -71,15 +71,15 @@ class Replayed:
         """Nothing is held."""
 
 
-def replayed(entry: Entry, names: Iterable[str]) -> dict[str, Replayed]:
+def replayed(entry: JournalEntry, names: Iterable[str]) -> dict[str, Replayed]:
     """The backends of a row, and others of these names that play them: the settings may have changed since."""
     answers = deque(entry.asked)
-    first = entry.asked[0] if entry.asked else Asked()
+    first = entry.asked[0] if entry.asked else RecordedAttempt()
     recorded = {asked.backend: asked for asked in reversed(entry.asked)}
     return {name: Replayed(name, recorded.get(name, first), answers) for name in dict.fromkeys([*recorded, *names])}
 
 
-async def replay(entry: Entry, engine: Engine) -> Entry:
+async def replay(entry: JournalEntry, engine: Engine) -> JournalEntry:
     """The row that this turn makes today, on an engine whose backends are `replayed`; the engine is closed.
 
     `RequestError` when the row does not hold the whole turn.
@@ -101,7 +101,7 @@ async def replay(entry: Entry, engine: Engine) -> Entry:
     return caught.entries[0]
 
 
-async def _post(app: Exchanges, entry: Entry) -> None:
+async def _post(app: Exchanges, entry: JournalEntry) -> None:
     """Send the request, and take the answer without looking: what it was is in the new row."""
     headers = {"x-request-id": entry.request_id, **entry.headers}
     scope: Scope = {
@@ -128,7 +128,7 @@ class _Caught:
     """A store that only remembers."""
 
     def __init__(self) -> None:
-        self.entries: list[Entry] = []
+        self.entries: list[JournalEntry] = []
 
     @property
     def journal(self) -> _Caught:
@@ -141,7 +141,7 @@ class _Caught:
     async def open(self, _redactor: Redactor) -> _Caught:
         return self
 
-    async def append(self, entry: Entry) -> int:
+    async def append(self, entry: JournalEntry) -> int:
         self.entries.append(entry)
         return len(self.entries)
 
@@ -149,7 +149,7 @@ class _Caught:
         pass
 
 
-def _error(failure: Failure) -> BackendError:
+def _error(failure: RecordedFailure) -> BackendError:
     return BackendError(
         failure.message,
         kind=failure.kind,

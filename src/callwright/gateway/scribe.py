@@ -23,7 +23,7 @@ from callwright.gateway.draft import Draft
 from callwright.gateway.metrics import Metrics
 from callwright.gateway.record import TurnRecord
 from callwright.redaction import Redactor
-from callwright.store.entry import Entry
+from callwright.store.journal_records import JournalEntry
 from callwright.store.settings import StoreSettings
 from callwright.wire.base import ErrorResponse
 
@@ -47,7 +47,7 @@ _QUIET_SECONDS = 60.0
 class Rows(Protocol):
     """What rows are added to."""
 
-    async def append(self, entry: Entry) -> int:
+    async def append(self, entry: JournalEntry) -> int:
         """Write a row; `StoreError` when it was not."""
         ...
 
@@ -78,7 +78,7 @@ class Shelf(NamedTuple):
 
 
 class _Row(NamedTuple):
-    entry: Callable[[], Entry]
+    entry: Callable[[], JournalEntry]
     """Makes it: that may take a while."""
     size: int
 
@@ -192,7 +192,7 @@ class _Desk:
             self._tried.set()
             await asyncio.sleep(_AGAIN_SECONDS)
 
-    async def _write(self, store: Kept, entry: Entry) -> None:
+    async def _write(self, store: Kept, entry: JournalEntry) -> None:
         try:
             await store.journal.append(entry)
         except (StoreError, RecursionError) as problem:  # the second: a schema that is nested too deeply for Python

@@ -146,7 +146,7 @@ class Service:
         self.ledger.close()
 
     def _adopt(self, state: State) -> None:
-        self.redactor.know({*state.secrets, *(key.key for key in state.keys)})
+        self.redactor.add_secrets({*state.secrets, *(key.key for key in state.keys)})
         self.scribe.follow(state.shelf)
         state.engine.conversations = self._recall
 

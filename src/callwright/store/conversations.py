@@ -23,49 +23,49 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from callwright.errors import MisuseError
 from callwright.model import Message
-from callwright.store.identity import Found, Scope, prefixes
-from callwright.store.schema import conversations
-from callwright.store.writer import Writer
+from callwright.store.identity import ConversationScope, MatchedConversation, hash_prefixes
+from callwright.store.tables import conversations
+from callwright.store.writer import DatabaseWriter
 
-__all__ = ["Conversations", "Found"]
+__all__ = ["ConversationStore", "MatchedConversation"]
 
-_AT_ONCE = 500
+_BATCH_SIZE = 500
 """Hashes in one statement: below the limit of every driver, and more than most histories have."""
 
-_INSERT: dict[str, Any] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
+_INSERTS: dict[str, Any] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
 
 
-class Conversations:
+class ConversationStore:
     """The conversations that nobody is continuing at the moment."""
 
-    def __init__(self, writer: Writer, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, writer: DatabaseWriter, *, clock: Callable[[], float] = time.time) -> None:
         self._writer = writer
         self._clock = clock
 
-    async def find(self, messages: Sequence[Message], scope: Scope) -> Found | None:
+    async def find(self, messages: Sequence[Message], scope: ConversationScope) -> MatchedConversation | None:
         """Take out the conversation that has seen most of this history and nothing else; None for a new one.
 
         It is the caller's alone until `remember`. To give it back untouched: `remember(messages[:known], …)`.
         """
-        heads = prefixes(messages[:-1], scope)
+        heads = hash_prefixes(messages[:-1], scope)
 
-        async def take(connection: AsyncConnection) -> Found | None:
-            for some in _longest_first(heads):
-                row = (await connection.execute(_taking(some))).one_or_none()
+        async def take(connection: AsyncConnection) -> MatchedConversation | None:
+            for some in _iter_batches(heads):
+                row = (await connection.execute(_build_claim(some))).one_or_none()
                 if row:
-                    return Found(row.backend_id, row.messages)
+                    return MatchedConversation(row.backend_id, row.messages)
             return None
 
         return await self._writer.write(take)
 
-    async def remember(self, messages: Sequence[Message], scope: Scope, backend_id: str) -> None:
+    async def remember(self, messages: Sequence[Message], scope: ConversationScope, backend_id: str) -> None:
         """This conversation has seen these messages, its own answer included, and may be continued from there."""
         if not messages or not backend_id:
             raise MisuseError("a conversation has messages and an id")
-        place = {"head": prefixes(messages, scope)[-1], "messages": len(messages), "at": self._clock()}
+        place = {"head": hash_prefixes(messages, scope)[-1], "messages": len(messages), "at": self._clock()}
 
         async def put(connection: AsyncConnection) -> None:
-            row = _INSERT[connection.dialect.name](conversations).values(
+            row = _INSERTS[connection.dialect.name](conversations).values(
                 scope=scope.digest, backend_id=backend_id, **place
             )
             await connection.execute(row.on_conflict_do_update(index_elements=["scope", "backend_id"], set_=place))
@@ -73,12 +73,12 @@ class Conversations:
         await self._writer.write(put)
 
 
-def _longest_first(heads: list[str]) -> Iterator[list[str]]:
-    for end in range(len(heads), 0, -_AT_ONCE):
-        yield heads[max(0, end - _AT_ONCE) : end]
+def _iter_batches(heads: list[str]) -> Iterator[list[str]]:
+    for end in range(len(heads), 0, -_BATCH_SIZE):
+        yield heads[max(0, end - _BATCH_SIZE) : end]
 
 
-def _taking(heads: list[str]) -> Any:
+def _build_claim(heads: list[str]) -> Any:
     """Take out the best of them. One that another replica is just taking is passed over."""
     best = (
         select(conversations.c.number)

@@ -19,44 +19,44 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.util import await_only
 
 from callwright.errors import StoreError
-from callwright.store.settings import OPTIONS, StoreSettings, check
+from callwright.store.settings import ADDRESS_OPTIONS, StoreSettings, check_store_settings
 
-__all__ = ["Database", "connect"]
+__all__ = ["Database", "build_database"]
 
 _DRIVERS = {"sqlite": "sqlite+aiosqlite", "postgresql": "postgresql+asyncpg", "postgres": "postgresql+asyncpg"}
-_WAIT = "busy_timeout = 10000"
+_BUSY_TIMEOUT = "busy_timeout = 10000"
 """Another process may be writing; a transaction of ours takes milliseconds."""
-_WRITING = (
-    _WAIT,
+_WRITE_PRAGMAS = (
+    _BUSY_TIMEOUT,
     # Before the first table, or it has no effect: what retention frees is given back to the disk.
     "auto_vacuum = full",
     "journal_mode = wal",
     "synchronous = full",
 )
-_READING = (_WAIT, "query_only = on")
+_READ_PRAGMAS = (_BUSY_TIMEOUT, "query_only = on")
 _TRIES, _PAUSE = 100, 0.05
 
 
 class Database(NamedTuple):
     """The two ways in."""
 
-    writing: AsyncEngine
-    reading: AsyncEngine
+    write_engine: AsyncEngine
+    read_engine: AsyncEngine
 
     async def close(self) -> None:
         """Give back every connection."""
-        await self.reading.dispose()
-        await self.writing.dispose()
+        await self.read_engine.dispose()
+        await self.write_engine.dispose()
 
 
-def connect(settings: StoreSettings, folder: Path, *, make: bool = True) -> Database:
+def build_database(settings: StoreSettings, folder: Path, *, create: bool = True) -> Database:
     """The database of these settings; an empty address is a file in `folder`. Nothing is connected yet.
 
     `ConfigError` for an address that cannot be one; `StoreError` when the file cannot be made, or is not there and may
     not be.
     """
-    check(settings)
-    url = _url(settings, folder)
+    check_store_settings(settings)
+    url = _build_url(settings, folder)
     # The parameters of a statement are what people said: they do not belong into error messages.
     options: dict[str, Any] = {"hide_parameters": True, "pool_pre_ping": True}
     database = Database(
@@ -65,33 +65,33 @@ def connect(settings: StoreSettings, folder: Path, *, make: bool = True) -> Data
     if url.get_backend_name() == "postgresql":
         return database
     path = Path(url.database or "")
-    if make:
-        _make_file(path)
+    if create:
+        _create_file(path)
     elif not path.is_file():
         raise StoreError(f"there is no journal at {path}: switch it on with `callwright serve --journal full`")
     # `begin immediate` waits for other writers; a transaction that turns to writing later would fail instead.
     for engine, begin, pragmas in (
-        (database.writing, "begin immediate", _WRITING),
-        (database.reading, "begin", _READING),
+        (database.write_engine, "begin immediate", _WRITE_PRAGMAS),
+        (database.read_engine, "begin", _READ_PRAGMAS),
     ):
-        event.listen(engine.sync_engine, "connect", partial(_prepare, pragmas))
-        event.listen(engine.sync_engine, "begin", partial(_begin, begin))
+        event.listen(engine.sync_engine, "connect", partial(_configure_connection, pragmas))
+        event.listen(engine.sync_engine, "begin", partial(_begin_transaction, begin))
     return database
 
 
-def _begin(statement: str, connection: Connection) -> None:
+def _begin_transaction(statement: str, connection: Connection) -> None:
     connection.exec_driver_sql(statement)
 
 
-def _prepare(pragmas: Sequence[str], connection: Any, _record: object) -> None:
+def _configure_connection(pragmas: Sequence[str], connection: Any, _record: object) -> None:
     connection.isolation_level = None  # Python's driver begins no transactions of its own
     cursor = connection.cursor()
     for pragma in pragmas:
-        _set(cursor, pragma)
+        _set_pragma(cursor, pragma)
     cursor.close()
 
 
-def _set(cursor: Any, pragma: str) -> None:
+def _set_pragma(cursor: Any, pragma: str) -> None:
     """SQLite does not wait, as it does elsewhere, while another process changes the journal's mode."""
     for _ in range(_TRIES):
         try:
@@ -103,7 +103,7 @@ def _set(cursor: Any, pragma: str) -> None:
     cursor.execute(f"pragma {pragma}")
 
 
-def _make_file(path: Path) -> None:
+def _create_file(path: Path) -> None:
     """It holds conversations: nobody else may read it. SQLite gives its other files the same rights."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -112,9 +112,9 @@ def _make_file(path: Path) -> None:
         raise StoreError(f"the store cannot be made: {error}") from error
 
 
-def _url(settings: StoreSettings, folder: Path) -> URL:
+def _build_url(settings: StoreSettings, folder: Path) -> URL:
     if not settings.address:
         return URL.create(_DRIVERS["sqlite"], database=str(folder / "callwright.db"))
     url = make_url(settings.address)
-    query = {OPTIONS[name]: value for name, value in url.query.items()}
+    query = {ADDRESS_OPTIONS[name]: value for name, value in url.query.items()}
     return url.set(drivername=_DRIVERS[url.drivername], query=query)

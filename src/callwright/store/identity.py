@@ -18,18 +18,18 @@ from typing import Any, NamedTuple
 from callwright.model import Image, Message, Reasoning, Text, ToolCall, ToolResult
 from callwright.text.repair import parse_json
 
-__all__ = ["Found", "Scope", "prefixes"]
+__all__ = ["ConversationScope", "MatchedConversation", "hash_prefixes"]
 
 
-class Found(NamedTuple):
+class MatchedConversation(NamedTuple):
     """A conversation to go on with."""
 
     backend_id: str
-    known: int
+    known_messages: int
     """How many messages it has seen; there is at least one more to send."""
 
 
-class Scope(NamedTuple):
+class ConversationScope(NamedTuple):
     """Who speaks with what: conversations of different scopes have nothing to do with each other."""
 
     caller: str
@@ -40,27 +40,27 @@ class Scope(NamedTuple):
     @property
     def digest(self) -> str:
         """The hash before the first message."""
-        return _digest(b"", list(self)).hex()
+        return _hash_value(b"", list(self)).hex()
 
 
-def prefixes(messages: Iterable[Message], scope: Scope) -> list[str]:
+def hash_prefixes(messages: Iterable[Message], scope: ConversationScope) -> list[str]:
     """The hash of each prefix of a history; the last is that of all of it."""
     places: dict[str, int] = {}
     count = itertools.count()
     current = bytes.fromhex(scope.digest)
     found = []
     for message in messages:
-        current = _digest(current, _canonical(message, places, count))
+        current = _hash_value(current, _canonicalize_message(message, places, count))
         found.append(current.hex())
     return found
 
 
-def _digest(before: bytes, value: list[Any]) -> bytes:
+def _hash_value(before: bytes, value: list[Any]) -> bytes:
     # ASCII, so that half a surrogate pair is no obstacle.
     return hashlib.sha256(before + json.dumps(value).encode()).digest()
 
 
-def _canonical(message: Message, places: dict[str, int], count: Iterator[int]) -> list[Any]:
+def _canonicalize_message(message: Message, places: dict[str, int], count: Iterator[int]) -> list[Any]:
     """What counts of a message. `count` numbers the calls of the conversation; `places` has the last of each id.
 
     Text comes first, whatever stood between: the chat wire has one field for it, beside the calls.
@@ -76,14 +76,14 @@ def _canonical(message: Message, places: dict[str, int], count: Iterator[int]) -
                 parts.append(["image", part.url])
             case ToolCall():
                 places[part.id] = next(count)
-                parts.append(["call", part.name, _arguments(part.arguments)])
+                parts.append(["call", part.name, _canonicalize_arguments(part.arguments)])
             case ToolResult():
                 images = [image.url for image in part.images]
                 parts.append(["result", places.get(part.call_id), part.content.strip(), part.is_error, images])
     return [message.role, text.strip(), parts]
 
 
-def _arguments(text: str) -> list[str]:
+def _canonicalize_arguments(text: str) -> list[str]:
     """Their value where they are JSON, written in one way; the text where they are not, or are nested too deeply."""
     try:
         return ["json", json.dumps(parse_json(text or "{}"), sort_keys=True)]

@@ -14,22 +14,22 @@ import msgspec
 from sqlalchemy import ColumnElement, insert, or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from callwright.store.cleaning import Cleaner
-from callwright.store.entry import Entry, Search, outline
-from callwright.store.faults import as_store_error
-from callwright.store.schema import BODIES, journal
-from callwright.store.settings import Keep
-from callwright.store.writer import Writer
+from callwright.store.errors import as_store_error
+from callwright.store.journal_records import JournalEntry, JournalQuery, remove_content
+from callwright.store.journal_redaction import JournalRedactor
+from callwright.store.settings import JournalLevel
+from callwright.store.tables import CONTENT_COLUMNS, journal
+from callwright.store.writer import DatabaseWriter
 
-__all__ = ["Journal", "search"]
+__all__ = ["Journal", "search_journal"]
 
-_LONG = 16_384
+_THREAD_THRESHOLD = 16_384
 """Characters; more are cleaned in a thread, so that streams go on between one expression and the next."""
 
-_TEXTS = ("request_id", "wire", "model", "client", "key", "problem")
-_STRUCTURED = {
+_TEXT_COLUMNS = ("request_id", "wire", "model", "client", "key", "problem")
+_JSON_COLUMNS = {
     field.name: field
-    for field in msgspec.structs.fields(Entry)
+    for field in msgspec.structs.fields(JournalEntry)
     if field.name in ("record", "headers", "recalled", "asked", "client_got", "repairs")
 }
 """The columns that are JSON, and what they say."""
@@ -38,25 +38,27 @@ _STRUCTURED = {
 class Journal:
     """Writes rows through the one writer, and reads them beside it."""
 
-    def __init__(self, writer: Writer, reading: AsyncEngine, *, keep: Keep, cleaner: Cleaner) -> None:
+    def __init__(
+        self, writer: DatabaseWriter, reading: AsyncEngine, *, keep: JournalLevel, cleaner: JournalRedactor
+    ) -> None:
         self._writer = writer
-        self._reading = reading
-        self._keep = keep
-        self._cleaner = cleaner
+        self._read_engine = reading
+        self._level = keep
+        self._redactor = cleaner
         self._busy = asyncio.Lock()
 
-    async def append(self, entry: Entry) -> int:
+    async def append(self, entry: JournalEntry) -> int:
         """Write a row; returns its number when it is committed, 0 when nothing is kept."""
-        if self._keep == "off":
+        if self._level == "off":
             return 0
-        if self._keep == "meta":
-            entry = outline(entry)
-        if entry.asked or len(entry.client_sent) > _LONG:
+        if self._level == "meta":
+            entry = remove_content(entry)
+        if entry.asked or len(entry.client_sent) > _THREAD_THRESHOLD:
             # One after the other: in the order in which they came, and on one processor at most.
             async with self._busy:
-                row = await asyncio.to_thread(self._row, entry)
+                row = await asyncio.to_thread(self._build_row, entry)
         else:
-            row = self._row(entry)
+            row = self._build_row(entry)
         size = sum(len(text.encode()) for text in row.values())
         more = {"at": entry.at, "status": entry.status, "cut": entry.cut, "size": size}
 
@@ -66,56 +68,56 @@ class Journal:
 
         return await self._writer.write(put)
 
-    async def search(self, wanted: Search) -> list[Entry]:
+    async def search(self, query: JournalQuery) -> list[JournalEntry]:
         """The rows that are wanted, newest first."""
         # As ids are written, so are they looked for.
-        wanted = msgspec.structs.replace(wanted, request_id=self._cleaner.text(wanted.request_id))
-        return await search(self._reading, wanted)
+        query = msgspec.structs.replace(query, request_id=self._redactor.redact_text(query.request_id))
+        return await search_journal(self._read_engine, query)
 
-    def _row(self, entry: Entry) -> dict[str, str]:
+    def _build_row(self, entry: JournalEntry) -> dict[str, str]:
         """The columns that are text, as they may be written."""
-        row = {name: self._cleaner.text(getattr(entry, name)) for name in _TEXTS}
-        for name in _STRUCTURED:
+        row = {name: self._redactor.redact_text(getattr(entry, name)) for name in _TEXT_COLUMNS}
+        for name in _JSON_COLUMNS:
             value = msgspec.to_builtins(getattr(entry, name))
-            row[name] = msgspec.json.encode(self._cleaner.value(value)).decode()
-        return row | {"client_sent": self._cleaner.body(entry.client_sent)}
+            row[name] = msgspec.json.encode(self._redactor.redact_value(value)).decode()
+        return row | {"client_sent": self._redactor.redact_body(entry.client_sent)}
 
 
-async def search(reading: AsyncEngine, wanted: Search) -> list[Entry]:
+async def search_journal(engine: AsyncEngine, query: JournalQuery) -> list[JournalEntry]:
     """The rows of a database that are wanted, newest first."""
-    statement = select(journal).where(*_conditions(wanted)).order_by(journal.c.number.desc()).limit(wanted.limit)
+    statement = select(journal).where(*_build_conditions(query)).order_by(journal.c.number.desc()).limit(query.limit)
     with as_store_error("the journal cannot be read"):
-        async with reading.connect() as connection:
+        async with engine.connect() as connection:
             rows = (await connection.execute(statement)).mappings().all()
-    return [_entry(dict(row)) for row in rows]
+    return [_parse_entry(dict(row)) for row in rows]
 
 
-def _conditions(wanted: Search) -> Iterator[ColumnElement[bool]]:
+def _build_conditions(query: JournalQuery) -> Iterator[ColumnElement[bool]]:
     """What a row must be."""
-    if wanted.number is not None:
-        yield journal.c.number == wanted.number
-    if wanted.request_id:
-        yield journal.c.request_id == wanted.request_id
-    if wanted.since is not None:
-        yield journal.c.at >= wanted.since
-    if wanted.until is not None:
-        yield journal.c.at < wanted.until
-    if wanted.model:
-        yield journal.c.model == wanted.model
-    if wanted.failed:
+    if query.number is not None:
+        yield journal.c.number == query.number
+    if query.request_id:
+        yield journal.c.request_id == query.request_id
+    if query.since is not None:
+        yield journal.c.at >= query.since
+    if query.until is not None:
+        yield journal.c.at < query.until
+    if query.model:
+        yield journal.c.model == query.model
+    if query.failed:
         yield journal.c.status >= 400
-    if wanted.text:
-        yield or_(*(journal.c[body].icontains(wanted.text, autoescape=True) for body in BODIES))
-    if wanted.before is not None:
-        yield journal.c.number < wanted.before
+    if query.text:
+        yield or_(*(journal.c[body].icontains(query.text, autoescape=True) for body in CONTENT_COLUMNS))
+    if query.before is not None:
+        yield journal.c.number < query.before
 
 
-def _entry(row: dict[str, Any]) -> Entry:
+def _parse_entry(row: dict[str, Any]) -> JournalEntry:
     del row["size"]
-    for name, field in _STRUCTURED.items():
+    for name, field in _JSON_COLUMNS.items():
         try:
             row[name] = msgspec.json.decode(row[name], type=field.type)
         except msgspec.ValidationError:
             # An expression of the settings may mask words that have a meaning of their own, such as a role.
             row |= {name: field.default, "cut": True}
-    return Entry(**row)
+    return JournalEntry(**row)

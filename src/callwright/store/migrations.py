@@ -15,20 +15,20 @@ from sqlalchemy import func, insert, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from callwright.errors import StoreError
-from callwright.store.schema import versions
+from callwright.store.tables import versions
 
-__all__ = ["STEPS", "migrate"]
+__all__ = ["MIGRATIONS", "run_migrations"]
 
 _TYPES = {
     "sqlite": {"number": "integer primary key", "bytes": "blob"},
     "postgresql": {"number": "bigserial primary key", "bytes": "bytea"},
 }
-_LOCK = 0x63616C6C
+_LOCK_ID = 0x63616C6C
 """PostgreSQL's advisory lock for migrations; the number means nothing, but every replica must take the same."""
 
-_VERSIONS = "create table if not exists versions (number integer primary key, at double precision not null)"
+_CREATE_VERSIONS = "create table if not exists versions (number integer primary key, at double precision not null)"
 
-STEPS: Sequence[Sequence[str]] = (
+MIGRATIONS: Sequence[Sequence[str]] = (
     (
         """
         create table journal (
@@ -88,15 +88,15 @@ STEPS: Sequence[Sequence[str]] = (
 )
 
 
-async def migrate(
-    connection: AsyncConnection, steps: Sequence[Sequence[str]] = STEPS, *, clock: Callable[[], float] = time.time
+async def run_migrations(
+    connection: AsyncConnection, steps: Sequence[Sequence[str]] = MIGRATIONS, *, clock: Callable[[], float] = time.time
 ) -> None:
     """Run the steps that this database lacks. `StoreError` when it has more than there are."""
     kind = connection.dialect.name
     if kind == "postgresql":
         # Replicas that start together take turns; SQLite's transaction is exclusive by itself.
-        await connection.execute(select(func.pg_advisory_xact_lock(_LOCK)))
-    await connection.execute(text(_VERSIONS))
+        await connection.execute(select(func.pg_advisory_xact_lock(_LOCK_ID)))
+    await connection.execute(text(_CREATE_VERSIONS))
     done = (await connection.execute(select(func.max(versions.c.number)))).scalar() or 0
     if done > len(steps):
         raise StoreError(f"the database is at version {done}; this Callwright knows {len(steps)}: use a newer one")

@@ -11,22 +11,30 @@ import msgspec
 
 from callwright.errors import ConfigError
 
-__all__ = ["OPTIONS", "Keep", "StoreSettings", "Wrong", "check", "mistakes", "patterns"]
+__all__ = [
+    "ADDRESS_OPTIONS",
+    "JournalLevel",
+    "StoreMistake",
+    "StoreSettings",
+    "check_store_settings",
+    "compile_redactions",
+    "find_mistakes",
+]
 
-Keep = Literal["off", "meta", "full"]
+JournalLevel = Literal["off", "meta", "full"]
 
-OPTIONS = {"sslmode": "ssl", "ssl": "ssl", "host": "host", "port": "port"}
+ADDRESS_OPTIONS = {"sslmode": "ssl", "ssl": "ssl", "host": "host", "port": "port"}
 """What may follow `?` in an address: libpq's name, and that of asyncpg."""
 
 _SCHEMES = ("sqlite", "postgresql", "postgres")
-_EXAMPLES = "sqlite:///file or postgresql://host/database"
+_ADDRESS_EXAMPLES = "sqlite:///file or postgresql://host/database"
 _Limit = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class StoreSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The `[store]` table: where conversations and the journal are kept, and how much of it."""
 
-    journal: Keep = "off"
+    journal: JournalLevel = "off"
     """What is kept of each turn: nothing, what the log says of it, or everything, so that it can be replayed."""
     address: str = ""
     """`sqlite:///file` or `postgresql://user:password@host/database`, or `env:NAME` for what that variable says; empty
@@ -39,7 +47,7 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Regular expressions; what they match is masked before it is written. Keys always are."""
 
     @property
-    def shown(self) -> str:
+    def display_address(self) -> str:
         """The address as it may be shown: without user, password and query."""
         parts = urlsplit(self.address)
         return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}" if parts.scheme else ""
@@ -51,33 +59,33 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         return tuple({password, unquote(password)}) if password else ()
 
     def __repr__(self) -> str:
-        return f"StoreSettings(address={self.shown!r}, journal={self.journal!r})"
+        return f"StoreSettings(address={self.display_address!r}, journal={self.journal!r})"
 
 
-class Wrong(NamedTuple):
+class StoreMistake(NamedTuple):
     """Something that a type cannot say: a key, what is wrong with its value, and what to do."""
 
     key: str
-    what: str
+    problem: str
     remedy: str
 
 
-def mistakes(settings: StoreSettings) -> Iterator[Wrong]:
+def find_mistakes(settings: StoreSettings) -> Iterator[StoreMistake]:
     """Everything that is wrong. An address is never quoted: it may hold a password."""
-    if settings.address and (wrong := _address_mistake(settings.address)):
-        yield Wrong("address", *wrong)
+    if settings.address and (wrong := _find_address_mistake(settings.address)):
+        yield StoreMistake("address", *wrong)
     for text in settings.redact:
         try:
             empty = re.compile(text).search("")
         except (re.error, OverflowError) as error:
-            yield Wrong("redact", f"has {text!r}, which is no regular expression", f"mend it: {error}")
+            yield StoreMistake("redact", f"has {text!r}, which is no regular expression", f"mend it: {error}")
         else:
             if empty:
-                yield Wrong("redact", f"has {text!r}, which matches empty text", "name at least one character")
+                yield StoreMistake("redact", f"has {text!r}, which matches empty text", "name at least one character")
 
 
-def _address_mistake(address: str) -> tuple[str, str] | None:
-    nowhere = "is no address of a database", f"it must look like {_EXAMPLES}"
+def _find_address_mistake(address: str) -> tuple[str, str] | None:
+    nowhere = "is no address of a database", f"it must look like {_ADDRESS_EXAMPLES}"
     try:
         parts = urlsplit(address)
         if not parts.scheme or parts.port == 0:
@@ -87,17 +95,17 @@ def _address_mistake(address: str) -> tuple[str, str] | None:
     if parts.scheme not in _SCHEMES:
         return f"begins with {parts.scheme!r}, which is not known", "use sqlite or postgresql"
     if not parts.path.strip("/") or (parts.scheme == "sqlite" and parts.netloc):
-        return "names no database", f"use {_EXAMPLES}"
-    unknown = [name for name, _ in parse_qsl(parts.query, keep_blank_values=True) if name not in OPTIONS]
-    return (f"sets {', '.join(unknown)}", f"only {', '.join(OPTIONS)} can be set there") if unknown else None
+        return "names no database", f"use {_ADDRESS_EXAMPLES}"
+    unknown = [name for name, _ in parse_qsl(parts.query, keep_blank_values=True) if name not in ADDRESS_OPTIONS]
+    return (f"sets {', '.join(unknown)}", f"only {', '.join(ADDRESS_OPTIONS)} can be set there") if unknown else None
 
 
-def check(settings: StoreSettings) -> None:
+def check_store_settings(settings: StoreSettings) -> None:
     """Raise `ConfigError` with every mistake."""
-    if wrong := [f"store.{each.key} {each.what}; {each.remedy}" for each in mistakes(settings)]:
+    if wrong := [f"store.{each.key} {each.problem}; {each.remedy}" for each in find_mistakes(settings)]:
         raise ConfigError(wrong)
 
 
-def patterns(settings: StoreSettings) -> tuple[re.Pattern[str], ...]:
+def compile_redactions(settings: StoreSettings) -> tuple[re.Pattern[str], ...]:
     """The expressions of `redact`, ready for use."""
     return tuple(map(re.compile, settings.redact))

@@ -20,19 +20,19 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from callwright.errors import StoreError
-from callwright.store.faults import as_store_error
-from callwright.store.schema import contents, edits
-from callwright.store.writer import Writer
+from callwright.store.errors import as_store_error
+from callwright.store.tables import contents, edits
+from callwright.store.writer import DatabaseWriter
 
-__all__ = ["Snapshot", "Snapshots", "State", "digest"]
+__all__ = ["Snapshot", "SnapshotState", "SnapshotStore", "compute_digest"]
 
-Kind = Literal["edit", "undo", "keep"]
-State = Literal["planned", "done", "unmade", "kept", "undone"]
+SnapshotKind = Literal["edit", "undo", "keep"]
+SnapshotState = Literal["planned", "done", "unmade", "kept", "undone"]
 
-_AT_ONCE = 100
+_BATCH_SIZE = 100
 """Contents, which may have megabytes."""
 
-_INSERT: dict[str, Any] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
+_INSERTS: dict[str, Any] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,9 +41,9 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     number: int = 0
     """Its place, which the store gives it."""
     path: str
-    kind: Kind = "edit"
+    kind: SnapshotKind = "edit"
     """By the agent; or the person's wish to take it back, or to keep one hunk of it."""
-    state: State = "planned"
+    state: SnapshotState = "planned"
     task: int | None = None
     """None for what concerns all of them."""
     call: str = ""
@@ -58,27 +58,27 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """The hunk that it is about, where it is not about all of the file."""
 
 
-def digest(data: bytes) -> str:
+def compute_digest(data: bytes) -> str:
     """The name of a content."""
     return hashlib.sha256(data).hexdigest()
 
 
-class Snapshots:
+class SnapshotStore:
     """The snapshots of all sessions. What a method has written is on the disk when it returns."""
 
-    def __init__(self, writer: Writer, reading: AsyncEngine, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, writer: DatabaseWriter, reading: AsyncEngine, *, clock: Callable[[], float] = time.time) -> None:
         self._writer = writer
-        self._reading = reading
+        self._read_engine = reading
         self._clock = clock
 
     async def add(self, session: str, snapshots: Sequence[Snapshot], data: Iterable[bytes]) -> list[Snapshot]:
         """Write rows, with the contents that they name; returns them with their numbers."""
-        packed = await asyncio.to_thread(lambda: {digest(each): zlib.compress(each) for each in data})
+        packed = await asyncio.to_thread(lambda: {compute_digest(each): zlib.compress(each) for each in data})
         rows = [{**msgspec.to_builtins(row), "session": session, "at": self._clock()} for row in snapshots]
 
         async def put(connection: AsyncConnection) -> list[int]:
             for name, each in packed.items():
-                content = _INSERT[connection.dialect.name](contents).values(session=session, digest=name, data=each)
+                content = _INSERTS[connection.dialect.name](contents).values(session=session, digest=name, data=each)
                 await connection.execute(content.on_conflict_do_nothing())
             numbers = []
             for row in rows:
@@ -90,7 +90,7 @@ class Snapshots:
         numbers = await self._writer.write(put)
         return [msgspec.structs.replace(row, number=each) for row, each in zip(snapshots, numbers, strict=True)]
 
-    async def mark(self, states: Mapping[int, State]) -> None:
+    async def set_states(self, states: Mapping[int, SnapshotState]) -> None:
         """What has become of these rows, all at once."""
 
         async def put(connection: AsyncConnection) -> None:
@@ -100,29 +100,31 @@ class Snapshots:
         if states:
             await self._writer.write(put)
 
-    async def rows(self, session: str) -> list[Snapshot]:
+    async def list_snapshots(self, session: str) -> list[Snapshot]:
         """All rows of a session, in order."""
         columns = [edits.c[field.name] for field in msgspec.structs.fields(Snapshot)]
         statement = select(*columns).where(edits.c.session == session).order_by(edits.c.number)
         with as_store_error("the snapshots cannot be read"):
-            async with self._reading.connect() as connection:
+            async with self._read_engine.connect() as connection:
                 found = (await connection.execute(statement)).mappings().all()
         return [Snapshot(**row) for row in found]
 
-    async def contents(self, session: str, names: Iterable[str]) -> dict[str, bytes]:
+    async def load_contents(self, session: str, names: Iterable[str]) -> dict[str, bytes]:
         """Contents by their digests. `StoreError` when one is not there, or not what it was."""
         wanted = sorted(set(names))
         packed: dict[str, bytes] = {}
         with as_store_error("the snapshots cannot be read"):
-            async with self._reading.connect() as connection:
-                for at in range(0, len(wanted), _AT_ONCE):
-                    is_wanted = contents.c.digest.in_(wanted[at : at + _AT_ONCE])
+            async with self._read_engine.connect() as connection:
+                for at in range(0, len(wanted), _BATCH_SIZE):
+                    is_wanted = contents.c.digest.in_(wanted[at : at + _BATCH_SIZE])
                     statement = select(contents.c.digest, contents.c.data)
                     found = await connection.execute(statement.where(contents.c.session == session, is_wanted))
                     packed.update((row.digest, row.data) for row in found)
-        return await asyncio.to_thread(lambda: {name: _unpacked(name, packed.get(name, b"")) for name in wanted})
+        return await asyncio.to_thread(
+            lambda: {name: _decompress_content(name, packed.get(name, b"")) for name in wanted}
+        )
 
-    async def forget(self, session: str) -> None:
+    async def delete_session(self, session: str) -> None:
         """Delete all of a session."""
 
         async def change(connection: AsyncConnection) -> None:
@@ -132,11 +134,11 @@ class Snapshots:
         await self._writer.write(change)
 
 
-def _unpacked(name: str, packed: bytes) -> bytes:
+def _decompress_content(name: str, packed: bytes) -> bytes:
     try:
         data = zlib.decompress(packed)
     except zlib.error:
         data = None
-    if data is None or digest(data) != name:
+    if data is None or compute_digest(data) != name:
         raise StoreError(f"the snapshot {name[:12]} is missing or damaged")
     return data

@@ -25,8 +25,8 @@ from callwright.agent.tools import BUILTIN
 from callwright.agent.tools.base import Room, Tool
 from callwright.agent.workspace import Workspace
 from callwright.model import ToolCall, ToolSpec
-from callwright.store.opening import SessionStore, sessions_of
-from callwright.store.sessions import SessionHead
+from callwright.store.open import AgentStore, open_agent_store
+from callwright.store.session_store import SessionRecord
 from callwright.store.settings import StoreSettings
 from tests.support.desks import DONE, Place, tool
 
@@ -61,7 +61,7 @@ class Visitor:
 class Case:
     """Approvals of one session, and a person who has an answer to each question or leaves it open."""
 
-    def __init__(self, root: Path, store: SessionStore, session: str, settings: AgentSettings) -> None:
+    def __init__(self, root: Path, store: AgentStore, session: str, settings: AgentSettings) -> None:
         visitors = [Visitor("guest__do"), Visitor("never__do")]
         tools: dict[str, Tool] = {each.spec.name: each for each in (*BUILTIN, *visitors)}
         self.halt = Halt()
@@ -107,8 +107,8 @@ async def opened(folder: Path, **settings: Any) -> AsyncIterator[Case]:
     root.mkdir()
     (root / ".env").write_text("KEY=1\n")
     (root / "app.py").write_text("x = 1\n")
-    async with sessions_of(StoreSettings(), folder) as store:
-        await store.sessions.begin(SessionHead("s", 0, 0, "", str(root), "m", False, 0, 0, 0))
+    async with open_agent_store(StoreSettings(), folder) as store:
+        await store.sessions.create_session(SessionRecord("s", 0, 0, "", str(root), "m", False, 0, 0, 0))
         yield Case(root, store, "s", AgentSettings(**settings))
 
 

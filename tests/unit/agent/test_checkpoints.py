@@ -12,7 +12,7 @@ from callwright.agent.change import Change
 from callwright.agent.checkpoints import Checkpoints, Recovered
 from callwright.agent.workspace import Workspace
 from callwright.errors import MisuseError, ToolError
-from callwright.store.opening import Store
+from callwright.store.open import Store
 from tests.unit.store.opened import opened
 
 BASE = "".join(f"line {number}\n" for number in range(40)).encode()

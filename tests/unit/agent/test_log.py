@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from callwright.agent.events import Stamped, TextShown
 from callwright.agent.log import Log, read_events
-from callwright.store.opening import sessions_of
-from callwright.store.sessions import SessionHead
+from callwright.store.open import open_agent_store
+from callwright.store.session_store import SessionRecord
 from callwright.store.settings import StoreSettings
 
 
@@ -22,8 +22,8 @@ def test_an_event_whose_writer_is_cancelled_is_stored_and_shown_in_its_place(ste
     """A number is an event whose writer is cancelled after so many turns of the event loop; None is left alone."""
 
     async def run(folder: Path) -> None:
-        async with sessions_of(StoreSettings(), folder) as store:
-            await store.sessions.begin(SessionHead("s", 0, 0, "", "/w", "m", False, 0, 0, 0))
+        async with open_agent_store(StoreSettings(), folder) as store:
+            await store.sessions.create_session(SessionRecord("s", 0, 0, "", "/w", "m", False, 0, 0, 0))
             log = Log(store.sessions, "s")
             shown: list[Stamped] = []
             log.watch(shown.append)
@@ -37,7 +37,7 @@ def test_an_event_whose_writer_is_cancelled_is_stored_and_shown_in_its_place(ste
                 if cancelled is not None:
                     adding.cancel()
             last = await log.add(TextShown("last"))
-            stored = read_events(await store.sessions.events("s"))
+            stored = read_events(await store.sessions.list_events("s"))
             assert [stamped.event.text for stamped in stored] == [*begun, "last"]  # type: ignore[union-attr]
             assert [stamped.seq for stamped in stored] == list(range(1, last.seq + 1))
             assert shown == stored == log.events

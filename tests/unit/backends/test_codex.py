@@ -100,7 +100,7 @@ def run(tmp_path: Path) -> Callable[..., None]:
 async def said(backend: CodexBackend) -> str:
     request = Request("m", (Message("user", (Text("hi"),)),))
     events: list[Event] = []
-    async for batch in backend.answer(request, {}):
+    async for batch in backend.stream_response(request, {}):
         events += batch
         await asyncio.sleep(0.3)
     return "".join(event.text for event in events if isinstance(event, TextDelta))
@@ -134,7 +134,7 @@ def test_another_version_is_warned_of(run: Callable[..., None], caplog: pytest.L
 
 def test_without_an_address_the_models_are_those_of_its_catalogue(run: Callable[..., None], tmp_path: Path) -> None:
     async def story(backend: CodexBackend) -> None:
-        (model,) = await backend.models()
+        (model,) = await backend.list_models()
         assert (model.name, model.context, model.tools, model.vision, model.reasoning) == ("a", 9, True, False, False)
         assert '"tool_mode":"direct"' in (backend.child.folder / "catalog.json").read_text()
 
@@ -170,19 +170,19 @@ def test_what_it_refuses_is_told_as_a_refusal(run: Callable[..., None]) -> None:
 def test_a_line_without_an_end_ends_the_child_and_not_us(
     run: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("callwright.backends.codex.LONGEST_LINE", 100_000)
+    monkeypatch.setattr("callwright.backends.codex.MAX_LINE_BYTES", 100_000)
     fails(run, "long", "lost its process")
 
 
 def test_an_answer_that_nobody_reads_is_bounded(run: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(thread, "_HELD_BYTES", 50_000)
+    monkeypatch.setattr(thread, "_MAX_PENDING_BYTES", 50_000)
 
     fails(run, "flood", "was not read")
 
 
 def test_only_so_many_turns_are_written_at_once(run: Callable[..., None]) -> None:
     async def story(backend: CodexBackend) -> None:
-        first, second = (backend.answer(Request("m", (Message("user", (Text("hi"),)),)), {}) for _ in range(2))
+        first, second = (backend.stream_response(Request("m", (Message("user", (Text("hi"),)),)), {}) for _ in range(2))
         await anext(first)
         waiting = asyncio.ensure_future(anext(second))
         await asyncio.sleep(0.2)
@@ -216,25 +216,25 @@ def placed(file: Path) -> Path:
 def test_the_program_is_found_by_its_path_ours_in_node_modules_or_on_the_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(binary, "FOLDER", tmp_path / "ours")
+    monkeypatch.setattr(binary, "INSTALL_FOLDER", tmp_path / "ours")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-    assert binary.find("") is None
+    assert binary.find_binary("") is None
     alone = placed(tmp_path / "bin" / "codex")
-    assert binary.find("") == alone
+    assert binary.find_binary("") == alone
     alone.unlink()
     launcher = placed(tmp_path / "lib" / "node_modules" / "@openai" / "codex" / "bin" / "codex.js")
     alone.symlink_to(launcher)
     nested = placed(launcher.parents[1] / "node_modules" / NATIVE)
-    assert binary.find("") == nested
+    assert binary.find_binary("") == nested
     beside = placed(tmp_path / "lib" / "node_modules" / NATIVE)
-    assert binary.find("") == beside
+    assert binary.find_binary("") == beside
     project = placed(tmp_path / "node_modules" / NATIVE)
-    assert binary.find("") == project
-    ours = placed(binary.installed_in(tmp_path / "ours"))
-    assert binary.find("") == ours
-    assert binary.find(str(project)) == project
-    assert binary.find(str(tmp_path / "nowhere")) is None
+    assert binary.find_binary("") == project
+    ours = placed(binary.get_install_path(tmp_path / "ours"))
+    assert binary.find_binary("") == ours
+    assert binary.find_binary(str(project)) == project
+    assert binary.find_binary(str(tmp_path / "nowhere")) is None
 
 
 def test_without_the_program_whoever_asks_is_told_how_to_get_it(tmp_path: Path) -> None:
@@ -243,7 +243,7 @@ def test_without_the_program_whoever_asks_is_told_how_to_get_it(tmp_path: Path) 
         with pytest.raises(BackendError, match="run `callwright codex install`, or set its path"):
             await said(backend)
         with pytest.raises(BackendError, match="has no /embeddings"):
-            await backend.forward("/embeddings", b"{}")
+            await backend.forward_request("/embeddings", b"{}")
         await backend.close()
 
     asyncio.run(story())

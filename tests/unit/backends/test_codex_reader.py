@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from callwright.backends.codex.failures import failure, unfinished
-from callwright.backends.codex.reader import CodexReader, first_failure
-from callwright.backends.overflow import is_too_long
+from callwright.backends.codex.failures import find_finish_reason, parse_turn_error
+from callwright.backends.codex.turn_reader import CodexReader, find_first_failure
+from callwright.backends.context_overflow import is_context_overflow
 from callwright.errors import BackendError, WireError
 from callwright.events import Event, Finish, ReasoningSealed, check_events, merge_deltas
 from callwright.turn import collect
@@ -133,8 +133,8 @@ def test_a_turn_without_the_end_of_a_response_ends_all_the_same() -> None:
 )
 def test_a_turn_that_was_not_allowed_to_go_on_is_no_failure(message: str, reason: str) -> None:
     assert read(said("Half"), ended(message))[-1] == Finish(reason)  # type: ignore[arg-type]
-    assert first_failure(ended(message)) is None
-    assert unfinished({"message": "Incomplete response returned, reason: unknown"}) is None
+    assert find_first_failure(ended(message)) is None
+    assert find_finish_reason({"message": "Incomplete response returned, reason: unknown"}) is None
 
 
 CUT = "stream disconnected before completion: "
@@ -174,12 +174,12 @@ def test_a_failed_turn_is_what_it_would_be_without_codex(
     assert (problem.kind, problem.status, problem.retryable) == (kind, status, retryable)
     assert words in str(problem)
     assert "http://h/" not in str(problem)
-    assert str(first_failure(ended(message, info))) == str(problem)
-    assert is_too_long(problem) == (info == "contextWindowExceeded")
+    assert str(find_first_failure(ended(message, info))) == str(problem)
+    assert is_context_overflow(problem) == (info == "contextWindowExceeded")
 
 
 def test_an_error_without_words_is_one() -> None:
-    assert "no reason was given" in str(failure({}))
+    assert "no reason was given" in str(parse_turn_error({}))
 
 
 def test_what_cannot_be_read_is_the_wire_s_fault_and_silence_the_backend_s() -> None:

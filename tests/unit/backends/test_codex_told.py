@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from callwright.backends.codex.told import reserved, told, unsent
+from callwright.backends.codex.request import alias_reserved_tools, build_codex_request, describe_unsent_options
 from callwright.errors import BackendError
 from callwright.model import Message, Request, Text, ToolCall, ToolSpec
 from callwright.prompt.tool_aliases import rename_tools
@@ -29,7 +29,7 @@ def asked(*tools: str, **fields: Any) -> Request:
 @given(MESSAGES)
 def test_instructions_and_history_stay_in_their_order(messages: list[Message]) -> None:
     """As the provider sees them: base instructions, developer instructions, then the items."""
-    thread, items, _ = told(Request("m", tuple(messages)), "/work")
+    thread, items, _ = build_codex_request(Request("m", tuple(messages)), "/work")
     heads = [thread["baseInstructions"], thread["developerInstructions"]]
     seen = "".join(f"developer:{head.replace(chr(10) * 2, '')}" for head in heads if head)
     seen += "".join(f"{item['role']}:{item['content'][0]['text']}" for item in items)
@@ -39,14 +39,14 @@ def test_instructions_and_history_stay_in_their_order(messages: list[Message]) -
 
 
 def test_no_instructions_are_empty_instructions() -> None:
-    thread = told(asked(), "/work").thread
+    thread = build_codex_request(asked(), "/work").thread
     assert (thread["baseInstructions"], thread["developerInstructions"]) == ("", None)
 
 
 @given(st.sets(NAMES))
 def test_every_tool_has_a_name_that_codex_takes_and_its_own_back(names: set[str]) -> None:
     request = asked(*sorted(names))
-    aliases = reserved(request)
+    aliases = alias_reserved_tools(request)
     offered = {tool.name for tool in rename_tools(request, aliases).tools}
     assert len(offered) == len(names)
     assert all(len(name) <= 64 and not name.startswith("mcp__") for name in offered)
@@ -58,7 +58,7 @@ def test_every_tool_has_a_name_that_codex_takes_and_its_own_back(names: set[str]
 def test_calls_in_the_history_go_by_the_same_names() -> None:
     call = ToolCall("call_1", "exec_command", "{}")
     request = Request("m", (Message("assistant", (call,)),), (ToolSpec("exec_command"),))
-    thread, items, _ = told(rename_tools(request, reserved(request)), "/work")
+    thread, items, _ = build_codex_request(rename_tools(request, alias_reserved_tools(request)), "/work")
     assert items[0]["name"] == thread["dynamicTools"][0]["name"] == "client_exec_command"
 
 
@@ -66,7 +66,7 @@ def test_calls_in_the_history_go_by_the_same_names() -> None:
     ("choice", "offered"), [("auto", ["a", "b"]), ("required", ["a", "b"]), ("none", []), ("b", ["b"])]
 )
 def test_a_choice_is_kept_by_what_is_offered(choice: str, offered: list[str]) -> None:
-    thread = told(asked("a", "b", tool_choice=choice), "/work").thread
+    thread = build_codex_request(asked("a", "b", tool_choice=choice), "/work").thread
     assert [tool["name"] for tool in thread["dynamicTools"]] == offered
 
 
@@ -74,14 +74,14 @@ def test_options_go_where_they_have_a_place_and_the_others_are_named() -> None:
     form = {"type": "json_schema", "json_schema": {"schema": {"type": "object"}}}
     options = {"reasoning_effort": "low", "response_format": form, "temperature": 1, "max_tokens": 5}
     request = asked(options=options)
-    assert told(request, "/work").turn == {"effort": "low", "outputSchema": {"type": "object"}}
-    assert unsent(request) == "max_tokens, temperature"
-    assert told(asked(options={"response_format": {"type": "text"}}), "/work").turn == {}
+    assert build_codex_request(request, "/work").turn == {"effort": "low", "outputSchema": {"type": "object"}}
+    assert describe_unsent_options(request) == "max_tokens, temperature"
+    assert build_codex_request(asked(options={"response_format": {"type": "text"}}), "/work").turn == {}
     for form in (
         {"type": "json_object"},
         {"type": "json_schema"},
         {"type": "json_schema", "json_schema": {"name": "x"}},
     ):
         with pytest.raises(BackendError, match="JSON schema only") as refused:
-            told(asked(options={"response_format": form}), "/work")
+            build_codex_request(asked(options={"response_format": form}), "/work")
         assert (refused.value.kind, refused.value.status) == ("refused", 400)

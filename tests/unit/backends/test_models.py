@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from callwright.backends.base import ModelInfo
-from callwright.backends.models import allocated, listed, loaded_by_llama, shown, slot_window, tagged
+from callwright.backends.model_lists import (
+    parse_loaded_models,
+    parse_model_list,
+    parse_ollama_model,
+    parse_ollama_tags,
+    parse_ollama_windows,
+    parse_slot_window,
+)
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
@@ -64,12 +71,12 @@ ENTRY = st.dictionaries(st.sampled_from(KEYS), JSON)
     ],
 )
 def test_each_servers_own_words_are_understood(entry: dict[str, Any], expected: dict[str, Any]) -> None:
-    assert listed({"data": [{"id": "m", **entry}]}) == (ModelInfo(name="m", **expected),)
+    assert parse_model_list({"data": [{"id": "m", **entry}]}) == (ModelInfo(name="m", **expected),)
 
 
 def test_ollama_names_its_models() -> None:
     answer = {"models": [{"name": "a:latest", "model": "a:latest"}, {"name": "b"}, {"size": 3}]}
-    assert tagged(answer) == ("a:latest", "b")
+    assert parse_ollama_tags(answer) == ("a:latest", "b")
 
 
 @pytest.mark.parametrize(
@@ -89,7 +96,7 @@ def test_ollama_names_its_models() -> None:
     ],
 )
 def test_ollama_shows_what_a_model_can_do(answer: Any, expected: dict[str, Any]) -> None:
-    assert shown("m", answer) == ModelInfo(name="m", **expected)
+    assert parse_ollama_model("m", answer) == ModelInfo(name="m", **expected)
 
 
 def test_llama_has_the_models_that_it_loaded() -> None:
@@ -99,7 +106,7 @@ def test_llama_has_the_models_that_it_loaded() -> None:
         {"id": "away", "owned_by": "llamacpp", "status": {"value": "unloaded"}},
         {"id": "else", "owned_by": "vllm"},
     ]
-    assert loaded_by_llama({"data": entries}) == ("only", "here")
+    assert parse_loaded_models({"data": entries}) == ("only", "here")
 
 
 @pytest.mark.parametrize(
@@ -112,18 +119,18 @@ def test_llama_has_the_models_that_it_loaded() -> None:
     ],
 )
 def test_llama_says_what_one_conversation_has(answer: Any, expected: int) -> None:
-    assert slot_window(answer) == expected
+    assert parse_slot_window(answer) == expected
 
 
 @given(JSON | st.fixed_dictionaries({"data": st.lists(ENTRY)}) | st.fixed_dictionaries({"models": st.lists(ENTRY)}))
 def test_no_answer_is_too_odd(answer: Any) -> None:
-    assert all(isinstance(model.name, str) for model in listed(answer))
-    assert all(isinstance(name, str) for name in (*tagged(answer), *loaded_by_llama(answer)))
-    assert all(isinstance(size, int) and size > 0 for size in allocated(answer).values())
-    assert slot_window(answer) >= 0
-    shown("m", answer)
+    assert all(isinstance(model.name, str) for model in parse_model_list(answer))
+    assert all(isinstance(name, str) for name in (*parse_ollama_tags(answer), *parse_loaded_models(answer)))
+    assert all(isinstance(size, int) and size > 0 for size in parse_ollama_windows(answer).values())
+    assert parse_slot_window(answer) >= 0
+    parse_ollama_model("m", answer)
 
 
 @given(st.fixed_dictionaries({}, optional={"capabilities": JSON, "model_info": JSON, "parameters": JSON}))
 def test_no_show_is_too_odd(answer: Any) -> None:
-    assert isinstance(shown("m", answer).context, int)
+    assert isinstance(parse_ollama_model("m", answer).context, int)

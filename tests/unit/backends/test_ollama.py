@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from callwright.backends.base import ModelInfo
-from callwright.backends.faults import TOOLS_REFUSED
+from callwright.backends.errors import TOOLS_REFUSED
 from callwright.backends.ollama import OllamaBackend
 from callwright.backends.settings import BackendSettings
 from callwright.errors import BackendError
@@ -28,7 +28,7 @@ def ollama(server: Upstream) -> OllamaBackend:
 async def turns(one: OllamaBackend, *requests: Any) -> None:
     try:
         for request, extra in requests:
-            async for _ in one.answer(request, extra):
+            async for _ in one.stream_response(request, extra):
                 pass
     finally:
         await one.close()
@@ -75,7 +75,7 @@ def test_models_are_shown_one_by_one_and_a_broken_one_does_not_hide_the_others(u
     async def models() -> tuple[ModelInfo, ...]:
         one = ollama(upstream)
         try:
-            return await one.models()
+            return await one.list_models()
         finally:
             await one.close()
 
@@ -101,7 +101,7 @@ def test_rc6_the_window_is_the_one_that_is_allocated_and_not_the_one_of_the_trai
     async def models() -> tuple[ModelInfo, ...]:
         one = ollama(upstream)
         try:
-            return await one.models()
+            return await one.list_models()
         finally:
             await one.close()
 

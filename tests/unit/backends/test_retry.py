@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from callwright.backends.breaker import Breaker
-from callwright.backends.retry import LONGEST_WAIT, Retry, retry_after
+from callwright.backends.circuit_breaker import CircuitBreaker
+from callwright.backends.retry import MAX_WAIT_SECONDS, RetryPolicy, parse_retry_after
 from callwright.errors import BackendError
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -26,8 +26,8 @@ def _header(headers: dict[str, str]) -> Callable[[str], str]:
 
 @given(st.integers(0, 20), st.floats(0.01, 10), chance)
 def test_waits_double_and_half_of_each_is_jitter(attempt: int, backoff: float, luck: float) -> None:
-    wait = Retry(100, backoff, lambda: luck).wait(attempt, PASSING)
-    full = min(backoff * 2**attempt, LONGEST_WAIT)
+    wait = RetryPolicy(100, backoff, lambda: luck).compute_delay(attempt, PASSING)
+    full = min(backoff * 2**attempt, MAX_WAIT_SECONDS)
     assert wait is not None
     assert full / 2 <= wait <= full
 
@@ -35,8 +35,8 @@ def test_waits_double_and_half_of_each_is_jitter(attempt: int, backoff: float, l
 @given(seconds, chance)
 def test_a_server_that_names_a_time_is_not_asked_before_it(asked: float, luck: float) -> None:
     failure = BackendError("slow down", retryable=True, retry_after=asked)
-    wait = Retry(1, 0.5, lambda: luck).wait(0, failure)
-    assert wait is None if asked > LONGEST_WAIT else wait is not None and wait >= asked
+    wait = RetryPolicy(1, 0.5, lambda: luck).compute_delay(0, failure)
+    assert wait is None if asked > MAX_WAIT_SECONDS else wait is not None and wait >= asked
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_a_server_that_names_a_time_is_not_asked_before_it(asked: float, luck: f
     ids=["no tries left", "it would fail again", "the model has spoken"],
 )
 def test_what_is_not_tried_again(attempt: int, failure: BackendError) -> None:
-    assert Retry(2, 0.5, lambda: 0.5).wait(attempt, failure) is None
+    assert RetryPolicy(2, 0.5, lambda: 0.5).compute_delay(attempt, failure) is None
 
 
 @pytest.mark.parametrize(
@@ -71,19 +71,19 @@ def test_what_is_not_tried_again(attempt: int, failure: BackendError) -> None:
     ],
 )
 def test_retry_after_is_read_in_each_of_its_forms(headers: dict[str, str], expected: float | None) -> None:
-    assert retry_after(_header(headers), NOW) == expected
+    assert parse_retry_after(_header(headers), NOW) == expected
 
 
 @given(st.text())
 def test_retry_after_never_fails(value: str) -> None:
-    wait = retry_after(_header({"retry-after": value}), NOW)
+    wait = parse_retry_after(_header({"retry-after": value}), NOW)
     assert wait is None or wait >= 0
 
 
 @given(st.datetimes(datetime(1990, 1, 1), datetime(2090, 1, 1), timezones=st.just(UTC)))
 def test_a_date_is_as_good_as_its_seconds(date: datetime) -> None:
     date = date.replace(microsecond=0)
-    assert retry_after(_header({"retry-after": format_datetime(date, usegmt=True)}), NOW) == max(
+    assert parse_retry_after(_header({"retry-after": format_datetime(date, usegmt=True)}), NOW) == max(
         0.0, (date - NOW).total_seconds()
     )
 
@@ -96,71 +96,71 @@ class Clock:
         return self.now
 
 
-def broken(failures: int = 3) -> tuple[Breaker, Clock]:
+def broken(failures: int = 3) -> tuple[CircuitBreaker, Clock]:
     clock = Clock()
-    breaker = Breaker(failures, 10.0, clock)
+    breaker = CircuitBreaker(failures, 10.0, clock)
     for _ in range(failures):
-        assert breaker.admit()
-        breaker.failed()
+        assert breaker.allow_request()
+        breaker.record_failure()
     return breaker, clock
 
 
 def test_failures_in_a_row_close_the_way_for_a_while() -> None:
     breaker, clock = broken()
-    assert not breaker.admit()
-    assert breaker.rest == 10.0
+    assert not breaker.allow_request()
+    assert breaker.remaining_seconds == 10.0
     clock.now += 9.9
-    assert not breaker.admit()
+    assert not breaker.allow_request()
 
 
 def test_a_success_between_failures_starts_the_count_anew() -> None:
-    breaker = Breaker(2, 10.0, Clock())
+    breaker = CircuitBreaker(2, 10.0, Clock())
     for _ in range(5):
-        breaker.failed()
-        breaker.succeeded()
-    assert breaker.admit()
+        breaker.record_failure()
+        breaker.record_success()
+    assert breaker.allow_request()
 
 
 def test_after_the_rest_one_goes_to_see_and_the_others_wait() -> None:
     breaker, clock = broken()
     clock.now += 10
-    assert [breaker.admit() for _ in range(3)] == [True, False, False]
-    breaker.succeeded()
-    assert [breaker.admit() for _ in range(3)] == [True, True, True]
+    assert [breaker.allow_request() for _ in range(3)] == [True, False, False]
+    breaker.record_success()
+    assert [breaker.allow_request() for _ in range(3)] == [True, True, True]
 
 
 def test_one_failure_after_the_rest_is_enough_for_another() -> None:
     breaker, clock = broken()
     clock.now += 10
-    assert breaker.admit()
-    breaker.failed()
-    assert breaker.rest == 10.0
+    assert breaker.allow_request()
+    breaker.record_failure()
+    assert breaker.remaining_seconds == 10.0
 
 
 def test_a_scout_that_never_comes_back_costs_one_rest() -> None:
     breaker, clock = broken()
     clock.now += 10
-    assert breaker.admit()
+    assert breaker.allow_request()
     clock.now += 10
-    assert breaker.admit()
+    assert breaker.allow_request()
 
 
 def test_zero_failures_never_breaks() -> None:
-    breaker = Breaker(0, 10.0, Clock())
+    breaker = CircuitBreaker(0, 10.0, Clock())
     for _ in range(1000):
-        breaker.failed()
-    assert breaker.admit()
+        breaker.record_failure()
+    assert breaker.allow_request()
 
 
 @given(st.lists(st.sampled_from(["admit", "failed", "succeeded", "wait"])))
 def test_whatever_happens_it_is_open_again_after_one_rest(moves: list[str]) -> None:
     clock = Clock()
-    breaker = Breaker(2, 10.0, clock)
+    breaker = CircuitBreaker(2, 10.0, clock)
     for move in moves:
         if move == "wait":
             clock.now += 4
         else:
             getattr(breaker, move)()
-        assert 0 <= breaker.rest <= 10
+        assert 0 <= breaker.remaining_seconds <= 10
     clock.now += 10
-    assert breaker.admit()
+    assert breaker.allow_request()

@@ -15,13 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from callwright import Parser, collect, get_dialect
-from callwright.backends.script import Script, perform
+from callwright.backends.script import ModelScript, play_turn
 from callwright.backends.scripted import ScriptedBackend, load_script, parse_script
 from callwright.backends.settings import BackendSettings
 from callwright.dialects import REGISTRY
 from callwright.errors import BackendError, PolicyError
 from callwright.events import Event, Finish, TextDelta, UsageSeen, check_events, merge_deltas
-from callwright.ids import counted_ids
+from callwright.ids import make_sequential_ids
 from callwright.model import Message, Request, Text, ToolCall, ToolResult, ToolSpec, Usage
 
 WEATHER = ToolSpec(
@@ -54,12 +54,12 @@ def ask(*messages: Message, tools: tuple[ToolSpec, ...] = (), model: str = "m") 
     return Request(model, messages or (user("hi"),), tools=tools)
 
 
-def script(*turns: dict[str, Any], **settings: Any) -> Script:
-    return msgspec.convert({"turns": turns, **settings}, Script)
+def script(*turns: dict[str, Any], **settings: Any) -> ModelScript:
+    return msgspec.convert({"turns": turns, **settings}, ModelScript)
 
 
-def play(one: Script, request: Request) -> list[Event]:
-    events = [event for event in perform(one, request, counted_ids()) if not isinstance(event, float | int)]
+def play(one: ModelScript, request: Request) -> list[Event]:
+    events = [event for event in play_turn(one, request, make_sequential_ids()) if not isinstance(event, float | int)]
     check_events(events)
     return merge_deltas(events)
 
@@ -149,13 +149,13 @@ def test_steps_become_events_in_order() -> None:
 )
 def test_text_is_cut_as_asked(settings: dict[str, Any], turn: dict[str, Any], sizes: list[int]) -> None:
     one = script({"steps": [{"text": "0123456789"}], **turn}, **settings)
-    events = [event for event in perform(one, ask(), counted_ids()) if isinstance(event, TextDelta)]
+    events = [event for event in play_turn(one, ask(), make_sequential_ids()) if isinstance(event, TextDelta)]
     assert [len(event.text) for event in events] == sizes
 
 
 def test_exact_pieces_stay_as_they_are() -> None:
     one = script({"steps": [{"chunks": ["<tool", "", "_call>", "…"]}]})
-    events = list(perform(one, ask(), counted_ids()))
+    events = list(play_turn(one, ask(), make_sequential_ids()))
     assert events == [TextDelta("<tool"), TextDelta("_call>"), TextDelta("…"), Finish("stop")]
 
 
@@ -224,7 +224,7 @@ def test_made_up_arguments_have_what_is_required(properties: dict[str, Any]) -> 
 )
 def test_an_error_comes_where_it_stands(status: int, kind: str, retryable: bool) -> None:
     one = script({"steps": [{"text": "ab"}, {"error": {"status": status, "message": "no", "salvage": "<x>"}}]})
-    events = perform(one, ask(), counted_ids())
+    events = play_turn(one, ask(), make_sequential_ids())
     assert next(events) == TextDelta("ab")
     with pytest.raises(BackendError, match="no") as raised:
         next(events)
@@ -256,8 +256,8 @@ def test_a_file_is_played_with_its_pauses(tmp_path: Path) -> None:
     started = time.monotonic()
     assert merge_deltas(asyncio.run(heard(one, ask()))) == [TextDelta("xy"), Finish("stop")]
     assert time.monotonic() - started >= 0.1
-    assert [(model.name, model.tools) for model in asyncio.run(one.models())] == [("a", True), ("b", True)]
-    assert one.available
+    assert [(model.name, model.tools) for model in asyncio.run(one.list_models())] == [("a", True), ("b", True)]
+    assert one.is_available
 
 
 def test_json_lines_are_turns(tmp_path: Path) -> None:
@@ -268,7 +268,7 @@ def test_json_lines_are_turns(tmp_path: Path) -> None:
 
 def test_what_a_script_has_not_is_refused() -> None:
     with pytest.raises(BackendError) as raised:
-        asyncio.run(ScriptedBackend(settings()).forward("/v1/embeddings", b"{}"))
+        asyncio.run(ScriptedBackend(settings()).forward_request("/v1/embeddings", b"{}"))
     assert raised.value.status == 501
 
 

@@ -67,7 +67,7 @@ def test_the_program_is_fetched_once_and_can_be_run(
     offer(npm, monkeypatch, "package/vendor/x/bin/codex")
     for _ in range(2):
         assert main(["codex", "install", "--folder", str(tmp_path)]) == 0
-    program = binary.installed_in(tmp_path)
+    program = binary.get_install_path(tmp_path)
     assert capsys.readouterr().out.split() == [str(program)] * 2
     assert program.read_bytes() == PROGRAM
     assert os.access(program, os.X_OK)
@@ -81,7 +81,7 @@ def test_what_is_not_the_pinned_program_is_not_installed(
     def fails(words: str) -> None:
         assert main(["codex", "install", "--folder", str(tmp_path)]) == 2
         assert words in capsys.readouterr().err
-        assert not binary.installed_in(tmp_path).exists()
+        assert not binary.get_install_path(tmp_path).exists()
 
     fails("npm cannot fetch @openai/codex@0.166.0-linux-x64: npm error 404")
     (npm / "packed").write_bytes(offer(npm, monkeypatch, "package/vendor/x/bin/codex") + b"\0")
@@ -104,14 +104,14 @@ def test_a_machine_without_a_program_is_told_which_have_one(monkeypatch: pytest.
 def test_a_login_is_codex_s_own_in_the_home_of_the_backend(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(binary, "FOLDER", tmp_path)
+    monkeypatch.setattr(binary, "INSTALL_FOLDER", tmp_path)
     monkeypatch.setenv("PATH", "")
     monkeypatch.chdir(tmp_path)
     home = tmp_path / "some" / "home"
     arguments = ["codex", "login", "--home", str(home), "--with-api-key"]
     assert main(arguments) == 2
     assert "callwright codex install" in capsys.readouterr().err
-    program = binary.installed_in(tmp_path)
+    program = binary.get_install_path(tmp_path)
     program.parent.mkdir()
     program.write_bytes(PROGRAM)
     program.chmod(0o755)

@@ -71,7 +71,7 @@ def test_without_a_model_there_is_the_embedded_one_if_installed_or_the_demo(
     monkeypatch: pytest.MonkeyPatch, found: tuple[Found, ...], local: bool, expected: tuple[str, str]
 ) -> None:
     find(monkeypatch, *found)
-    monkeypatch.setattr(starting, "installed", lambda: local)
+    monkeypatch.setattr(starting, "is_embedded_available", lambda: local)
     result = began()
     assert [(each.name, each.kind) for each in backends(result)] == [expected]
     assert result.stand_in == expected[0]

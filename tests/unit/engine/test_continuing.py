@@ -9,19 +9,24 @@ from typing import Any
 
 import pytest
 
-from callwright.backends.base import Answer
-from callwright.backends.conversation.contract import LOST, Conversation, Keeper, checked
+from callwright.backends.base import EventStream
+from callwright.backends.conversation.contract import (
+    CONVERSATION_LOST,
+    ServiceConversation,
+    StatefulBackend,
+    flatten_request,
+)
 from callwright.engine import Engine, TurnReport
 from callwright.engine.settings import ModelSettings, ToolRules
 from callwright.errors import BackendError
 from callwright.events import Event, Finish, TextDelta
 from callwright.model import Message, Request, Text
-from callwright.store.identity import Found, Scope, prefixes
+from callwright.store.identity import ConversationScope, MatchedConversation, hash_prefixes
 from callwright.wire.base import ClientRequest
 from tests.support.fake import Fake
 
 
-class Kept(Fake, Keeper):
+class Kept(Fake, StatefulBackend):
     """A service: its answers in order, each words or a failure."""
 
     def __init__(self, *answers: str | BackendError, name: str = "one") -> None:
@@ -29,13 +34,13 @@ class Kept(Fake, Keeper):
         self.told: list[tuple[str, str]] = []
         self._said = list(answers)
 
-    async def converse(self, request: Request, conversation: Conversation) -> Answer:
-        self.told.append((conversation.id, checked(request).prompt))
+    async def stream_conversation(self, request: Request, conversation: ServiceConversation) -> EventStream:
+        self.told.append((conversation.id, flatten_request(request).prompt))
         said = self._said.pop(0)
         if isinstance(said, BackendError):
-            conversation.heard = said.kind == "unavailable" and not said.code
+            conversation.has_received = said.kind == "unavailable" and not said.code
             raise said
-        conversation.heard = True
+        conversation.has_received = True
         conversation.id = conversation.id or f"c{len(self.told)}"
         yield [TextDelta(said)]
         yield [Finish("stop")]
@@ -47,14 +52,14 @@ class Memory:
     def __init__(self) -> None:
         self.heads: dict[str, tuple[str, int]] = {}
 
-    async def find(self, messages: Sequence[Message], scope: Scope) -> Found | None:
-        for head in reversed(prefixes(messages[:-1], scope)):
+    async def find(self, messages: Sequence[Message], scope: ConversationScope) -> MatchedConversation | None:
+        for head in reversed(hash_prefixes(messages[:-1], scope)):
             if head in self.heads:
-                return Found(*self.heads.pop(head))
+                return MatchedConversation(*self.heads.pop(head))
         return None
 
-    async def remember(self, messages: Sequence[Message], scope: Scope, backend_id: str) -> None:
-        self.heads[prefixes(messages, scope)[-1]] = (backend_id, len(messages))
+    async def remember(self, messages: Sequence[Message], scope: ConversationScope, backend_id: str) -> None:
+        self.heads[hash_prefixes(messages, scope)[-1]] = (backend_id, len(messages))
 
 
 def history(*texts: str) -> tuple[Message, ...]:
@@ -82,7 +87,7 @@ def turn(memory: Memory, messages: tuple[Message, ...], *backends: Kept, most: i
     return "".join(event.text for event in asyncio.run(main()) if isinstance(event, TextDelta))
 
 
-async def _numbered(batches: Answer) -> Any:
+async def _numbered(batches: EventStream) -> Any:
     number = 0
     async for batch in batches:
         number += 1
@@ -125,7 +130,7 @@ def test_a_conversation_is_given_back_only_if_it_heard_nothing(failure: BackendE
 
 
 def test_one_that_is_lost_is_told_everything_anew_once() -> None:
-    memory, service = Memory(), Kept("a", BackendError("gone", kind="refused", code=LOST), "b")
+    memory, service = Memory(), Kept("a", BackendError("gone", kind="refused", code=CONVERSATION_LOST), "b")
     turn(memory, history("A"), service)
     assert turn(memory, history("A", "a", "B"), service) == "b"
     (_, (first, said), (second, told)) = service.told
@@ -136,7 +141,7 @@ def test_one_that_is_lost_is_told_everything_anew_once() -> None:
 
 def test_a_new_conversation_that_claims_to_be_lost_is_a_failure() -> None:
     with pytest.raises(BackendError, match="gone"):
-        turn(Memory(), history("A"), Kept(BackendError("gone", kind="refused", code=LOST)))
+        turn(Memory(), history("A"), Kept(BackendError("gone", kind="refused", code=CONVERSATION_LOST)))
 
 
 def test_answers_that_came_from_elsewhere_are_told() -> None:

@@ -25,7 +25,7 @@ from callwright.events import (
     TextDelta,
     UsageSeen,
 )
-from callwright.ids import counted_ids
+from callwright.ids import make_sequential_ids
 from callwright.model import Reasoning, ToolSpec, Usage
 from callwright.turn import Collected
 
@@ -40,7 +40,7 @@ HERMES = '<tool_call>\n{"name": "read_file", "arguments": {"path": "a"}}\n</tool
 
 def listen(*heard: Event, name: str = "auto", finish: str = "stop", **options: bool) -> Collected:
     """The turn that the events come to, each heard by itself; what comes out is checked against the grammar."""
-    listener = Listener(Parser(get_dialect(name), TOOLS, ids=counted_ids()), TOOLS, **options)
+    listener = Listener(Parser(get_dialect(name), TOOLS, ids=make_sequential_ids()), TOOLS, **options)
     events = [out for event in (*heard, Finish(finish)) for out in listener.hear([event])]
     check_events(events)
     return collect(events)

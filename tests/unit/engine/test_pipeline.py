@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from callwright import check_events, collect
-from callwright.backends.base import Answer
+from callwright.backends.base import EventStream
 from callwright.engine import Engine, TurnReport
 from callwright.engine.settings import ModelSettings, ToolRules
 from callwright.errors import BackendError, RequestError
@@ -220,7 +220,7 @@ def test_a_backend_that_is_left_alone_is_tried_last() -> None:
 
 def test_a_failure_after_the_first_event_is_not_hidden_by_another_backend() -> None:
     class Dies(Fake):
-        async def answer(self, request: Request, extra: dict[str, Any]) -> Answer:
+        async def answer(self, request: Request, extra: dict[str, Any]) -> EventStream:
             yield [TextDelta("half")]
             raise DOWN
 
@@ -254,7 +254,7 @@ def test_an_error_that_quotes_half_a_call_is_asked_again_then_told(half: str) ->
 class Breaking(Fake):
     """A backend that says something and then fails."""
 
-    async def answer(self, request: Request, extra: dict[str, Any]) -> Answer:
+    async def answer(self, request: Request, extra: dict[str, Any]) -> EventStream:
         self.asked.append(request)
         *events, problem = self._answers
         yield [event for event in events if not isinstance(event, BackendError)]

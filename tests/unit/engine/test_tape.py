@@ -44,10 +44,10 @@ def test_a_tape_has_what_was_told_said_and_sent_with_deltas_joined() -> None:
     backend = Fake(HELLO)
     run(tape, backend, extra={"logit_bias": {}})
     (asked,) = tape.asked
-    assert asked.said == (ReasoningDelta("hm"), TextDelta("Hello"), Finish("stop"))
-    assert (asked.got, asked.extra) == (backend.asked[0], {"logit_bias": {}})
+    assert asked.events == (ReasoningDelta("hm"), TextDelta("Hello"), Finish("stop"))
+    assert (asked.request, asked.extra) == (backend.asked[0], {"logit_bias": {}})
     assert (asked.backend, asked.kind, asked.wire, asked.strategy) == ("one", "openai", "openai_chat", "none")
-    assert tape.got[:2] == asked.said[:2]
+    assert tape.got[:2] == asked.events[:2]
     assert not tape.cut
 
 
@@ -60,16 +60,16 @@ def test_each_attempt_has_the_reason_for_the_next() -> None:
     assert (first.failure.message, first.failure.kind, first.failure.status) == ("it is down", "unavailable", 503)
     assert (first.failure.retryable, first.failure.retry_after, first.failure.code) == (True, 1.5, "x")
     assert [each.backend for each in tape.asked] == ["one", "two", "one", "two"]
-    assert [each.again for each in (first, second, third)] == report.asked_again
+    assert [each.retry_reason for each in (first, second, third)] == report.asked_again
     assert report.reasons == ["other_backend", "empty", "other_backend"]
-    assert (last.again, last.failure) == ("", None)
+    assert (last.retry_reason, last.failure) == ("", None)
 
 
 def test_without_words_only_the_course_of_things_is_recorded() -> None:
     tape = Tape(words=False)
     run(tape, Fake(HELLO), extra={"user": "me"})
     (asked,) = tape.asked
-    assert (asked.got, asked.extra, asked.said, tape.got) == (None, {}, (), ())
+    assert (asked.request, asked.extra, asked.events, tape.got) == (None, {}, (), ())
     assert asked.backend == "one"
 
 
@@ -78,7 +78,7 @@ def test_a_model_that_does_not_stop_does_not_fill_the_memory(monkeypatch: pytest
     tape = Tape()
     run(tape, Fake([*(TextDelta("word") for _ in range(100)), Finish("stop")]))
     assert tape.cut
-    assert tape.asked[0].said == (TextDelta("wordword"),)
+    assert tape.asked[0].events == (TextDelta("wordword"),)
     assert tape.got == (TextDelta("wordword"),)
 
 

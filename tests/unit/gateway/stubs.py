@@ -10,7 +10,7 @@ from typing import Any
 from starlette.requests import Request as HttpRequest
 from starlette.types import Receive, Scope, Send
 
-from callwright.backends.base import Forwarded
+from callwright.backends.base import ForwardedResponse
 from callwright.backends.settings import BackendSettings
 from callwright.engine.settings import ModelSettings
 from callwright.errors import RequestError
@@ -52,9 +52,9 @@ class StubBackend:
         self.settings = BackendSettings(name="local", kind=kind)
         self.forwarded: list[tuple[str, Any]] = []
 
-    async def forward(self, path: str, body: bytes) -> Forwarded:
+    async def forward(self, path: str, body: bytes) -> ForwardedResponse:
         self.forwarded.append((path, json.loads(body)))
-        return Forwarded(200, {"Content-Type": "application/json", "Set-Cookie": "no"}, b'{"ok": true}')
+        return ForwardedResponse(200, {"Content-Type": "application/json", "Set-Cookie": "no"}, b'{"ok": true}')
 
 
 def listing(name: str, *aliases: str, context: int = 131072, vision: bool = False, reasoning: bool = False) -> Any:

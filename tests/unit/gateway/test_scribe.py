@@ -27,8 +27,8 @@ from callwright.gateway.service import Service, State
 from callwright.gateway.settings import ServerSettings
 from callwright.gateway.turns import Turns
 from callwright.redaction import Redactor
-from callwright.store.entry import Entry, Search
-from callwright.store.opening import Store, open_store, reading
+from callwright.store.journal_records import JournalEntry, JournalQuery
+from callwright.store.open import Store, open_journal_search, open_store
 from callwright.store.settings import StoreSettings
 from callwright.wire import SERVER_CODECS
 from tests.support.asgi import call
@@ -43,7 +43,7 @@ class Slow:
     def __init__(self, problem: StoreError | None = None) -> None:
         self.problem = problem
         self.gate = asyncio.Event()
-        self.rows: list[Entry] = []
+        self.rows: list[JournalEntry] = []
         self.opened = self.closed = 0
 
     @property
@@ -54,7 +54,7 @@ class Slow:
         self.opened += 1
         return self
 
-    async def append(self, entry: Entry) -> int:
+    async def append(self, entry: JournalEntry) -> int:
         await self.gate.wait()
         if self.problem:
             raise self.problem
@@ -222,7 +222,7 @@ def test_a_full_disk_breaks_nothing_and_rows_go_on_when_there_is_room(tmp_path: 
         return stores[0]
 
     async def grow(store: Store, pages: int) -> None:
-        async with store._database.writing.connect() as connection:
+        async with store._database.write_engine.connect() as connection:
             await connection.execute(text(f"pragma max_page_count = {pages}"))
 
     async def test(scribe: Scribe, metrics: Metrics) -> None:
@@ -233,8 +233,8 @@ def test_a_full_disk_breaks_nothing_and_rows_go_on_when_there_is_room(tmp_path: 
         await grow(stores[0], 1_000_000)
         put(scribe, "kept", json.dumps("x" * 100_000).encode())
         await scribe.close()
-        async with reading(FULL, tmp_path) as find:
-            assert [row.request_id for row in await find(Search())] == ["kept"]
+        async with open_journal_search(FULL, tmp_path) as find:
+            assert [row.request_id for row in await find(JournalQuery())] == ["kept"]
 
     run(test)
 
@@ -244,10 +244,10 @@ def test_a_full_disk_breaks_nothing_and_rows_go_on_when_there_is_room(tmp_path: 
 BODY = {"model": "m", "messages": [{"role": "user", "content": "go"}]}
 
 
-def kept(backend: Any, body: dict[str, Any], level: str = "full") -> tuple[Any, Entry]:
+def kept(backend: Any, body: dict[str, Any], level: str = "full") -> tuple[Any, JournalEntry]:
     """One turn over ASGI: the answer, and its row."""
 
-    async def main() -> tuple[Any, Entry]:
+    async def main() -> tuple[Any, JournalEntry]:
         store = Slow()
         store.gate.set()
         settings = StoreSettings(journal=level)
@@ -291,7 +291,7 @@ def test_several_choices_are_told_apart_and_come_out_again() -> None:
 
 def test_a_row_without_the_words_cannot_be_replayed_and_says_why() -> None:
     _, row = kept(Fake(said("Hello")), BODY, "meta")
-    assert (row.client_sent, row.asked[0].got, row.asked[0].said) == ("", None, ())
+    assert (row.client_sent, row.asked[0].request, row.asked[0].events) == ("", None, ())
     engine = Engine([ModelSettings(name="m")], {"one": Fake(said("Hello"))}, ToolRules())
     with pytest.raises(Exception, match="was not kept whole"):
         asyncio.run(replay(row, engine))

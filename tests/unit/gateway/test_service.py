@@ -62,7 +62,7 @@ def test_a_reload_teaches_new_secrets_and_forgets_none() -> None:
         service = Service(state(TEAM))
         for _ in range(3):
             service.replace(state(GUEST))
-        assert service.redactor.clean(f"a {GUEST.key} b {TEAM.key} c") == "a *** b *** c"
+        assert service.redactor.redact(f"a {GUEST.key} b {TEAM.key} c") == "a *** b *** c"
         await service.close()
 
     asyncio.run(main())

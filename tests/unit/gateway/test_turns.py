@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 import pytest
 
-from callwright.backends.base import Answer
-from callwright.backends.trace import TRACEPARENT
+from callwright.backends.base import EventStream
+from callwright.backends.trace_context import TRACEPARENT
 from callwright.engine import Engine
 from callwright.engine.settings import ModelSettings, ToolRules
 from callwright.errors import BackendError
@@ -109,7 +109,7 @@ def test_a_request_to_load_a_model_is_answered_without_asking_it() -> None:
 class Traced(Fake):
     traces: ClassVar[list[str]] = []
 
-    async def answer(self, request: Request, extra: dict[str, Any]) -> Answer:
+    async def answer(self, request: Request, extra: dict[str, Any]) -> EventStream:
         self.traces.append(TRACEPARENT.get())
         yield [TextDelta("ok"), Finish("stop")]
 
@@ -143,7 +143,7 @@ def test_every_choice_is_a_turn_of_its_own() -> None:
 def test_the_failure_of_one_choice_ends_the_others() -> None:
     closed = []
 
-    async def turn(name: str, *, fails: bool) -> Answer:
+    async def turn(name: str, *, fails: bool) -> EventStream:
         try:
             for _ in range(100):
                 await asyncio.sleep(0)

@@ -10,14 +10,14 @@ import pytest
 from callwright import check_events, collect
 from callwright.events import CallDelta, Event
 from callwright.guard.native_calls import NativeCallWriter
-from callwright.ids import counted_ids
+from callwright.ids import make_sequential_ids
 from callwright.schema import Toolbox
 from callwright.turn import Collected, Turn
 from tests.support.harness import TOOLS
 
 
 def guarded() -> tuple[Turn, NativeCallWriter]:
-    turn = Turn(Toolbox(TOOLS), counted_ids())
+    turn = Turn(Toolbox(TOOLS), make_sequential_ids())
     return turn, NativeCallWriter(turn)
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from callwright.redaction import Redactor
-from callwright.store.entry import Entry
-from callwright.store.opening import Store, open_store
+from callwright.store.journal_records import JournalEntry
+from callwright.store.open import Store, open_store
 from callwright.store.settings import StoreSettings
 
 NOWHERE = Path("/nowhere")
@@ -29,6 +29,6 @@ async def opened(
         await store.close()
 
 
-def entry(request_id: str = "req_1", **fields: Any) -> Entry:
+def entry(request_id: str = "req_1", **fields: Any) -> JournalEntry:
     """A row without much in it."""
-    return Entry(**{"at": 1000.0, "request_id": request_id, "wire": "openai_chat", "model": "big", **fields})
+    return JournalEntry(**{"at": 1000.0, "request_id": request_id, "wire": "openai_chat", "model": "big", **fields})

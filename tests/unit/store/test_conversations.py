@@ -9,11 +9,11 @@ import pytest
 
 from callwright.errors import MisuseError
 from callwright.model import Message, Text
-from callwright.store.conversations import Conversations, Found
-from callwright.store.identity import Scope
+from callwright.store.conversations import ConversationStore, MatchedConversation
+from callwright.store.identity import ConversationScope
 from tests.unit.store.opened import opened
 
-SCOPE = Scope("team", "big", "platform")
+SCOPE = ConversationScope("team", "big", "platform")
 
 
 def history(text: str) -> list[Message]:
@@ -21,7 +21,7 @@ def history(text: str) -> list[Message]:
     return [Message("user" if each.isupper() else "assistant", (Text(each),)) for each in text]
 
 
-def on(address: str, test: Callable[[Conversations], Awaitable[None]]) -> None:
+def on(address: str, test: Callable[[ConversationStore], Awaitable[None]]) -> None:
     async def main() -> None:
         async with opened(address) as store:
             await test(store.conversations)
@@ -30,7 +30,7 @@ def on(address: str, test: Callable[[Conversations], Awaitable[None]]) -> None:
 
 
 def test_a_new_history_finds_nothing(address: str) -> None:
-    async def test(conversations: Conversations) -> None:
+    async def test(conversations: ConversationStore) -> None:
         for text in ("", "A", "AaB"):
             assert await conversations.find(history(text), SCOPE) is None
 
@@ -38,21 +38,21 @@ def test_a_new_history_finds_nothing(address: str) -> None:
 
 
 def test_the_longest_known_prefix_is_found(address: str) -> None:
-    async def test(conversations: Conversations) -> None:
+    async def test(conversations: ConversationStore) -> None:
         await conversations.remember(history("AaBb"), SCOPE, "long")
         await conversations.remember(history("Aa"), SCOPE, "short")
-        assert await conversations.find(history("AaBbC"), SCOPE) == Found("long", 4)
-        assert await conversations.find(history("AaBbC"), SCOPE) == Found("short", 2)
+        assert await conversations.find(history("AaBbC"), SCOPE) == MatchedConversation("long", 4)
+        assert await conversations.find(history("AaBbC"), SCOPE) == MatchedConversation("short", 2)
 
     on(address, test)
 
 
 def test_a_conversation_moves_on_with_its_history(address: str) -> None:
-    async def test(conversations: Conversations) -> None:
+    async def test(conversations: ConversationStore) -> None:
         await conversations.remember(history("Aa"), SCOPE, "one")
         for known in ("Aa", "AaBb", "AaBbCc"):
             asked = known + chr(ord("A") + len(known) // 2)
-            assert await conversations.find(history(asked), SCOPE) == Found("one", len(known))
+            assert await conversations.find(history(asked), SCOPE) == MatchedConversation("one", len(known))
             await conversations.remember(history(asked + asked[-1].lower()), SCOPE, "one")
             assert await conversations.find(history(asked), SCOPE) is None
 
@@ -61,16 +61,16 @@ def test_a_conversation_moves_on_with_its_history(address: str) -> None:
 
 @pytest.mark.parametrize("edited", ["XaBbC", "AxBbC", "AaXbC", "AaBxC", "AaC", "Aa", "BbC", "C"])
 def test_an_edited_history_starts_a_new_one(address: str, edited: str) -> None:
-    async def test(conversations: Conversations) -> None:
+    async def test(conversations: ConversationStore) -> None:
         await conversations.remember(history("AaBb"), SCOPE, "one")
         assert await conversations.find(history(edited), SCOPE) is None
-        assert await conversations.find(history("AaBbC"), SCOPE) == Found("one", 4)
+        assert await conversations.find(history("AaBbC"), SCOPE) == MatchedConversation("one", 4)
 
     on(address, test)
 
 
 def test_the_same_history_without_anything_new_finds_nothing(address: str) -> None:
-    async def test(conversations: Conversations) -> None:
+    async def test(conversations: ConversationStore) -> None:
         await conversations.remember(history("Aa"), SCOPE, "one")
         assert await conversations.find(history("Aa"), SCOPE) is None
 
@@ -78,20 +78,20 @@ def test_the_same_history_without_anything_new_finds_nothing(address: str) -> No
 
 
 def test_a_conversation_that_is_being_continued_is_not_continued_twice(address: str) -> None:
-    async def test(conversations: Conversations) -> None:
+    async def test(conversations: ConversationStore) -> None:
         await conversations.remember(history("Aa"), SCOPE, "one")
-        assert await conversations.find(history("AaB"), SCOPE) == Found("one", 2)
+        assert await conversations.find(history("AaB"), SCOPE) == MatchedConversation("one", 2)
         assert await conversations.find(history("AaC"), SCOPE) is None
         await conversations.remember(history("AaBb"), SCOPE, "one")
         await conversations.remember(history("AaCc"), SCOPE, "fork")
-        assert await conversations.find(history("AaCcD"), SCOPE) == Found("fork", 4)
-        assert await conversations.find(history("AaBbD"), SCOPE) == Found("one", 4)
+        assert await conversations.find(history("AaCcD"), SCOPE) == MatchedConversation("fork", 4)
+        assert await conversations.find(history("AaBbD"), SCOPE) == MatchedConversation("one", 4)
 
     on(address, test)
 
 
 def test_equal_histories_have_conversations_of_their_own(address: str) -> None:
-    async def test(conversations: Conversations) -> None:
+    async def test(conversations: ConversationStore) -> None:
         for name in ("one", "two"):
             await conversations.remember(history("Aa"), SCOPE, name)
         found = [await conversations.find(history("AaB"), SCOPE) for _ in range(3)]
@@ -102,35 +102,35 @@ def test_equal_histories_have_conversations_of_their_own(address: str) -> None:
 
 
 def test_a_conversation_can_be_given_back(address: str) -> None:
-    async def test(conversations: Conversations) -> None:
+    async def test(conversations: ConversationStore) -> None:
         await conversations.remember(history("Aa"), SCOPE, "one")
         for _ in range(2):
             found = await conversations.find(history("AaB"), SCOPE)
-            assert found == Found("one", 2)
-            await conversations.remember(history("AaB")[: found.known], SCOPE, found.backend_id)
+            assert found == MatchedConversation("one", 2)
+            await conversations.remember(history("AaB")[: found.known_messages], SCOPE, found.backend_id)
 
     on(address, test)
 
 
 def test_other_scopes_see_nothing(address: str) -> None:
-    async def test(conversations: Conversations) -> None:
+    async def test(conversations: ConversationStore) -> None:
         await conversations.remember(history("Aa"), SCOPE, "one")
-        for field in Scope._fields:
+        for field in ConversationScope._fields:
             assert await conversations.find(history("AaB"), SCOPE._replace(**{field: "other"})) is None
         # Backends number their conversations as they like: the same id elsewhere is another conversation.
         await conversations.remember(history("Zz"), SCOPE._replace(backend="other"), "one")
-        assert await conversations.find(history("AaB"), SCOPE) == Found("one", 2)
+        assert await conversations.find(history("AaB"), SCOPE) == MatchedConversation("one", 2)
 
     on(address, test)
 
 
 def test_a_history_of_thousands_of_messages_is_found(address: str) -> None:
-    async def test(conversations: Conversations) -> None:
+    async def test(conversations: ConversationStore) -> None:
         long = history("Aa" * 2000)
         await conversations.remember(long[:2], SCOPE, "one")
-        assert await conversations.find(long, SCOPE) == Found("one", 2)
+        assert await conversations.find(long, SCOPE) == MatchedConversation("one", 2)
         await conversations.remember(long[:-2], SCOPE, "one")
-        assert await conversations.find(long, SCOPE) == Found("one", 3998)
+        assert await conversations.find(long, SCOPE) == MatchedConversation("one", 3998)
 
     on(address, test)
 
@@ -139,7 +139,7 @@ def test_a_history_of_thousands_of_messages_is_found(address: str) -> None:
 def test_a_conversation_without_messages_or_id_is_a_bug_of_the_caller(
     tmp_path: object, messages: list[Message], backend_id: str
 ) -> None:
-    async def test(conversations: Conversations) -> None:
+    async def test(conversations: ConversationStore) -> None:
         with pytest.raises(MisuseError):
             await conversations.remember(messages, SCOPE, backend_id)
 

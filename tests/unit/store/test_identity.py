@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from callwright.model import Image, Message, Reasoning, Text, ToolCall, ToolResult
-from callwright.store.identity import Scope, prefixes
+from callwright.store.identity import ConversationScope, hash_prefixes
 from tests.support.streams import names, values, words
 
-SCOPE = Scope("team", "big", "platform")
+SCOPE = ConversationScope("team", "big", "platform")
 
 ids = st.sampled_from(["call_1", "call_2", "call_3", ""])
 arguments = st.dictionaries(words, values, max_size=3).map(json.dumps) | words
@@ -41,18 +41,18 @@ def result(call_id: str, content: str) -> Message:
     return Message("tool", (ToolResult(call_id, content),))
 
 
-def head(*history: Message, scope: Scope = SCOPE) -> str:
-    return prefixes(history, scope)[-1]
+def head(*history: Message, scope: ConversationScope = SCOPE) -> str:
+    return hash_prefixes(history, scope)[-1]
 
 
 @given(histories, histories)
 def test_the_hash_of_a_prefix_does_not_depend_on_what_follows(first: list[Message], more: list[Message]) -> None:
-    assert prefixes(first + more, SCOPE)[: len(first)] == prefixes(first, SCOPE)
+    assert hash_prefixes(first + more, SCOPE)[: len(first)] == hash_prefixes(first, SCOPE)
 
 
 @given(histories)
 def test_every_prefix_has_a_hash_of_its_own(history: list[Message]) -> None:
-    found = prefixes(history, SCOPE)
+    found = hash_prefixes(history, SCOPE)
     assert len(found) == len(history) == len(set(found))
 
 
@@ -61,7 +61,7 @@ def test_a_change_anywhere_changes_every_hash_from_there_on(history: list[Messag
     place = data.draw(st.integers(0, len(history) - 1))
     edited = list(history)
     edited[place] = Message(edited[place].role, (*edited[place].parts, Text("edited")))
-    before, after = prefixes(history, SCOPE), prefixes(edited, SCOPE)
+    before, after = hash_prefixes(history, SCOPE), hash_prefixes(edited, SCOPE)
     assert before[:place] == after[:place]
     assert not set(before[place:]) & set(after[place:])
 
@@ -80,7 +80,7 @@ def test_ids_do_not_count(history: list[Message], others: list[str]) -> None:
                 return part
 
     again = [Message(each.role, tuple(map(rename, each.parts))) for each in history]
-    assert prefixes(again, SCOPE) == prefixes(history, SCOPE)
+    assert hash_prefixes(again, SCOPE) == hash_prefixes(history, SCOPE)
 
 
 SAME = {
@@ -136,16 +136,16 @@ def test_an_id_that_is_used_again_means_the_latest_call() -> None:
     """Some servers number the calls of every turn from zero."""
     rounds = [called(("call_0", "f", "{}")), result("call_0", "x")]
     unique = [each for name in "abc" for each in (called((name, "f", "{}")), result(name, "x"))]
-    assert prefixes(rounds * 3, SCOPE) == prefixes(unique, SCOPE)
+    assert hash_prefixes(rounds * 3, SCOPE) == hash_prefixes(unique, SCOPE)
 
 
-@pytest.mark.parametrize("other", [SCOPE._replace(**{field: "other"}) for field in Scope._fields])
-def test_another_scope_has_other_hashes(other: Scope) -> None:
+@pytest.mark.parametrize("other", [SCOPE._replace(**{field: "other"}) for field in ConversationScope._fields])
+def test_another_scope_has_other_hashes(other: ConversationScope) -> None:
     assert head(said("user", "Hello"), scope=other) != head(said("user", "Hello"))
 
 
 def test_names_in_a_scope_do_not_run_into_each_other() -> None:
-    assert Scope("a", "bc", "d").digest != Scope("ab", "c", "d").digest
+    assert ConversationScope("a", "bc", "d").digest != ConversationScope("ab", "c", "d").digest
 
 
 @pytest.mark.parametrize(

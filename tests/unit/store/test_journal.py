@@ -14,11 +14,11 @@ from callwright.errors import StoreError
 from callwright.events import CallDelta, CallEnd, CallStart, Finish, ReasoningDelta, TextDelta, UsageSeen
 from callwright.model import Message, Repair, Request, Text, ToolSpec, Usage
 from callwright.redaction import MASK, Redactor
-from callwright.store.database import connect
-from callwright.store.entry import Asked, Failure, Search
-from callwright.store.migrations import STEPS, migrate
-from callwright.store.schema import TABLES
+from callwright.store.database import build_database
+from callwright.store.journal_records import JournalQuery, RecordedAttempt, RecordedFailure
+from callwright.store.migrations import MIGRATIONS, run_migrations
 from callwright.store.settings import StoreSettings
+from callwright.store.tables import METADATA
 from tests.unit.store.opened import NOWHERE, entry, opened
 
 REQUEST = Request("big", (Message("user", (Text("Hello"),)),), (ToolSpec("ping"),), options={"temperature": 0.5})
@@ -33,8 +33,18 @@ FULL = entry(
     client_sent='{"messages":  []}',
     recalled={"resp_1": REQUEST.messages},
     asked=(
-        Asked(backend="one", strategy="taught", why="so", got=REQUEST, extra={"a": 1}, said=SAID, again="it is empty"),
-        Asked(backend="two", failure=Failure(message="gone", kind="refused", status=400, salvage="<tool")),
+        RecordedAttempt(
+            backend="one",
+            strategy="taught",
+            strategy_reason="so",
+            request=REQUEST,
+            extra={"a": 1},
+            events=SAID,
+            retry_reason="it is empty",
+        ),
+        RecordedAttempt(
+            backend="two", failure=RecordedFailure(message="gone", kind="refused", status=400, salvage="<tool")
+        ),
     ),
     client_got=(
         (CallStart(0, "call_1", "ping"), CallDelta(0, "{}"), CallEnd(0, repairs=(Repair("x", "y"),)), Finish("stop")),
@@ -47,7 +57,7 @@ def test_a_row_comes_back_as_it_was(address: str) -> None:
     async def main() -> None:
         async with opened(address) as store:
             number = await store.journal.append(FULL)
-            (back,) = await store.journal.search(Search())
+            (back,) = await store.journal.search(JournalQuery())
             assert number == back.number > 0
             assert back == entry(**{name: getattr(FULL, name) for name in FULL.__struct_fields__} | {"number": number})
 
@@ -56,7 +66,7 @@ def test_a_row_comes_back_as_it_was(address: str) -> None:
 
 ROWS = [
     entry("a", at=1.0, model="big", client_sent="Hello World"),
-    entry("b", at=2.0, model="small", asked=(Asked(said=(TextDelta("100% of it"),)),)),
+    entry("b", at=2.0, model="small", asked=(RecordedAttempt(events=(TextDelta("100% of it"),)),)),
     entry("c", at=3.0, model="big", client_got=((TextDelta("snake_case"),),)),
     entry("a", at=4.0, model="small", problem='C:\\temp\'s "quote"', status=500),
 ]
@@ -86,7 +96,7 @@ def test_rows_are_found_newest_first(address: str) -> None:
             for row in ROWS:
                 await store.journal.append(row)
             for search, expected in SEARCHES:
-                rows = await store.journal.search(Search(**search))
+                rows = await store.journal.search(JournalQuery(**search))
                 assert "".join(row.request_id for row in rows) == expected, search
 
     asyncio.run(main())
@@ -98,7 +108,7 @@ def test_pages_follow_each_other_without_gap_or_repetition(address: str) -> None
             for number in range(10):
                 await store.journal.append(entry(f"r{number}"))
             seen, before = [], None
-            while page := await store.journal.search(Search(limit=3, before=before)):
+            while page := await store.journal.search(JournalQuery(limit=3, before=before)):
                 seen += [each.request_id for each in page]
                 before = page[-1].number
             assert seen == [f"r{number}" for number in reversed(range(10))]
@@ -114,12 +124,12 @@ def test_what_is_kept_is_a_setting(address: str, keep: str) -> None:
     async def main() -> None:
         async with opened(address, journal=keep) as store:
             number = await store.journal.append(FULL)
-            rows = await store.journal.search(Search())
+            rows = await store.journal.search(JournalQuery())
             assert [each.number for each in rows] == ([] if keep == "off" else [number])
             assert bool(number) is (keep != "off")
             for row in rows:
                 assert row.record == FULL.record
-                assert [each.again for each in row.asked] == ["it is empty", ""]
+                assert [each.retry_reason for each in row.asked] == ["it is empty", ""]
                 same = {name for name in KEPT_APART if getattr(row, name) == getattr(FULL, name)}
                 assert same == (KEPT_APART if keep == "full" else set())
                 if keep == "meta":
@@ -144,12 +154,12 @@ def test_a_secret_never_reaches_the_file(tmp_path: Path, padding: int) -> None:
                     record={"asked_again": [everywhere]},
                     headers={"user-agent": everywhere},
                     recalled={"x": (Message("user", (Text(everywhere),)),)},
-                    asked=(Asked(again=everywhere, said=(TextDelta(everywhere),)),),
+                    asked=(RecordedAttempt(retry_reason=everywhere, events=(TextDelta(everywhere),)),),
                     client_got=((TextDelta(everywhere),),),
                     repairs=(Repair("dropped", everywhere),),
                 )
             )
-            (row,) = await store.journal.search(Search(request_id=everywhere))
+            (row,) = await store.journal.search(JournalQuery(request_id=everywhere))
             assert all(MASK in repr(getattr(row, field)) for field in (*KEPT_APART, "request_id", "record"))
             raw = b"".join(path.read_bytes() for path in tmp_path.iterdir())
             assert not [secret for secret in (*secrets, "zzzz-yyyy", 'quo\\"te') if secret.encode() in raw]
@@ -161,9 +171,9 @@ def test_secrets_that_are_learnt_later_count_from_then_on(address: str) -> None:
     async def main() -> None:
         redactor = Redactor()
         async with opened(address, redactor=redactor) as store:
-            redactor.know(["new-secret-word"])
+            redactor.add_secrets(["new-secret-word"])
             await store.journal.append(entry(client_sent="it is new-secret-word"))
-            (row,) = await store.journal.search(Search())
+            (row,) = await store.journal.search(JournalQuery())
             assert row.client_sent == f"it is {MASK}"
 
     asyncio.run(main())
@@ -173,7 +183,7 @@ def test_an_expression_that_matches_digits_leaves_the_numbers_alone(address: str
     async def main() -> None:
         async with opened(address, redact=(r"\d", '"')) as store:
             await store.journal.append(entry("r", record={"usage": 123, "why": '"5"'}))
-            (row,) = await store.journal.search(Search())
+            (row,) = await store.journal.search(JournalQuery())
             assert row.record == {"usage": 123, "why": MASK * 3}
 
     asyncio.run(main())
@@ -185,7 +195,7 @@ def test_any_text_can_be_written(address: str) -> None:
             for odd in ("a\0b", "\ud83d", "\ud83d\ude00", "日本 ☃", "'; drop table journal; --", ""):
                 repairs = (Repair("dropped", odd),)
                 await store.journal.append(entry(odd, model=odd, client_sent=odd, repairs=repairs, headers={"a": odd}))
-                (row,) = await store.journal.search(Search(limit=1))
+                (row,) = await store.journal.search(JournalQuery(limit=1))
                 texts = {row.request_id, row.model, row.client_sent, row.repairs[0].detail, row.headers["a"]}
                 assert texts == {odd.replace("\0", "\ufffd").replace("\ud83d\ude00", "😀").replace("\ud83d", "\ufffd")}
 
@@ -209,7 +219,7 @@ def test_what_was_asked_for_before_the_end_is_written(address: str) -> None:
             await asyncio.sleep(0)
         assert len(set(await asyncio.gather(*writing))) == 600
         async with opened(address) as store:
-            assert len(await store.journal.search(Search(limit=1000))) == 600
+            assert len(await store.journal.search(JournalQuery(limit=1000))) == 600
 
     asyncio.run(main())
 
@@ -224,7 +234,7 @@ def test_readers_do_not_wait_for_a_writer(tmp_path: Path) -> None:
             other = sqlite3.connect(path, isolation_level=None)
             other.execute("begin immediate")
             writing = asyncio.ensure_future(store.journal.append(entry("waits")))
-            rows = await asyncio.wait_for(store.journal.search(Search()), 5)
+            rows = await asyncio.wait_for(store.journal.search(JournalQuery()), 5)
             assert [row.request_id for row in rows] == ["before"]
             assert not writing.done()
             other.execute("rollback")
@@ -236,8 +246,8 @@ def test_readers_do_not_wait_for_a_writer(tmp_path: Path) -> None:
 
 def test_a_full_sync_stands_behind_every_commit(tmp_path: Path) -> None:
     async def main() -> list[Any]:
-        database = connect(StoreSettings(), tmp_path)
-        async with database.writing.connect() as connection:
+        database = build_database(StoreSettings(), tmp_path)
+        async with database.write_engine.connect() as connection:
             asked = ("journal_mode", "synchronous")
             found = [(await connection.exec_driver_sql(f"pragma {name}")).scalar() for name in asked]
         await database.close()
@@ -257,34 +267,34 @@ def test_the_migrations_make_the_tables_that_the_code_expects(address: str) -> N
     async def main() -> None:
         async with opened(address):
             pass
-        database = connect(StoreSettings(address=address), NOWHERE)
-        async with database.writing.begin() as connection:
+        database = build_database(StoreSettings(address=address), NOWHERE)
+        async with database.write_engine.begin() as connection:
             migrated = await connection.run_sync(columns)
             for table in migrated:
                 await connection.execute(text(f"drop table {table}"))
-            await connection.run_sync(TABLES.create_all)
+            await connection.run_sync(METADATA.create_all)
             assert migrated == await connection.run_sync(columns)
-            assert migrated.keys() == TABLES.tables.keys()
+            assert migrated.keys() == METADATA.tables.keys()
         await database.close()
 
     asyncio.run(main())
 
 
 def test_only_missing_steps_are_run_and_all_or_none(address: str) -> None:
-    more = [*STEPS, ["create table extra (a integer)"], ["insert into extra values (1)"]]
+    more = [*MIGRATIONS, ["create table extra (a integer)"], ["insert into extra values (1)"]]
     broken = [*more, ["insert into extra values (2)", "this is no SQL"]]
 
     async def main() -> None:
         async with opened(address) as store:
             await store.journal.append(entry())
-        database = connect(StoreSettings(address=address), NOWHERE)
+        database = build_database(StoreSettings(address=address), NOWHERE)
         for steps in (more, more, broken):
             try:
-                async with database.writing.begin() as connection:
-                    await migrate(connection, steps)
+                async with database.write_engine.begin() as connection:
+                    await run_migrations(connection, steps)
             except Exception:
                 assert steps is broken
-        async with database.reading.connect() as connection:
+        async with database.read_engine.connect() as connection:
             assert (await connection.execute(text("select a from extra"))).scalars().all() == [1]
             numbers = (await connection.execute(text("select number from versions order by number"))).scalars().all()
             assert numbers == [*range(1, len(more) + 1)]
@@ -305,6 +315,6 @@ def test_replicas_that_start_together_migrate_once(address: str) -> None:
     async def main() -> None:
         await asyncio.gather(*map(start, range(6)))
         async with opened(address) as store:
-            assert len(await store.journal.search(Search())) == 6
+            assert len(await store.journal.search(JournalQuery())) == 6
 
     asyncio.run(main())

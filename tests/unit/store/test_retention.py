@@ -10,20 +10,20 @@ import pytest
 
 from callwright.model import Message, Text
 from callwright.store import retention as module
-from callwright.store.conversations import Found
-from callwright.store.entry import Search
-from callwright.store.identity import Scope
-from callwright.store.opening import Store
+from callwright.store.conversations import MatchedConversation
+from callwright.store.identity import ConversationScope
+from callwright.store.journal_records import JournalQuery
+from callwright.store.open import Store
 from tests.unit.store.opened import entry, opened
 
 DAY = 86_400
 NOW = 100 * DAY
-SCOPE = Scope("team", "big", "platform")
+SCOPE = ConversationScope("team", "big", "platform")
 ASKED, ANSWERED = Message("user", (Text("Hello"),)), Message("assistant", (Text("Hi"),))
 
 
 async def _kept(store: Store) -> list[str]:
-    return [row.request_id for row in await store.journal.search(Search(limit=1000))]
+    return [row.request_id for row in await store.journal.search(JournalQuery(limit=1000))]
 
 
 def _clock() -> float:
@@ -36,7 +36,7 @@ def test_rows_go_by_age_whatever_their_order(address: str, days: int, kept: list
         async with opened(address, days=days, clock=_clock) as store:
             for name, age in (("late", 29), ("new", 0.5), ("old", 31)):
                 await store.journal.append(entry(name, at=NOW - age * DAY))
-            await store.retention.sweep()
+            await store.retention.delete_expired()
             assert await _kept(store) == kept
 
     asyncio.run(main())
@@ -51,9 +51,9 @@ def test_conversations_that_nobody_continued_go_by_age(address: str) -> None:
             now[0] += 9 * DAY
             await store.conversations.remember([ASKED, ANSWERED, ASKED, ANSWERED], SCOPE, "new")
             now[0] += 2 * DAY
-            await store.retention.sweep()
+            await store.retention.delete_expired()
             history = [ASKED, ANSWERED, ASKED, ANSWERED, ASKED]
-            assert await store.conversations.find(history, SCOPE) == Found("new", 4)
+            assert await store.conversations.find(history, SCOPE) == MatchedConversation("new", 4)
             assert await store.conversations.find(history, SCOPE) is None
 
     asyncio.run(main())
@@ -64,12 +64,12 @@ def test_the_oldest_rows_go_until_the_rest_fits(address: str) -> None:
         async with opened(address, megabytes=1) as store:
             for number in range(150):
                 await store.journal.append(entry(f"r{number}", client_sent="x" * 9_900))
-            await store.retention.sweep()
+            await store.retention.delete_expired()
             kept = await _kept(store)
             # Each row is a little over 9 900 bytes.
             assert kept == [f"r{number}" for number in range(149, 149 - len(kept), -1)]
             assert 95 < len(kept) <= 1_000_000 / 9_900
-            assert await store.retention.sweep() == 0
+            assert await store.retention.delete_expired() == 0
 
     asyncio.run(main())
 
@@ -79,7 +79,7 @@ def test_size_is_counted_in_bytes(address: str) -> None:
         async with opened(address, megabytes=1) as store:
             for name in "ab":
                 await store.journal.append(entry(name, client_sent="☃" * 250_000))
-            await store.retention.sweep()
+            await store.retention.delete_expired()
             assert await _kept(store) == ["b"]
 
     asyncio.run(main())
@@ -94,14 +94,14 @@ def test_the_file_shrinks_with_the_journal(tmp_path: Path) -> None:
                 await store.journal.append(entry(f"r{number}", client_sent="x" * 100_000))
         assert path.stat().st_size > 4_000_000
         async with opened(f"sqlite:///{path}", megabytes=1) as store:
-            await store.retention.sweep()
+            await store.retention.delete_expired()
         assert path.stat().st_size < 1_200_000
 
     asyncio.run(main())
 
 
 def test_it_happens_by_itself(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_EVERY_SECONDS", 0.02)
+    monkeypatch.setattr(module, "_SWEEP_SECONDS", 0.02)
 
     async def main() -> None:
         async with opened(address, days=1, clock=_clock) as store:
@@ -118,8 +118,8 @@ def test_two_replicas_that_sweep_together_do_not_stop_each_other(address: str) -
         limits: dict[str, Any] = {"days": 1, "clock": _clock}
         async with opened(address, **limits) as one, opened(address, **limits) as other:
             await asyncio.gather(*(one.journal.append(entry(f"r{number}", at=0.0)) for number in range(300)))
-            await asyncio.gather(*(store.retention.sweep() for store in (one, other) * 3))
-            await one.retention.sweep()
+            await asyncio.gather(*(store.retention.delete_expired() for store in (one, other) * 3))
+            await one.retention.delete_expired()
             assert await _kept(other) == []
 
     asyncio.run(main())

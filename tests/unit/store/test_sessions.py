@@ -6,20 +6,20 @@ from pathlib import Path
 import pytest
 
 from callwright.errors import StoreError
-from callwright.store.opening import sessions_of
-from callwright.store.sessions import EventRow, SessionHead
+from callwright.store.open import open_agent_store
+from callwright.store.session_store import EventRow, SessionRecord
 from callwright.store.settings import StoreSettings
 
 NOWHERE = Path("/nowhere")
 
 
-def head(name: str, at: float) -> SessionHead:
-    return SessionHead(name, at, at, "", "/project", "model", False, 0, 0, 0)
+def head(name: str, at: float) -> SessionRecord:
+    return SessionRecord(name, at, at, "", "/project", "model", False, 0, 0, 0)
 
 
 def run(address, test):
     async def main():
-        async with sessions_of(StoreSettings(address=address), NOWHERE) as store:
+        async with open_agent_store(StoreSettings(address=address), NOWHERE) as store:
             await test(store.sessions)
 
     asyncio.run(main())

@@ -10,9 +10,9 @@ import pytest
 
 from callwright.errors import ConfigError, StoreError
 from callwright.redaction import Redactor
-from callwright.store.database import connect
-from callwright.store.opening import open_store
-from callwright.store.settings import StoreSettings, check
+from callwright.store.database import build_database
+from callwright.store.open import open_store
+from callwright.store.settings import StoreSettings, check_store_settings
 
 POSTGRES = "postgresql+asyncpg://user:***@host/name"
 
@@ -28,8 +28,8 @@ POSTGRES = "postgresql+asyncpg://user:***@host/name"
     ],
 )
 def test_an_address_names_a_database(address: str, url: str, tmp_path: Path) -> None:
-    database = connect(StoreSettings(address=address.format(folder=tmp_path)), tmp_path)
-    assert str(database.writing.url) == str(database.reading.url) == url.format(folder=tmp_path)
+    database = build_database(StoreSettings(address=address.format(folder=tmp_path)), tmp_path)
+    assert str(database.write_engine.url) == str(database.read_engine.url) == url.format(folder=tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -46,17 +46,17 @@ def test_an_address_that_cannot_be_one_is_a_mistake_in_the_settings(
     address: str, complaint: str, tmp_path: Path
 ) -> None:
     with pytest.raises(ConfigError, match=complaint):
-        connect(StoreSettings(address=address), tmp_path)
+        build_database(StoreSettings(address=address), tmp_path)
 
 
 def test_every_wrong_expression_is_named() -> None:
     with pytest.raises(ConfigError, match=r"(?s)'\('.*'\['"):
-        check(StoreSettings(redact=("(", r"\d+", "[")))
+        check_store_settings(StoreSettings(redact=("(", r"\d+", "[")))
 
 
 def test_the_password_is_not_shown() -> None:
     settings = StoreSettings(address="postgresql://user:pass-word@host:5432/name?sslmode=require")
-    assert settings.shown == "postgresql://host:5432/name"
+    assert settings.display_address == "postgresql://host:5432/name"
     assert "pass-word" not in repr(settings)
     assert settings.secrets == ("pass-word",)
     assert StoreSettings().secrets == ()

@@ -17,18 +17,18 @@ from sqlalchemy.util import await_only
 
 from callwright.errors import StoreError
 from callwright.store import database as databases
-from callwright.store.database import Database, connect
+from callwright.store.database import Database, build_database
 from callwright.store.settings import StoreSettings
-from callwright.store.writer import Change, Writer
+from callwright.store.writer import DatabaseChange, DatabaseWriter
 from tests.unit.store.opened import NOWHERE
 
 
 @asynccontextmanager
-async def _writing(address: str) -> AsyncIterator[tuple[Writer, Database]]:
-    database = connect(StoreSettings(address=address), NOWHERE)
-    async with database.writing.begin() as connection:
+async def _writing(address: str) -> AsyncIterator[tuple[DatabaseWriter, Database]]:
+    database = build_database(StoreSettings(address=address), NOWHERE)
+    async with database.write_engine.begin() as connection:
         await connection.execute(text("create table seen (a integer primary key)"))
-    writer = Writer(database.writing)
+    writer = DatabaseWriter(database.write_engine)
     try:
         yield writer, database
     finally:
@@ -36,7 +36,7 @@ async def _writing(address: str) -> AsyncIterator[tuple[Writer, Database]]:
         await database.close()
 
 
-def _put(number: int) -> Change[int]:
+def _put(number: int) -> DatabaseChange[int]:
     async def change(connection: AsyncConnection) -> int:
         await connection.execute(text("insert into seen values (:a)"), {"a": number})
         return number
@@ -45,7 +45,7 @@ def _put(number: int) -> Change[int]:
 
 
 async def _seen(database: Database) -> set[int]:
-    async with database.reading.connect() as connection:
+    async with database.read_engine.connect() as connection:
         return set((await connection.execute(text("select a from seen"))).scalars())
 
 
@@ -53,7 +53,7 @@ def test_what_waits_together_is_committed_together_and_answered_in_order(address
     async def main() -> None:
         async with _writing(address) as (writer, database):
             commits = []
-            event.listen(database.writing.sync_engine, "commit", commits.append)
+            event.listen(database.write_engine.sync_engine, "commit", commits.append)
             assert await asyncio.gather(*(writer.write(_put(number)) for number in range(200))) == list(range(200))
             assert len(commits) == 1
             assert await _seen(database) == set(range(200))
@@ -70,7 +70,7 @@ def test_nothing_is_acknowledged_while_its_commit_is_on_the_way(address: str) ->
             done_at_the_end_of_a_commit.extend(task.done() for task in tasks)
 
         async with _writing(address) as (writer, database):
-            event.listen(database.writing.sync_engine, "commit", slow)
+            event.listen(database.write_engine.sync_engine, "commit", slow)
             tasks = [asyncio.ensure_future(writer.write(_put(number))) for number in range(3)]
             await asyncio.gather(*tasks)
 
@@ -101,10 +101,10 @@ def test_a_commit_that_fails_is_told_to_all_and_not_tried_again(address: str) ->
 
     async def main() -> None:
         async with _writing(address) as (writer, database):
-            event.listen(database.writing.sync_engine, "commit", fail)
+            event.listen(database.write_engine.sync_engine, "commit", fail)
             results = await asyncio.gather(*map(writer.write, map(_put, range(3))), return_exceptions=True)
             assert [type(result) for result in results] == [StoreError] * 3
-            event.remove(database.writing.sync_engine, "commit", fail)
+            event.remove(database.write_engine.sync_engine, "commit", fail)
             assert len(tried) == 1
             assert await writer.write(_put(9)) == 9
             assert await _seen(database) == {9}
@@ -130,8 +130,8 @@ def test_nobody_waits_for_ever_when_a_change_has_a_bug(address: str) -> None:
         raise ZeroDivisionError
 
     async def main() -> None:
-        database = connect(StoreSettings(address=address), NOWHERE)
-        writer = Writer(database.writing)
+        database = build_database(StoreSettings(address=address), NOWHERE)
+        writer = DatabaseWriter(database.write_engine)
         async with asyncio.timeout(10):
             results = await asyncio.gather(*map(writer.write, (bug, bug)), return_exceptions=True)
             assert [type(result) for result in results] == [StoreError] * 2
@@ -160,7 +160,7 @@ def test_a_caller_that_leaves_does_not_hold_up_the_others(address: str) -> None:
 
 
 def test_a_lock_is_waited_for_once_and_not_by_each_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(databases, "_WRITING", ("busy_timeout = 100", *databases._WRITING[1:]))
+    monkeypatch.setattr(databases, "_WRITE_PRAGMAS", ("busy_timeout = 100", *databases._WRITE_PRAGMAS[1:]))
     path = tmp_path / "store.db"
 
     async def main() -> None:

@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 import pytest
 
-from callwright.backends.completions import Completions
+from callwright.backends.completions import CompletionsClientCodec
 from callwright.model import Constraint, Message, Request, Text
 from callwright.wire import CLIENT_CODECS
 from callwright.wire.constraint import GRAMMAR_FLAVOURS, ConstraintFlavour, build_constraint_fields
@@ -51,8 +51,8 @@ def test_a_server_with_grammars_is_never_told_both() -> None:
         (CLIENT_CODECS["openai_chat"], "vllm", "structured_outputs"),
         (CLIENT_CODECS["openai_chat"], "openai", "response_format"),
         (CLIENT_CODECS["ollama"], "ollama", "format"),
-        (Completions("plain", CLIENT_CODECS["openai_chat"]), "llamacpp", "grammar"),
-        (Completions("plain", CLIENT_CODECS["openai_chat"]), "vllm", "structured_outputs"),
+        (CompletionsClientCodec("plain", CLIENT_CODECS["openai_chat"]), "llamacpp", "grammar"),
+        (CompletionsClientCodec("plain", CLIENT_CODECS["openai_chat"]), "vllm", "structured_outputs"),
     ],
     ids=lambda part: part if isinstance(part, str) else part.name,
 )

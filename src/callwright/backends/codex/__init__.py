@@ -18,17 +18,17 @@ from typing import Any
 
 import msgspec
 
-from callwright.backends.base import Answer, Forwarded, ModelInfo
-from callwright.backends.codex.binary import FOLDER, VERSION, find
-from callwright.backends.codex.failures import login_needed
-from callwright.backends.codex.home import Catalogue, environment, furnish, hush
-from callwright.backends.codex.reader import CalledCodex, first_failure
-from callwright.backends.codex.rpc import LONGEST_LINE, Rpc, log
-from callwright.backends.codex.thread import Thread
-from callwright.backends.codex.told import reserved, told, unsent
-from callwright.backends.http import Begun, HttpBackend
+from callwright.backends.base import EventStream, ForwardedResponse, ModelInfo
+from callwright.backends.child_process import ChildProcess, start_process
+from callwright.backends.codex.binary import INSTALL_FOLDER, VERSION, find_binary
+from callwright.backends.codex.failures import build_login_error
+from callwright.backends.codex.home import ModelCatalogue, build_environment, disable_log, write_home
+from callwright.backends.codex.request import alias_reserved_tools, build_codex_request, describe_unsent_options
+from callwright.backends.codex.rpc_client import MAX_LINE_BYTES, RpcClient, log
+from callwright.backends.codex.thread import CodexThread
+from callwright.backends.codex.turn_reader import CodexClientCodec, find_first_failure
+from callwright.backends.http import HttpBackend, StartedResponse
 from callwright.backends.settings import BackendSettings
-from callwright.backends.supervisor import Keeper, started
 from callwright.errors import BackendError, PolicyError
 from callwright.events import Event, Finish
 from callwright.guard.restore_names import RestoreToolNames
@@ -37,66 +37,66 @@ from callwright.prompt.tool_aliases import rename_tools
 
 __all__ = ["CodexBackend"]
 
-SLOTS = 32
+DEFAULT_SLOTS = 32
 """Turns at once where the settings do not say: each is 2 to 3 MB of the child's memory."""
-GREETING_SECONDS = 60.0
-_UNSENT = "unsent_options"
-_MISSING = "codex is not installed: run `callwright codex install`, or set its path"
+HANDSHAKE_SECONDS = 60.0
+_UNSENT_OPTIONS = "unsent_options"
+_NOT_INSTALLED = "codex is not installed: run `callwright codex install`, or set its path"
 
 
 class CodexBackend(HttpBackend):
     """Turns through Codex. The child is started when a model is first asked for, or listed."""
 
     def __init__(self, settings: BackendSettings) -> None:
-        super().__init__(settings, CalledCodex())
-        self.child = _Child(settings)
-        self._slots = asyncio.Semaphore(settings.slots or SLOTS)
+        super().__init__(settings, CodexClientCodec())
+        self.child = _CodexProcess(settings)
+        self._slots = asyncio.Semaphore(settings.slots or DEFAULT_SLOTS)
 
     @property
     def flavour(self) -> None:
         """Codex has no place for a grammar."""
 
-    async def answer(self, request: Request, extra: dict[str, Any]) -> Answer:
+    async def stream_response(self, request: Request, extra: dict[str, Any]) -> EventStream:
         """Ask the model, when there is a place for one more turn."""
-        names = reserved(request)
+        names = alias_reserved_tools(request)
         unaliased = RestoreToolNames({alias: name for name, alias in names.items()})
-        left_out = unsent(request)
-        async with self._slots, aclosing(super().answer(rename_tools(request, names), extra)) as answer:
+        left_out = describe_unsent_options(request)
+        async with self._slots, aclosing(super().stream_response(rename_tools(request, names), extra)) as answer:
             async for events in answer:
                 named = unaliased.feed(events)
-                yield _noted(named, left_out) if left_out else named
+                yield _report_unsent_options(named, left_out) if left_out else named
 
-    async def send(self, request: Request, extra: dict[str, Any]) -> Begun:
+    async def send_request(self, request: Request, extra: dict[str, Any]) -> StartedResponse:
         """Begin a turn, and wait for the first of its answer."""
-        rpc = await self.child.ready()
-        if self.child.login_needed:
-            raise self._faults.said(login_needed())
-        thread = Thread(rpc, *told(request, str(self.child.folder / "work")))
+        rpc = await self.child.wait_until_ready()
+        if self.child.needs_login:
+            raise self._errors.reported(build_login_error())
+        thread = CodexThread(rpc, *build_codex_request(request, str(self.child.folder / "work")))
         data = b""
         try:
-            await thread.begin()
+            await thread.wait_until_started()
             data = await thread.read()
-            if failed := first_failure(data):
+            if failed := find_first_failure(data):
                 data = b""
                 raise failed
         except BackendError as problem:
             expired = problem.kind == "auth" and not self.settings.url
-            raise self._faults.said(login_needed() if expired else problem) from None
+            raise self._errors.reported(build_login_error() if expired else problem) from None
         finally:
             if not data:
                 thread.close()
         return thread, data
 
-    async def models(self) -> tuple[ModelInfo, ...]:
+    async def list_models(self) -> tuple[ModelInfo, ...]:
         """What the provider at the address has; without one, what Codex lists."""
-        await self.child.ready()
-        return await super().models() if self.settings.url else tuple(_listed(self.child.catalogue))
+        await self.child.wait_until_ready()
+        return await super().list_models() if self.settings.url else tuple(_list_visible_models(self.child.catalogue))
 
-    async def forward(self, path: str, body: bytes) -> Forwarded:
+    async def forward_request(self, path: str, body: bytes) -> ForwardedResponse:
         """Pass a request on to the provider, if there is an address of it."""
         if not self.settings.url:
             raise BackendError(f"the backend {self.settings.name!r} has no {path}", kind="refused", status=501)
-        return await super().forward(path, body)
+        return await super().forward_request(path, body)
 
     async def close(self) -> None:
         """End the child."""
@@ -104,72 +104,74 @@ class CodexBackend(HttpBackend):
         await self.child.close()
 
 
-class _Child(Keeper[Rpc]):
+class _CodexProcess(ChildProcess[RpcClient]):
     """The process, in a folder of its own."""
 
     def __init__(self, settings: BackendSettings) -> None:
-        super().__init__(who=f"the process of the backend {settings.name!r}", seconds=GREETING_SECONDS)
+        super().__init__(who=f"the process of the backend {settings.name!r}", seconds=HANDSHAKE_SECONDS)
         self._settings = settings
-        self._scratch: TemporaryDirectory[str] | None = None
+        self._temporary_home: TemporaryDirectory[str] | None = None
         self.folder = Path()
-        self.catalogue: Catalogue = []
-        self.login_needed = False
+        self.catalogue: ModelCatalogue = []
+        self.needs_login = False
 
     async def close(self) -> None:
         await super().close()
-        if self._scratch is not None:
-            self._scratch.cleanup()
+        if self._temporary_home is not None:
+            self._temporary_home.cleanup()
 
-    async def _start(self) -> Process:
+    async def _start_process(self) -> Process:
         settings = self._settings
-        binary = find(settings.path)
+        binary = find_binary(settings.path)
         if binary is None:
-            raise FileNotFoundError(errno.ENOENT, _MISSING)
+            raise FileNotFoundError(errno.ENOENT, _NOT_INSTALLED)
         if settings.home or not settings.url:
-            self.folder = (Path(settings.home) if settings.home else FOLDER / "home").expanduser()
-        elif self._scratch is None:
-            self._scratch = TemporaryDirectory(prefix="callwright-codex-", ignore_cleanup_errors=True)
-            self.folder = Path(self._scratch.name)
+            self.folder = (Path(settings.home) if settings.home else INSTALL_FOLDER / "home").expanduser()
+        elif self._temporary_home is None:
+            self._temporary_home = TemporaryDirectory(prefix="callwright-codex-", ignore_cleanup_errors=True)
+            self.folder = Path(self._temporary_home.name)
         try:
-            self.catalogue = await furnish(self.folder, binary, settings)
+            self.catalogue = await write_home(self.folder, binary, settings)
         except PolicyError as problem:
             raise OSError(errno.EINVAL, str(problem)) from None
         command = (str(binary), "app-server", "--strict-config")
-        return await started(
+        return await start_process(
             command,
-            environment=environment(self.folder, settings),
+            environment=build_environment(self.folder, settings),
             folder=str(self.folder / "work"),
-            line=LONGEST_LINE,
+            line_limit=MAX_LINE_BYTES,
         )
 
-    async def _greet(self, process: Process) -> Rpc | None:
-        rpc = Rpc(process)
+    async def _perform_handshake(self, process: Process) -> RpcClient | None:
+        rpc = RpcClient(process)
         try:
             who = {"name": "callwright", "version": VERSION}
-            said = await rpc.ask("initialize", clientInfo=who, capabilities={"experimentalApi": True})
-            rpc.tell({"method": "initialized"})
-            account = await rpc.ask("account/read")
+            said = await rpc.send_request("initialize", clientInfo=who, capabilities={"experimentalApi": True})
+            rpc.send_message({"method": "initialized"})
+            account = await rpc.send_request("account/read")
         except BackendError:
             rpc.close()
             return None
         if f"/{VERSION} " not in said.get("userAgent", ""):
-            log.warning("%s is not codex %s, which this was made for: %s", self._who, VERSION, said.get("userAgent"))
-        if not await asyncio.to_thread(hush, self.folder):
-            log.warning("%s keeps a log in %s that grows with every turn", self._who, self.folder)
-        self.login_needed = bool(account.get("requiresOpenaiAuth")) and account.get("account") is None
+            log.warning(
+                "%s is not codex %s, which this was made for: %s", self._subject, VERSION, said.get("userAgent")
+            )
+        if not await asyncio.to_thread(disable_log, self.folder):
+            log.warning("%s keeps a log in %s that grows with every turn", self._subject, self.folder)
+        self.needs_login = bool(account.get("requiresOpenaiAuth")) and account.get("account") is None
         return rpc
 
 
-def _noted(events: list[Event], options: str) -> list[Event]:
+def _report_unsent_options(events: list[Event], options: str) -> list[Event]:
     """Events whose end, if it is among them, says what the model was not told."""
     *before, last = events
     if not isinstance(last, Finish):
         return events
-    repair = Repair(_UNSENT, f"Codex has no place for {options}")
+    repair = Repair(_UNSENT_OPTIONS, f"Codex has no place for {options}")
     return [*before, msgspec.structs.replace(last, repairs=(*last.repairs, repair))]
 
 
-def _listed(catalogue: Catalogue) -> list[ModelInfo]:
+def _list_visible_models(catalogue: ModelCatalogue) -> list[ModelInfo]:
     return [
         ModelInfo(
             name=model["slug"],

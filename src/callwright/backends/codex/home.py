@@ -22,18 +22,18 @@ from callwright.backends.settings import BackendSettings
 from callwright.errors import PolicyError
 from callwright.wire.framing import JSON_DECODE_ERRORS
 
-__all__ = ["Catalogue", "environment", "furnish", "hush"]
+__all__ = ["ModelCatalogue", "build_environment", "disable_log", "write_home"]
 
-Catalogue = list[dict[str, Any]]
+ModelCatalogue = list[dict[str, Any]]
 """What Codex knows of models, without their tools."""
 
-_KEY = "CALLWRIGHT_KEY"
-_HEADER = "CALLWRIGHT_HEADER_{}"
-_MARK = "# Written by Callwright"
-_LEAVE_OUT = "CREATE TRIGGER IF NOT EXISTS callwright BEFORE INSERT ON logs BEGIN SELECT RAISE(IGNORE); END"
+_KEY_VARIABLE = "CALLWRIGHT_KEY"
+_HEADER_VARIABLE = "CALLWRIGHT_HEADER_{}"
+_OWNER_COMMENT = "# Written by Callwright"
+_IGNORE_LOG_ROWS = "CREATE TRIGGER IF NOT EXISTS callwright BEFORE INSERT ON logs BEGIN SELECT RAISE(IGNORE); END"
 # `apply_patch`, the code mode and agents come with a model, and no feature switches them off (measured with 0.166.0,
 # one field at a time). With `use_responses_lite` tools go into an input item, which only OpenAI's own servers read.
-_WITHOUT_TOOLS: dict[str, Any] = {
+_NO_TOOLS: dict[str, Any] = {
     "tool_mode": "direct",
     "multi_agent_version": None,
     "apply_patch_tool_type": None,
@@ -44,38 +44,38 @@ _WITHOUT_TOOLS: dict[str, Any] = {
 }
 
 
-def environment(folder: Path, settings: BackendSettings) -> dict[str, str]:
+def build_environment(folder: Path, settings: BackendSettings) -> dict[str, str]:
     """All of the child's environment."""
     values = {"CODEX_HOME": str(folder), "HOME": str(folder), "RUST_LOG": "off"}
-    values |= {_HEADER.format(number): value for number, value in enumerate(settings.headers.values())}
-    return values | ({_KEY: settings.key} if settings.key else {})
+    values |= {_HEADER_VARIABLE.format(number): value for number, value in enumerate(settings.headers.values())}
+    return values | ({_KEY_VARIABLE: settings.key} if settings.key else {})
 
 
-async def furnish(folder: Path, binary: Path, settings: BackendSettings) -> Catalogue:
+async def write_home(folder: Path, binary: Path, settings: BackendSettings) -> ModelCatalogue:
     """Write the configuration and the catalogue. Raises `OSError`, and `PolicyError` where the folder is not ours."""
     file = folder / "config.toml"
-    if file.exists() and not file.read_text(encoding="utf-8").startswith(_MARK):
+    if file.exists() and not file.read_text(encoding="utf-8").startswith(_OWNER_COMMENT):
         raise PolicyError(f"{file} is not ours: name a folder of its own as its home")
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     (folder / "work").mkdir(exist_ok=True)
-    file.write_text(_configuration(settings), encoding="utf-8")
-    catalogue = await _catalogue(binary, environment(folder, settings), lite=not settings.url)
+    file.write_text(_build_config(settings), encoding="utf-8")
+    catalogue = await _read_catalogue(binary, build_environment(folder, settings), lite=not settings.url)
     (folder / "catalog.json").write_bytes(msgspec.json.encode({"models": catalogue}))
     return catalogue
 
 
-def hush(folder: Path) -> bool:
+def disable_log(folder: Path) -> bool:
     """Have Codex keep no log; whether that worked. It writes every step of every thread into a database, 37 kB for a
     turn with 0.166.0, and no setting stops it; so the database leaves out what it is given."""
     try:
         with closing(sqlite3.connect(folder / "logs_2.sqlite", timeout=1.0)) as database:
-            database.execute(_LEAVE_OUT)
+            database.execute(_IGNORE_LOG_ROWS)
     except sqlite3.Error:
         return False
     return True
 
 
-def _configuration(settings: BackendSettings) -> str:
+def _build_config(settings: BackendSettings) -> str:
     fixed = files("callwright.backends.codex").joinpath("config.toml").read_text(encoding="utf-8")
     provider: dict[str, Any] = {
         "name": "callwright",
@@ -90,30 +90,31 @@ def _configuration(settings: BackendSettings) -> str:
     if settings.url:
         provider["base_url"] = settings.url
     if settings.key:
-        provider["env_key"] = _KEY
+        provider["env_key"] = _KEY_VARIABLE
     if settings.headers:
-        provider["env_http_headers"] = {name: _HEADER.format(at) for at, name in enumerate(settings.headers)}
-    lines = [f"{key} = {_toml(value)}" for key, value in provider.items()]
+        provider["env_http_headers"] = {name: _HEADER_VARIABLE.format(at) for at, name in enumerate(settings.headers)}
+    lines = [f"{key} = {_format_toml_value(value)}" for key, value in provider.items()]
     return "\n".join([fixed, "[model_providers.callwright]", *lines, ""])
 
 
-def _toml(value: Any) -> str:
+def _format_toml_value(value: Any) -> str:
     """As JSON writes it, but for tables."""
     if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{json.dumps(name)} = {_toml(each)}" for name, each in value.items()) + " }"
+        return (
+            "{ " + ", ".join(f"{json.dumps(name)} = {_format_toml_value(each)}" for name, each in value.items()) + " }"
+        )
     return json.dumps(value)
 
 
-async def _catalogue(binary: Path, environment: Mapping[str, str], *, lite: bool) -> Catalogue:
+async def _read_catalogue(binary: Path, environment: Mapping[str, str], *, lite: bool) -> ModelCatalogue:
     """The models that this version knows, each without the tools that come with it."""
     command = (str(binary), "debug", "models", "--bundled")
     process = await asyncio.create_subprocess_exec(*command, stdout=PIPE, stderr=DEVNULL, env=environment)
     said, _ = await process.communicate()
     try:
-        models = msgspec.json.decode(said, type=dict[str, Catalogue]).get("models", [])
+        models = msgspec.json.decode(said, type=dict[str, ModelCatalogue]).get("models", [])
     except JSON_DECODE_ERRORS:
         raise PolicyError(f"{binary} does not list its models; is it codex?") from None
     return [
-        model | _WITHOUT_TOOLS | {"use_responses_lite": lite and model.get("use_responses_lite", False)}
-        for model in models
+        model | _NO_TOOLS | {"use_responses_lite": lite and model.get("use_responses_lite", False)} for model in models
     ]

@@ -14,12 +14,12 @@ import asyncio
 from contextlib import suppress
 from typing import Any
 
-from callwright.backends.codex.rpc import TOOL_CALL, Notice, Rpc
+from callwright.backends.codex.rpc_client import TOOL_CALL, RpcClient, RpcMessage
 from callwright.errors import BackendError
 
-__all__ = ["HEARD", "SILENCE_SECONDS", "Thread"]
+__all__ = ["ANSWER_METHODS", "SILENCE_SECONDS", "CodexThread"]
 
-HEARD = frozenset(
+ANSWER_METHODS = frozenset(
     {
         "item/agentMessage/delta",
         "item/reasoning/summaryPartAdded",
@@ -33,46 +33,48 @@ HEARD = frozenset(
 """Notices that say something of the answer."""
 SILENCE_SECONDS = 5.0
 """How long nothing may follow a call before it is answered. A call that is still being written is silent too."""
-_HELD_BYTES = 64 * 1024 * 1024
-_NO_RESULT = {"contentItems": [], "success": False}
+_MAX_PENDING_BYTES = 64 * 1024 * 1024
+_EMPTY_RESULT = {"contentItems": [], "success": False}
 
 
-class Thread:
+class CodexThread:
     """A turn that begins when it is made. `close` ends it for real."""
 
-    over = True
+    is_complete = True
     """After the last event there is nothing to wait for."""
 
-    def __init__(self, rpc: Rpc, start: dict[str, Any], items: list[dict[str, Any]], turn: dict[str, Any]) -> None:
+    def __init__(
+        self, rpc: RpcClient, start: dict[str, Any], items: list[dict[str, Any]], turn: dict[str, Any]
+    ) -> None:
         self._rpc = rpc
         self._id = ""
-        self._turn = ""
-        self._ended = False
+        self._turn_id = ""
+        self._is_closed = False
         self._interrupted = False
         self._lines: list[bytes] = []
-        self._held = 0
+        self._pending_bytes = 0
         self._failure: BackendError | None = None
         self._waiter: asyncio.Future[None] | None = None
-        self._open: list[int | str | None] = []
+        self._open_calls: list[int | str | None] = []
         """The questions of Codex's about calls that nobody has answered …"""
-        self._silence: asyncio.TimerHandle | None = None
+        self._silence_timer: asyncio.TimerHandle | None = None
         """… and when that is done."""
-        self._begun = rpc.run(self._begin(start, items, turn))
+        self._startup = rpc.start_task(self._start_turn(start, items, turn))
 
-    async def begin(self) -> None:
+    async def wait_until_started(self) -> None:
         """Wait until the turn has begun. Raises `BackendError`."""
-        await asyncio.shield(self._begun)
+        await asyncio.shield(self._startup)
 
-    async def _begin(self, start: dict[str, Any], items: list[dict[str, Any]], turn: dict[str, Any]) -> None:
-        started = await self._rpc.ask("thread/start", **start)
+    async def _start_turn(self, start: dict[str, Any], items: list[dict[str, Any]], turn: dict[str, Any]) -> None:
+        started = await self._rpc.send_request("thread/start", **start)
         self._id = started["thread"]["id"]
-        self._rpc.followers[self._id] = self
+        self._rpc.subscribers[self._id] = self
         if items:
-            await self._rpc.ask("thread/inject_items", threadId=self._id, items=items)
-        begun = await self._rpc.ask("turn/start", threadId=self._id, input=[], **turn)
-        self._turn = begun["turn"]["id"]
+            await self._rpc.send_request("thread/inject_items", threadId=self._id, items=items)
+        begun = await self._rpc.send_request("turn/start", threadId=self._id, input=[], **turn)
+        self._turn_id = begun["turn"]["id"]
 
-    def header(self, name: str) -> str:
+    def get_header(self, name: str) -> str:
         """There are none."""
         return ""
 
@@ -85,70 +87,72 @@ class Thread:
             await self._waiter
         data = b"".join(self._lines)
         self._lines.clear()
-        self._held = 0
+        self._pending_bytes = 0
         return data
 
     def close(self) -> None:
         """Nobody reads any more: the provider's generation is ended, and the thread thrown away."""
-        if not self._ended:
-            self._ended = True
-            self.lose(BackendError("the backend's turn was ended", kind="unavailable"))
-            self._rpc.run(self._farewell())
+        if not self._is_closed:
+            self._is_closed = True
+            self.handle_disconnect(BackendError("the backend's turn was ended", kind="unavailable"))
+            self._rpc.start_task(self._discard_thread())
 
-    def _answer(self) -> None:
+    def _answer_calls(self) -> None:
         """Answer the calls, so that Codex tells how their response ended if it has."""
-        for question in self._open:
-            self._rpc.reply(question, _NO_RESULT)
-        self._open.clear()
+        for question in self._open_calls:
+            self._rpc.send_reply(question, _EMPTY_RESULT)
+        self._open_calls.clear()
 
-    def _listen(self) -> None:
+    def _restart_silence_timer(self) -> None:
         """Begin to wait for a silence anew, while there are calls whose response goes on for all that is known."""
-        if self._silence is not None:
-            self._silence.cancel()
-        if self._open and not self._interrupted:
-            self._silence = asyncio.get_running_loop().call_later(SILENCE_SECONDS, self._answer)
+        if self._silence_timer is not None:
+            self._silence_timer.cancel()
+        if self._open_calls and not self._interrupted:
+            self._silence_timer = asyncio.get_running_loop().call_later(SILENCE_SECONDS, self._answer_calls)
 
-    async def _farewell(self) -> None:
+    async def _discard_thread(self) -> None:
         # Also where the turn has only half begun: what is running must be known to be ended.
         with suppress(BackendError):
-            await self._begun
-        self._rpc.followers.pop(self._id, None)
-        self._interrupt()
-        self._listen()
+            await self._startup
+        self._rpc.subscribers.pop(self._id, None)
+        self._interrupt_turn()
+        self._restart_silence_timer()
         if self._id:
-            self._rpc.post("thread/unsubscribe", threadId=self._id)
+            self._rpc.post_request("thread/unsubscribe", threadId=self._id)
 
-    def _interrupt(self) -> None:
-        if self._turn and not self._interrupted:
+    def _interrupt_turn(self) -> None:
+        if self._turn_id and not self._interrupted:
             self._interrupted = True
-            self._rpc.post("turn/interrupt", threadId=self._id, turnId=self._turn)
+            self._rpc.post_request("turn/interrupt", threadId=self._id, turnId=self._turn_id)
 
     # ── for the Rpc ──────────────────────────────────────────────────────────────────────────────
 
-    def hear(self, notice: Notice, line: bytes) -> None:
+    def handle_message(self, message: RpcMessage, line: bytes) -> None:
         """A notice about this thread. Injected history is told too, as part of another turn."""
-        if notice.method == "turn/started":
-            self._turn = notice.turn  # may come before the reply, and what follows before it too
-        elif notice.method == TOOL_CALL:
-            self._open.append(notice.id)
-            self._listen()
-        elif self._failure is None and notice.method in HEARD and notice.turn == self._turn:
-            if notice.method == "rawResponse/completed":
+        if message.method == "turn/started":
+            self._turn_id = message.turn_id  # may come before the reply, and what follows before it too
+        elif message.method == TOOL_CALL:
+            self._open_calls.append(message.id)
+            self._restart_silence_timer()
+        elif self._failure is None and message.method in ANSWER_METHODS and message.turn_id == self._turn_id:
+            if message.method == "rawResponse/completed":
                 # At once: calls that Codex answers itself, of unknown tools or unreadable, would have it ask again.
-                self._interrupt()
-            self._listen()
+                self._interrupt_turn()
+            self._restart_silence_timer()
             self._lines.append(line)
-            self._held += len(line)
-            if self._held > _HELD_BYTES:
+            self._pending_bytes += len(line)
+            if self._pending_bytes > _MAX_PENDING_BYTES:
                 self._lines.clear()
-                self.lose(BackendError(f"the backend's answer was not read: more than {_HELD_BYTES} bytes wait"))
-            self._wake()
+                self.handle_disconnect(
+                    BackendError(f"the backend's answer was not read: more than {_MAX_PENDING_BYTES} bytes wait")
+                )
+            self._wake_reader()
 
-    def lose(self, failure: BackendError) -> None:
+    def handle_disconnect(self, failure: BackendError) -> None:
         """There will be no more; what has come is read first."""
         self._failure = self._failure or failure
-        self._wake()
+        self._wake_reader()
 
-    def _wake(self) -> None:
+    def _wake_reader(self) -> None:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)

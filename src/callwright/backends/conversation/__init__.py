@@ -7,13 +7,13 @@ gateway (`bridge`). Which of the service's conversations a turn belongs to is th
 from __future__ import annotations
 
 from callwright.backends.base import Backend
-from callwright.backends.conversation.bridge import BridgeBackend
-from callwright.backends.conversation.http import ConversationBackend
+from callwright.backends.conversation.bridge_backend import BridgeBackend
+from callwright.backends.conversation.http_backend import ConversationBackend
 from callwright.backends.settings import BackendSettings
 
-__all__ = ["open_conversation"]
+__all__ = ["open_conversation_backend"]
 
 
-def open_conversation(settings: BackendSettings) -> Backend:
+def open_conversation_backend(settings: BackendSettings) -> Backend:
     """The service at an address, or the pages that connect where there is none."""
-    return BridgeBackend(settings) if settings.bridged else ConversationBackend(settings)
+    return BridgeBackend(settings) if settings.is_bridged else ConversationBackend(settings)

@@ -15,33 +15,33 @@ from callwright.errors import WireError
 from callwright.wire.framing import JSON_DECODE_ERRORS
 
 __all__ = [
-    "Code",
-    "Create",
-    "Done",
-    "Failed",
-    "FromPage",
-    "Hello",
-    "Opened",
-    "Ping",
-    "Pong",
-    "Said",
-    "Send",
-    "Stop",
-    "ToPage",
-    "Welcome",
-    "decode",
-    "encode",
+    "BridgeCloseCode",
+    "CreateFrame",
+    "DoneFrame",
+    "ErrorFrame",
+    "GatewayFrame",
+    "HelloFrame",
+    "OpenedFrame",
+    "PageFrame",
+    "PingFrame",
+    "PongFrame",
+    "SendFrame",
+    "StopFrame",
+    "TextFrame",
+    "WelcomeFrame",
+    "decode_frame",
+    "encode_frame",
 ]
 
 
-class Code(IntEnum):
+class BridgeCloseCode(IntEnum):
     """Why a connection is closed: RFC 6455's codes, and ours from 4400 on, after which a page does not come back."""
 
     NORMAL = 1000
     GOING_AWAY = 1001
     SILENT = 1011
-    COME_AGAIN = 1012
-    NOT_UNDERSTOOD = 4400
+    SERVICE_RESTART = 1012
+    INVALID_FRAME = 4400
     WRONG_TOKEN = 4401
     REPLACED = 4409
 
@@ -49,13 +49,13 @@ class Code(IntEnum):
 _Number = Annotated[int, msgspec.Meta(ge=0)]
 
 
-class Hello(msgspec.Struct, frozen=True, tag_field="type", tag="hello"):
+class HelloFrame(msgspec.Struct, frozen=True, tag_field="type", tag="hello"):
     """A page introduces itself, first thing on every connection."""
 
     token: str
     page: Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
     """Its own name for itself, the same when it comes back."""
-    room: Annotated[int, msgspec.Meta(ge=1, le=64)] = 1
+    slots: Annotated[int, msgspec.Meta(ge=1, le=64)] = 1
     """Requests that it serves at once."""
     models: tuple[str, ...] = ()
 
@@ -64,7 +64,7 @@ class Hello(msgspec.Struct, frozen=True, tag_field="type", tag="hello"):
         return f"Hello(page={self.page!r})"
 
 
-class Opened(msgspec.Struct, frozen=True, tag_field="type", tag="opened"):
+class OpenedFrame(msgspec.Struct, frozen=True, tag_field="type", tag="opened"):
     """The conversation that was created."""
 
     id: str
@@ -72,7 +72,7 @@ class Opened(msgspec.Struct, frozen=True, tag_field="type", tag="opened"):
     conversation: Annotated[str, msgspec.Meta(min_length=1, max_length=1024)]
 
 
-class Said(msgspec.Struct, frozen=True, tag_field="type", tag="text"):
+class TextFrame(msgspec.Struct, frozen=True, tag_field="type", tag="text"):
     """More of the answer."""
 
     id: str
@@ -80,14 +80,14 @@ class Said(msgspec.Struct, frozen=True, tag_field="type", tag="text"):
     text: str
 
 
-class Done(msgspec.Struct, frozen=True, tag_field="type", tag="done"):
+class DoneFrame(msgspec.Struct, frozen=True, tag_field="type", tag="done"):
     """The answer is over."""
 
     id: str
     n: _Number
 
 
-class Failed(msgspec.Struct, frozen=True, tag_field="type", tag="error"):
+class ErrorFrame(msgspec.Struct, frozen=True, tag_field="type", tag="error"):
     """There will be no answer, or no more of it."""
 
     id: str
@@ -97,21 +97,21 @@ class Failed(msgspec.Struct, frozen=True, tag_field="type", tag="error"):
     """`unknown_conversation` when the page does not have the one that was named."""
 
 
-class Pong(msgspec.Struct, frozen=True, tag_field="type", tag="pong"):
+class PongFrame(msgspec.Struct, frozen=True, tag_field="type", tag="pong"):
     """The page lives."""
 
 
-FromPage = Hello | Opened | Said | Done | Failed | Pong
+PageFrame = HelloFrame | OpenedFrame | TextFrame | DoneFrame | ErrorFrame | PongFrame
 
 
-class Welcome(msgspec.Struct, frozen=True, tag_field="type", tag="welcome"):
+class WelcomeFrame(msgspec.Struct, frozen=True, tag_field="type", tag="welcome"):
     """The page is taken on, and may be asked."""
 
     requests: dict[str, int]
     """Those that it is still to answer, each with how many frames of it came. All others are over."""
 
 
-class Create(msgspec.Struct, frozen=True, tag_field="type", tag="create"):
+class CreateFrame(msgspec.Struct, frozen=True, tag_field="type", tag="create"):
     """Begin a conversation with this message."""
 
     id: str
@@ -120,7 +120,7 @@ class Create(msgspec.Struct, frozen=True, tag_field="type", tag="create"):
     system: str
 
 
-class Send(msgspec.Struct, frozen=True, tag_field="type", tag="send"):
+class SendFrame(msgspec.Struct, frozen=True, tag_field="type", tag="send"):
     """Say this in a conversation."""
 
     id: str
@@ -130,27 +130,27 @@ class Send(msgspec.Struct, frozen=True, tag_field="type", tag="send"):
     system: str
 
 
-class Stop(msgspec.Struct, frozen=True, tag_field="type", tag="stop"):
+class StopFrame(msgspec.Struct, frozen=True, tag_field="type", tag="stop"):
     """Nobody waits for this answer any more."""
 
     id: str
 
 
-class Ping(msgspec.Struct, frozen=True, tag_field="type", tag="ping"):
+class PingFrame(msgspec.Struct, frozen=True, tag_field="type", tag="ping"):
     """Does the page live?"""
 
 
-ToPage = Welcome | Create | Send | Stop | Ping
+GatewayFrame = WelcomeFrame | CreateFrame | SendFrame | StopFrame | PingFrame
 
-_decoder: msgspec.json.Decoder[FromPage] = msgspec.json.Decoder(FromPage)
+_decoder: msgspec.json.Decoder[PageFrame] = msgspec.json.Decoder(PageFrame)
 
 
-def encode(frame: ToPage) -> str:
+def encode_frame(frame: GatewayFrame) -> str:
     """A frame as text."""
     return msgspec.json.encode(frame).decode()
 
 
-def decode(text: str) -> FromPage:
+def decode_frame(text: str) -> PageFrame:
     """A page's frame. `WireError` for anything else; it quotes nothing, since a frame may hold the token."""
     try:
         return _decoder.decode(text)

@@ -14,10 +14,10 @@ from callwright.errors import BackendErrorKind
 from callwright.events import Event
 from callwright.model import Message, Repair, Request
 
-__all__ = ["Asked", "Entry", "Failure", "Search", "outline"]
+__all__ = ["JournalEntry", "JournalQuery", "RecordedAttempt", "RecordedFailure", "remove_content"]
 
 
-class Failure(msgspec.Struct, frozen=True, kw_only=True):
+class RecordedFailure(msgspec.Struct, frozen=True, kw_only=True):
     """How a backend failed: what its `BackendError` said."""
 
     message: str = ""
@@ -29,7 +29,7 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     code: str = ""
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class RecordedAttempt(msgspec.Struct, frozen=True, kw_only=True):
     """One time that a model was asked."""
 
     choice: int = 0
@@ -41,19 +41,19 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     """How the backend could be told to hold an answer to a form."""
     strategy: str = ""
     """How the model got its tools …"""
-    why: str = ""
+    strategy_reason: str = ""
     """… and the reason for it."""
-    got: Request | None = None
+    request: Request | None = None
     extra: dict[str, Any] = {}
     """What the backend was sent beside the request: fields of a wire that the client speaks too."""
-    said: tuple[Event, ...] = ()
+    events: tuple[Event, ...] = ()
     """As the backend sent it, before anything was read; neighbouring deltas are joined."""
-    failure: Failure | None = None
-    again: str = ""
+    failure: RecordedFailure | None = None
+    retry_reason: str = ""
     """Why it was asked once more, where it was."""
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True):
+class JournalEntry(msgspec.Struct, frozen=True, kw_only=True):
     """One turn."""
 
     number: int = 0
@@ -80,7 +80,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """The body, byte for byte unless something in it had to be masked."""
     recalled: dict[str, tuple[Message, ...]] = {}
     """Earlier conversations that the request only named, by the name."""
-    asked: tuple[Asked, ...] = ()
+    asked: tuple[RecordedAttempt, ...] = ()
     client_got: tuple[tuple[Event, ...], ...] = ()
     """The events of each choice; neighbouring deltas are joined."""
     repairs: tuple[Repair, ...] = ()
@@ -88,7 +88,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """Something was too long to be kept whole, so the turn cannot be run again."""
 
 
-def outline(entry: Entry) -> Entry:
+def remove_content(entry: JournalEntry) -> JournalEntry:
     """The same without anybody's words: no more than the log says."""
     return msgspec.structs.replace(
         entry,
@@ -101,17 +101,17 @@ def outline(entry: Entry) -> Entry:
         asked=tuple(
             msgspec.structs.replace(
                 asked,
-                got=None,
+                request=None,
                 extra={},
-                said=(),
-                failure=asked.failure and Failure(kind=asked.failure.kind, status=asked.failure.status),
+                events=(),
+                failure=asked.failure and RecordedFailure(kind=asked.failure.kind, status=asked.failure.status),
             )
             for asked in entry.asked
         ),
     )
 
 
-class Search(msgspec.Struct, frozen=True, kw_only=True):
+class JournalQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Which rows, newest first. What is left out does not matter."""
 
     number: int | None = None

@@ -15,10 +15,15 @@ from typing import Any
 
 import msgspec
 
-from callwright.backends.base import Answer, ModelInfo
-from callwright.backends.connections import Connections
-from callwright.backends.conversation.contract import LOST, Conversation, Keeper, checked
-from callwright.backends.http import Begun, HttpBackend
+from callwright.backends.base import EventStream, ModelInfo
+from callwright.backends.connection_pool import ConnectionPool
+from callwright.backends.conversation.contract import (
+    CONVERSATION_LOST,
+    ServiceConversation,
+    StatefulBackend,
+    flatten_request,
+)
+from callwright.backends.http import HttpBackend, StartedResponse
 from callwright.backends.settings import BackendSettings
 from callwright.errors import BackendError
 from callwright.events import Event, Finish, TextDelta
@@ -29,39 +34,41 @@ from callwright.wire.event_reader import EventReader
 
 __all__ = ["ConversationBackend"]
 
-_GONE = (404, 410)
-_UNHEARD = ("auth", "rate_limit", "overloaded", "refused")
+_NOT_FOUND_STATUSES = (404, 410)
+_REJECTION_KINDS = ("auth", "rate_limit", "overloaded", "refused")
 """Failures of a service that said no to a message."""
 
 
-class ConversationBackend(HttpBackend, Keeper):
+class ConversationBackend(HttpBackend, StatefulBackend):
     """A service at `settings.url`."""
 
     def __init__(self, settings: BackendSettings) -> None:
-        super().__init__(settings, _Text())
-        self._connections = Connections(settings.connections, settings.connect_seconds, keep=False)
+        super().__init__(settings, _ConversationCodec())
+        self._connections = ConnectionPool(settings.connections, settings.connect_seconds, keep=False)
 
-    def answer(self, request: Request, extra: dict[str, Any]) -> Answer:
+    def stream_response(self, request: Request, extra: dict[str, Any]) -> EventStream:
         """Ask in a conversation that nobody will go on with."""
-        return self.converse(request, Conversation())
+        return self.stream_conversation(request, ServiceConversation())
 
-    def converse(self, request: Request, conversation: Conversation) -> Answer:
+    def stream_conversation(self, request: Request, conversation: ServiceConversation) -> EventStream:
         """Say it, and read the answer."""
-        return super().answer(request, {"conversation": conversation})
+        return super().stream_response(request, {"conversation": conversation})
 
-    async def send(self, request: Request, extra: dict[str, Any]) -> Begun:
+    async def send_request(self, request: Request, extra: dict[str, Any]) -> StartedResponse:
         """Send it once, and learn which conversation the answer belongs to."""
-        conversation: Conversation = extra["conversation"]
+        conversation: ServiceConversation = extra["conversation"]
         known = conversation.id
-        conversation.heard = True
+        conversation.has_received = True
         try:
-            begun = await super().send(request, {"conversation": known})
+            begun = await super().send_request(request, {"conversation": known})
         except BackendError as failure:
-            conversation.heard = failure.kind not in _UNHEARD
-            if known and (conversation.heard or failure.status in _GONE):
-                raise BackendError(str(failure), kind=failure.kind, status=failure.status, code=LOST) from None
+            conversation.has_received = failure.kind not in _REJECTION_KINDS
+            if known and (conversation.has_received or failure.status in _NOT_FOUND_STATUSES):
+                raise BackendError(
+                    str(failure), kind=failure.kind, status=failure.status, code=CONVERSATION_LOST
+                ) from None
             raise
-        conversation.id = begun[0].header("x-conversation-id") or known
+        conversation.id = begun[0].get_header("x-conversation-id") or known
         if not conversation.id:
             begun[0].close()
             raise BackendError(
@@ -69,17 +76,17 @@ class ConversationBackend(HttpBackend, Keeper):
             )
         return begun
 
-    async def models(self) -> tuple[ModelInfo, ...]:
+    async def list_models(self) -> tuple[ModelInfo, ...]:
         """Those of `{url}/models`, which a service need not have."""
         try:
-            return await super().models()
+            return await super().list_models()
         except BackendError as failure:
-            if failure.status in _GONE:
+            if failure.status in _NOT_FOUND_STATUSES:
                 return ()
             raise
 
 
-class _Text:
+class _ConversationCodec:
     """The wire: JSON out, text in. Errors look as on OpenAI's chat wire, or are plain words."""
 
     name = "conversation"
@@ -95,18 +102,18 @@ class _Text:
     def encode_request(self, request: Request, extra: dict[str, Any]) -> bytes:
         """What is said, and where."""
         named = {"conversation": extra["conversation"]} if extra["conversation"] else {}
-        return msgspec.json.encode({**named, **checked(request)._asdict(), "model": request.model})
+        return msgspec.json.encode({**named, **flatten_request(request)._asdict(), "model": request.model})
 
     def create_reader(self) -> WireReader:
         """A reader of one answer."""
-        return _Reader()
+        return _PlainTextReader()
 
     def parse_error(self, status: int, body: bytes) -> BackendError:
         """What an answer with that status means."""
         return CLIENT_CODECS["openai_chat"].parse_error(status, body)
 
 
-class _Reader(EventReader):
+class _PlainTextReader(EventReader):
     """Text to its end; characters may be cut by reads."""
 
     def __init__(self) -> None:

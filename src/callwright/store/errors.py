@@ -9,13 +9,13 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from callwright.errors import StoreError
 
-__all__ = ["FAULTS", "as_store_error", "reason"]
+__all__ = ["DATABASE_ERRORS", "as_store_error", "get_reason"]
 
-FAULTS = (SQLAlchemyError, OSError)
+DATABASE_ERRORS = (SQLAlchemyError, OSError)
 """A refused connection comes from the socket as it is; the rest is wrapped."""
 
 
-def reason(error: Exception) -> str:
+def get_reason(error: Exception) -> str:
     """What the driver said; SQLAlchemy would add the statement and a link."""
     return str(error.orig if isinstance(error, DBAPIError) else error)
 
@@ -25,5 +25,5 @@ def as_store_error(what: str) -> Iterator[None]:
     """Faults inside become a `StoreError` that begins with these words."""
     try:
         yield
-    except FAULTS as error:
-        raise StoreError(f"{what}: {reason(error)}") from error
+    except DATABASE_ERRORS as error:
+        raise StoreError(f"{what}: {get_reason(error)}") from error

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-__all__ = ["Breaker"]
+__all__ = ["CircuitBreaker"]
 
 
-class Breaker:
+class CircuitBreaker:
     """One backend's record of late. `failures` of 0 never breaks."""
 
     def __init__(self, failures: int, seconds: float, clock: Callable[[], float]) -> None:
@@ -19,28 +19,28 @@ class Breaker:
         self._seconds = seconds
         self._clock = clock
         self._failures = 0
-        self._closed_until = float("-inf")
+        self._open_until = float("-inf")
 
     @property
-    def rest(self) -> float:
+    def remaining_seconds(self) -> float:
         """Seconds for which it is still left alone; 0 when it may be asked."""
-        return max(0.0, self._closed_until - self._clock())
+        return max(0.0, self._open_until - self._clock())
 
-    def admit(self) -> bool:
+    def allow_request(self) -> bool:
         """Whether a turn may go there now. The first one after a rest keeps the others out until it is back."""
-        if self.rest:
+        if self.remaining_seconds:
             return False
         if self._failures >= self._limit:
-            self._closed_until = self._clock() + self._seconds
+            self._open_until = self._clock() + self._seconds
         return True
 
-    def succeeded(self) -> None:
+    def record_success(self) -> None:
         """It works."""
         self._failures = 0
-        self._closed_until = float("-inf")
+        self._open_until = float("-inf")
 
-    def failed(self) -> None:
+    def record_failure(self) -> None:
         """It does not."""
         self._failures += 1
         if self._failures >= self._limit:
-            self._closed_until = self._clock() + self._seconds
+            self._open_until = self._clock() + self._seconds

@@ -6,14 +6,14 @@ import re
 
 from callwright.errors import BackendError
 
-__all__ = ["is_too_long"]
+__all__ = ["is_context_overflow"]
 
 # OpenAI and vLLM ("maximum context length is"), llama.cpp ("exceeds the available context size"), Anthropic.
-_TOO_LONG = re.compile(
+_OVERFLOW_PATTERN = re.compile(
     r"maximum context|context (?:length|window|size)|prompt is too long|too many tokens", re.IGNORECASE
 )
 
 
-def is_too_long(problem: BackendError) -> bool:
+def is_context_overflow(problem: BackendError) -> bool:
     """By the words of the refusal: servers have no code in common for it."""
-    return problem.kind == "refused" and bool(_TOO_LONG.search(str(problem)))
+    return problem.kind == "refused" and bool(_OVERFLOW_PATTERN.search(str(problem)))

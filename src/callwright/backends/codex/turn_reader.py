@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from callwright.backends.codex.failures import failure, unfinished
+from callwright.backends.codex.failures import find_finish_reason, parse_turn_error
 from callwright.errors import BackendError, WireError
 from callwright.events import (
     CallDelta,
@@ -30,20 +30,20 @@ from callwright.wire.event_reader import EventReader
 from callwright.wire.framing import JSON_DECODE_ERRORS, encode_json
 from callwright.wire.openai_responses import OpenAIResponsesClientCodec
 
-__all__ = ["CalledCodex", "CodexReader", "first_failure"]
+__all__ = ["CodexClientCodec", "CodexReader", "find_first_failure"]
 
-_Words = type[TextDelta] | type[ReasoningDelta]
-_DELTAS: dict[str, _Words] = {
+_DeltaType = type[TextDelta] | type[ReasoningDelta]
+_DELTAS: dict[str, _DeltaType] = {
     "item/agentMessage/delta": TextDelta,
     "item/reasoning/summaryTextDelta": ReasoningDelta,
     "item/reasoning/textDelta": ReasoningDelta,
 }
-_CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call", "tool_search_call"})
+_CALL_TYPES = frozenset({"function_call", "custom_tool_call", "local_shell_call", "tool_search_call"})
 """Those that Codex runs or answers. Others, as `web_search_call`, tell of what a provider did itself."""
-_ITEMS: dict[str, _Words] = {"message": TextDelta, "reasoning": ReasoningDelta}
+_ITEM_DELTAS: dict[str, _DeltaType] = {"message": TextDelta, "reasoning": ReasoningDelta}
 
 
-class _Params(msgspec.Struct, rename="camel"):
+class _NotificationParams(msgspec.Struct, rename="camel"):
     delta: str = ""
     summary_index: int = 0
     item: dict[str, Any] = {}
@@ -51,12 +51,12 @@ class _Params(msgspec.Struct, rename="camel"):
     turn: dict[str, Any] = {}
 
 
-class _Notice(msgspec.Struct):
+class _Notification(msgspec.Struct):
     method: str
-    params: _Params
+    params: _NotificationParams
 
 
-_decode = msgspec.json.Decoder(_Notice).decode
+_decode = msgspec.json.Decoder(_Notification).decode
 
 
 class CodexReader(EventReader):
@@ -64,7 +64,7 @@ class CodexReader(EventReader):
 
     def __init__(self) -> None:
         self._calls = 0
-        self._told: dict[_Words, str] = {}
+        self._delta_sources: dict[_DeltaType, str] = {}
         """The kinds of words that came as deltas since the last item of that kind, and by which notice."""
         self._finished = False
 
@@ -76,45 +76,45 @@ class CodexReader(EventReader):
                 notice = _decode(line)
             except JSON_DECODE_ERRORS as problem:
                 raise WireError(f"codex sent a notice that cannot be read: {problem}") from problem
-            out.extend(self._events(notice.method, notice.params))
+            out.extend(self._iter_events(notice.method, notice.params))
 
     def _process_end(self, out: list[Event]) -> None:
         raise BackendError("the backend ended its turn before the end of its answer", retryable=True)
 
-    def _events(self, method: str, params: _Params) -> Iterator[Event]:
+    def _iter_events(self, method: str, params: _NotificationParams) -> Iterator[Event]:
         match method:
             case "item/reasoning/summaryPartAdded":
                 if params.summary_index:
-                    yield from self._say(ReasoningDelta, "\n\n", "item/reasoning/summaryTextDelta")
+                    yield from self._emit_delta(ReasoningDelta, "\n\n", "item/reasoning/summaryTextDelta")
             case "rawResponseItem/completed":
-                yield from self._item(params.item)
+                yield from self._read_item(params.item)
             case "rawResponse/completed":
                 if params.usage:
-                    yield UsageSeen(_usage(params.usage))
-                yield self._finish(Finish("tool_calls" if self._calls else "stop"))
+                    yield UsageSeen(_parse_usage(params.usage))
+                yield self._mark_finished(Finish("tool_calls" if self._calls else "stop"))
             case "turn/completed":
-                yield self._finish(_ending(params.turn))
+                yield self._mark_finished(_parse_turn_end(params.turn))
             case _:
-                yield from self._say(_DELTAS[method], params.delta, method)
+                yield from self._emit_delta(_DELTAS[method], params.delta, method)
 
-    def _say(self, kind: _Words, text: str, way: str) -> Iterator[Event]:
+    def _emit_delta(self, kind: _DeltaType, text: str, source: str) -> Iterator[Event]:
         """Words, if this is the way in which they come: providers send reasoning as a summary, raw, or both."""
-        if text and self._told.setdefault(kind, way) == way:
+        if text and self._delta_sources.setdefault(kind, source) == source:
             yield kind(text)
 
-    def _item(self, item: dict[str, Any]) -> Iterator[Event]:
+    def _read_item(self, item: dict[str, Any]) -> Iterator[Event]:
         kind = str(item.get("type"))
-        if kind in _CALLS:
-            yield from self._call(kind, item)
-        elif kind in _ITEMS and item.get("role", "assistant") == "assistant":
-            words = _ITEMS[kind]
-            if not self._told.pop(words, "") and (text := _text(item)):
+        if kind in _CALL_TYPES:
+            yield from self._read_call(kind, item)
+        elif kind in _ITEM_DELTAS and item.get("role", "assistant") == "assistant":
+            words = _ITEM_DELTAS[kind]
+            if not self._delta_sources.pop(words, "") and (text := _get_item_text(item)):
                 yield words(text)
             if isinstance(seal := item.get("encrypted_content"), str) and seal:
                 named = {"id": item["id"]} if item.get("id") else {}
                 yield ReasoningSealed({**named, "encrypted_content": seal})
 
-    def _call(self, kind: str, item: dict[str, Any]) -> Iterator[Event]:
+    def _read_call(self, kind: str, item: dict[str, Any]) -> Iterator[Event]:
         """Any call ends the turn, also one of a tool that nobody offered: Codex would answer it itself, and go on."""
         index, self._calls = self._calls, self._calls + 1
         arguments = item.get("arguments")
@@ -125,12 +125,12 @@ class CodexReader(EventReader):
             yield CallDelta(index, arguments)
         yield CallEnd(index)
 
-    def _finish(self, finish: Finish) -> Finish:
+    def _mark_finished(self, finish: Finish) -> Finish:
         self._finished = True
         return finish
 
 
-class CalledCodex(OpenAIResponsesClientCodec):
+class CodexClientCodec(OpenAIResponsesClientCodec):
     """The wire between Codex and us, as far as it is one: what a turn's notices mean."""
 
     name = "codex"
@@ -140,7 +140,7 @@ class CalledCodex(OpenAIResponsesClientCodec):
         return CodexReader()
 
 
-def first_failure(data: bytes) -> BackendError | None:
+def find_first_failure(data: bytes) -> BackendError | None:
     """The failure that these lines begin with: nothing was said before it, so it may be tried again."""
     try:
         CodexReader().feed(data)
@@ -149,17 +149,17 @@ def first_failure(data: bytes) -> BackendError | None:
     return None
 
 
-def _ending(turn: dict[str, Any]) -> Finish:
+def _parse_turn_end(turn: dict[str, Any]) -> Finish:
     """A turn's own end comes after that of its response, unless it failed."""
     error = turn.get("error")
     if not isinstance(error, dict):
         return Finish("stop")
-    if reason := unfinished(error):
+    if reason := find_finish_reason(error):
         return Finish(reason)
-    raise failure(error)
+    raise parse_turn_error(error)
 
 
-def _text(item: dict[str, Any]) -> str:
+def _get_item_text(item: dict[str, Any]) -> str:
     """The words of an item that came without deltas."""
     parts = item.get("content") or item.get("summary")
     texts = [part.get("text") for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
@@ -167,7 +167,7 @@ def _text(item: dict[str, Any]) -> str:
     return gap.join(text for text in texts if isinstance(text, str))
 
 
-def _usage(usage: dict[str, Any]) -> Usage:
+def _parse_usage(usage: dict[str, Any]) -> Usage:
     return Usage(
         prompt_tokens=usage.get("inputTokens", 0),
         completion_tokens=usage.get("outputTokens", 0),

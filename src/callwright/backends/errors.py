@@ -11,14 +11,14 @@ import socket
 import ssl
 from typing import Literal
 
-from callwright.backends.connections import ConnectTimeoutError
-from callwright.backends.incoming import BrokenOffError, NoAnswerError, NotHttpError
+from callwright.backends.connection_pool import ConnectTimeoutError
+from callwright.backends.http_response import IncompleteResponseError, NoResponseError, NotHttpError
 from callwright.backends.settings import BackendSettings
 from callwright.errors import BackendError, BackendErrorKind, WireError
 
-__all__ = ["LOGIN_NEEDED", "THINKING_REFUSED", "TOOLS_REFUSED", "Faults", "Timer"]
+__all__ = ["LOGIN_NEEDED", "THINKING_REFUSED", "TOOLS_REFUSED", "BackendErrors", "TimeoutSetting"]
 
-Timer = Literal["connect_seconds", "first_token_seconds", "idle_seconds", "total_seconds"]
+TimeoutSetting = Literal["connect_seconds", "first_token_seconds", "idle_seconds", "total_seconds"]
 
 TOOLS_REFUSED = "tools_refused"
 """The model or its server takes no tools: teach them as text."""
@@ -27,10 +27,10 @@ THINKING_REFUSED = "thinking_refused"
 LOGIN_NEEDED = "login_needed"
 """Nobody has logged in to the account that the backend asks with."""
 
-_THE_BACKEND = "the backend "
+_GENERIC_SUBJECT = "the backend "
 """How wires begin a message that is a whole sentence; they do not know its name."""
 
-_LATE: dict[Timer, str] = {
+_TIMEOUT_MESSAGES: dict[TimeoutSetting, str] = {
     "connect_seconds": "did not take the connection within",
     "first_token_seconds": "sent nothing of its answer within",
     "idle_seconds": "fell silent in the middle of its answer for",
@@ -38,13 +38,13 @@ _LATE: dict[Timer, str] = {
 }
 
 # First match counts, so the more special stand first: kind, whether another try may help, what happened.
-_BROKEN: tuple[tuple[type[OSError], BackendErrorKind, bool, str], ...] = (
+_CONNECTION_ERRORS: tuple[tuple[type[OSError], BackendErrorKind, bool, str], ...] = (
     (ssl.SSLCertVerificationError, "unavailable", False, "has a certificate that is not trusted"),
     (ssl.SSLError, "unavailable", False, "does not speak TLS: is its url to begin with http:?"),
     (socket.gaierror, "unavailable", True, "has a host name that is not known: is its url right?"),
     (NotHttpError, "protocol", False, "answered something that is not HTTP"),
-    (BrokenOffError, "unavailable", True, "broke off in the middle of its answer"),
-    (NoAnswerError, "unavailable", True, "closed the connection without an answer"),
+    (IncompleteResponseError, "unavailable", True, "broke off in the middle of its answer"),
+    (NoResponseError, "unavailable", True, "closed the connection without an answer"),
     (ConnectionRefusedError, "unavailable", True, "refused the connection: is the server running?"),
     (OSError, "unavailable", True, "cannot be reached: {why}"),
 )
@@ -53,55 +53,61 @@ _BROKEN: tuple[tuple[type[OSError], BackendErrorKind, bool, str], ...] = (
 # tools" (ollama#5793, #14795), "… does not support thinking" (ollama#11439), "think value "medium" is not supported"
 # (ollama#12561). llama.cpp: "Unsupported param: tools" (llama.cpp#10920), "tools param requires --jinja flag"
 # (ramalama#988), both with status 500. vLLM: '"auto" tool choice requires --enable-auto-tool-choice and …'.
-_REFUSALS = (
+_REFUSAL_PHRASES = (
     (TOOLS_REFUSED, ("does not support tools", "unsupported param: tools", "requires --jinja", "enable-auto-tool")),
     (THINKING_REFUSED, ("does not support thinking", "think value")),
 )
 
 
-class Faults:
+class BackendErrors:
     """The errors of one backend."""
 
     def __init__(self, settings: BackendSettings) -> None:
         self._settings = settings
-        self.who = f"the backend {settings.name!r} ({settings.address or settings.kind})"
+        self.subject = f"the backend {settings.name!r} ({settings.display_url or settings.kind})"
 
-    def late(self, timer: Timer) -> BackendError:
+    def timed_out(self, timer: TimeoutSetting) -> BackendError:
         """A timer ran out. Where the whole time was too short, it will be so again."""
         seconds = getattr(self._settings, timer)
-        message = f"{self.who} {_LATE[timer]} {seconds:g} seconds (its setting {timer})"
+        message = f"{self.subject} {_TIMEOUT_MESSAGES[timer]} {seconds:g} seconds (its setting {timer})"
         return BackendError(message, kind="timeout", retryable=timer != "total_seconds")
 
-    def resting(self, seconds: float) -> BackendError:
+    def circuit_open(self, seconds: float) -> BackendError:
         """It is left alone."""
-        message = f"{self.who} failed several times in a row and is left alone for {seconds:.1f} seconds"
+        message = f"{self.subject} failed several times in a row and is left alone for {seconds:.1f} seconds"
         return BackendError(message, kind="unavailable", retryable=True, retry_after=seconds)
 
-    def broken(self, error: OSError) -> BackendError:
+    def connection_lost(self, error: OSError) -> BackendError:
         """The network or HTTP failed."""
         if isinstance(error, ConnectTimeoutError):
-            return self.late("connect_seconds")
-        kind, retryable, what = next(row[1:] for row in _BROKEN if isinstance(error, row[0]))
+            return self.timed_out("connect_seconds")
+        kind, retryable, what = next(row[1:] for row in _CONNECTION_ERRORS if isinstance(error, row[0]))
         why = error.strerror or "no reason given"
-        return BackendError(f"{self.who} {what.format(why=why)}", kind=kind, retryable=retryable)
+        return BackendError(f"{self.subject} {what.format(why=why)}", kind=kind, retryable=retryable)
 
-    def garbled(self, error: WireError) -> BackendError:
+    def invalid_bytes(self, error: WireError) -> BackendError:
         """It sent what is not its own protocol."""
-        return BackendError(f"{self.who} sent what cannot be read: {self.redacted(str(error))}", kind="protocol")
+        return BackendError(
+            f"{self.subject} sent what cannot be read: {self.redact_secrets(str(error))}", kind="protocol"
+        )
 
-    def redirected(self, status: int, location: str) -> BackendError:
+    def unexpected_redirect(self, status: int, location: str) -> BackendError:
         """It sends us elsewhere. We do not go: the request carries a key, and a POST would become a GET."""
-        message = f"{self.who} answered {status}, go to {self.redacted(location) or 'nowhere'}: is its url right?"
+        message = (
+            f"{self.subject} answered {status}, go to {self.redact_secrets(location) or 'nowhere'}: is its url right?"
+        )
         return BackendError(message, kind="refused", status=status)
 
-    def said(self, failure: BackendError, status: int = 0, retry_after: float | None = None) -> BackendError:
+    def reported(self, failure: BackendError, status: int = 0, retry_after: float | None = None) -> BackendError:
         """What a wire read in the server's answer, completed: who said it, and what the caller can do about it."""
-        message, lowered = self.redacted(str(failure)), str(failure).lower()
-        code = next((code for code, phrases in _REFUSALS if any(phrase in lowered for phrase in phrases)), failure.code)
-        if message.startswith(_THE_BACKEND):
-            message = f"{self.who} {message.removeprefix(_THE_BACKEND)}"
+        message, lowered = self.redact_secrets(str(failure)), str(failure).lower()
+        code = next(
+            (code for code, phrases in _REFUSAL_PHRASES if any(phrase in lowered for phrase in phrases)), failure.code
+        )
+        if message.startswith(_GENERIC_SUBJECT):
+            message = f"{self.subject} {message.removeprefix(_GENERIC_SUBJECT)}"
         else:
-            message = f"{self.who} answered {status}: {message}" if status else f"{self.who} failed: {message}"
+            message = f"{self.subject} answered {status}: {message}" if status else f"{self.subject} failed: {message}"
         return BackendError(
             message,
             kind="refused" if code else failure.kind,
@@ -112,7 +118,7 @@ class Faults:
             code=code,
         )
 
-    def redacted(self, text: str) -> str:
+    def redact_secrets(self, text: str) -> str:
         """A text of the server's without our secrets: some servers quote the key that they do not like."""
         for secret in self._settings.secrets:
             text = text.replace(secret, "[secret]")

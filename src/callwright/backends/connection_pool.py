@@ -18,14 +18,14 @@ from urllib.parse import quote, unquote, urlsplit
 
 from aiohappyeyeballs import start_connection
 
-from callwright.backends.incoming import Incoming, NoAnswerError
+from callwright.backends.http_response import HttpResponse, NoResponseError
 
-__all__ = ["Address", "ConnectTimeoutError", "Connections", "head_lines"]
+__all__ = ["ConnectTimeoutError", "ConnectionPool", "RequestAddress", "encode_headers"]
 
-KEPT_SECONDS = 15.0
-_HEAD_START_SECONDS = 0.25
+KEEPALIVE_SECONDS = 15.0
+_HAPPY_EYEBALLS_DELAY = 0.25
 """Of each address of a host before the next one: the recommended delay of RFC 8305."""
-_AS_IT_IS = "/%:@!$&'()*+,;=~?[]"
+_UNQUOTED_CHARACTERS = "/%:@!$&'()*+,;=~?[]"
 """What is not quoted in a path or a query: it is already, or need not be."""
 
 
@@ -33,14 +33,14 @@ class ConnectTimeoutError(TimeoutError):
     """The server did not take the connection in time."""
 
 
-Place = tuple[str, int, bool]
+ServerEndpoint = tuple[str, int, bool]
 """A server: host, port, and whether it speaks TLS."""
 
 
-class Address(NamedTuple):
+class RequestAddress(NamedTuple):
     """A URL, taken apart once."""
 
-    place: Place
+    endpoint: ServerEndpoint
     target: bytes
     """What the request line names."""
     headers: dict[str, str]
@@ -48,7 +48,7 @@ class Address(NamedTuple):
 
     @classmethod
     @lru_cache(256)
-    def of(cls, url: str) -> Self:
+    def from_url(cls, url: str) -> Self:
         """Raises `ValueError` when that is no URL of HTTP."""
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -59,12 +59,14 @@ class Address(NamedTuple):
         if parts.username is not None:
             user = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
             headers["authorization"] = f"Basic {b64encode(user.encode()).decode()}"
-        target = quote(parts.path or "/", _AS_IT_IS) + (f"?{quote(parts.query, _AS_IT_IS)}" if parts.query else "")
+        target = quote(parts.path or "/", _UNQUOTED_CHARACTERS) + (
+            f"?{quote(parts.query, _UNQUOTED_CHARACTERS)}" if parts.query else ""
+        )
         tls = parts.scheme == "https"
         return cls((host, parts.port or (443 if tls else 80), tls), target.encode(), headers)
 
 
-def head_lines(headers: Mapping[str, str]) -> bytes:
+def encode_headers(headers: Mapping[str, str]) -> bytes:
     """Headers as they are sent. Raises `ValueError` for one that would not be one line."""
     lines = []
     for name, value in headers.items():
@@ -74,49 +76,51 @@ def head_lines(headers: Mapping[str, str]) -> bytes:
     return "".join(lines).encode()
 
 
-class Connections:
+class ConnectionPool:
     """At most `most` at once; who comes later waits. `seconds` are for a connection to be made. Without `keep` each has
     one request, which is then never sent twice."""
 
     def __init__(self, most: int, seconds: float, *, keep: bool = True) -> None:
-        self._keep = keep
-        self._room = asyncio.Semaphore(most)
+        self._reuses_connections = keep
+        self._slots = asyncio.Semaphore(most)
         self._seconds = seconds
-        self._kept: dict[Place, list[_Connection]] = {}
+        self._idle: dict[ServerEndpoint, list[_Connection]] = {}
         self._open: set[_Connection] = set()
-        self._sweep: asyncio.TimerHandle | None = None
+        self._sweep_timer: asyncio.TimerHandle | None = None
 
-    async def ask(self, method: bytes, address: Address, head: bytes, body: bytes = b"") -> Incoming:
+    async def send_request(
+        self, method: bytes, address: RequestAddress, head: bytes, body: bytes = b""
+    ) -> HttpResponse:
         """Send a request, and wait until its answer begins, which must be closed. `head` are its header lines."""
         length = b"content-length: %d\r\n" % len(body) if body else b""
         request = b"%b %b HTTP/1.1\r\n%b%b\r\n%b" % (method, address.target, head, length, body)
-        await self._room.acquire()
+        await self._slots.acquire()
         incoming = None
         try:
-            incoming = await self._begun(address.place, request)
+            incoming = await self._start_response(address.endpoint, request)
             return incoming
         finally:
             if incoming is None:
-                self._room.release()
+                self._slots.release()
 
     async def close(self) -> None:
         """Close every connection, also those that are in use."""
-        if self._sweep is not None:
-            self._sweep.cancel()
+        if self._sweep_timer is not None:
+            self._sweep_timer.cancel()
         for connection in tuple(self._open):
             connection.close()
 
-    async def _begun(self, place: Place, request: bytes) -> Incoming:
+    async def _start_response(self, endpoint: ServerEndpoint, request: bytes) -> HttpResponse:
         while True:
-            kept = self._kept.get(place)
+            kept = self._idle.get(endpoint)
             fresh = not kept
-            connection = kept.pop() if kept else await self._connected(place)
-            incoming = connection.ask(request, partial(self._done, connection))
+            connection = kept.pop() if kept else await self._open_connection(endpoint)
+            incoming = connection.send_request(request, partial(self._release_connection, connection))
             begun = False
             try:
-                await incoming.begin()
+                await incoming.wait_for_headers()
                 begun = True
-            except NoAnswerError:
+            except NoResponseError:
                 if fresh:
                     raise
             finally:
@@ -125,18 +129,18 @@ class Connections:
             if begun:
                 return incoming
 
-    async def _connected(self, place: Place) -> _Connection:
-        host, port, tls = place
+    async def _open_connection(self, endpoint: ServerEndpoint) -> _Connection:
+        host, port, tls = endpoint
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(self._seconds):
                 found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-                link = await start_connection(found, happy_eyeballs_delay=_HEAD_START_SECONDS)
+                link = await start_connection(found, happy_eyeballs_delay=_HAPPY_EYEBALLS_DELAY)
                 try:
                     _, connection = await loop.create_connection(
-                        partial(_Connection, place, self._gone),
+                        partial(_Connection, endpoint, self._remove_connection),
                         sock=link,
-                        ssl=_trusted() if tls else None,
+                        ssl=_load_tls_context() if tls else None,
                         server_hostname=host if tls else None,
                     )
                 except (OSError, asyncio.CancelledError):
@@ -147,56 +151,56 @@ class Connections:
         self._open.add(connection)
         return connection
 
-    def _done(self, connection: _Connection, reusable: bool) -> None:
-        self._room.release()
-        if not (reusable and self._keep) or connection.is_closing:
+    def _release_connection(self, connection: _Connection, reusable: bool) -> None:
+        self._slots.release()
+        if not (reusable and self._reuses_connections) or connection.is_closing:
             connection.close()
             return
         loop = asyncio.get_running_loop()
-        connection.rest(loop.time() + KEPT_SECONDS)
-        self._kept.setdefault(connection.place, []).append(connection)
-        if self._sweep is None:
-            self._sweep = loop.call_later(KEPT_SECONDS, self._close_old)
+        connection.mark_idle(loop.time() + KEEPALIVE_SECONDS)
+        self._idle.setdefault(connection.endpoint, []).append(connection)
+        if self._sweep_timer is None:
+            self._sweep_timer = loop.call_later(KEEPALIVE_SECONDS, self._close_expired)
 
-    def _gone(self, connection: _Connection) -> None:
+    def _remove_connection(self, connection: _Connection) -> None:
         self._open.discard(connection)
-        kept = self._kept.get(connection.place, [])
+        kept = self._idle.get(connection.endpoint, [])
         if connection in kept:
             kept.remove(connection)
 
-    def _close_old(self) -> None:
+    def _close_expired(self) -> None:
         loop = asyncio.get_running_loop()
         now = loop.time()
-        for connection in [each for kept in self._kept.values() for each in kept if each.until <= now]:
+        for connection in [each for kept in self._idle.values() for each in kept if each.idle_until <= now]:
             connection.close()
-            self._gone(connection)
-        self._kept = {place: kept for place, kept in self._kept.items() if kept}
-        self._sweep = loop.call_later(KEPT_SECONDS, self._close_old) if self._kept else None
+            self._remove_connection(connection)
+        self._idle = {place: kept for place, kept in self._idle.items() if kept}
+        self._sweep_timer = loop.call_later(KEEPALIVE_SECONDS, self._close_expired) if self._idle else None
 
 
 class _Connection(asyncio.Protocol):
     """One connection, with one answer at a time. `gone` is told when it is closed."""
 
-    def __init__(self, place: Place, gone: Callable[[_Connection], None]) -> None:
-        self.place = place
-        self._tell_gone = gone
-        self._incoming: Incoming | None = None
-        self.until = 0.0
+    def __init__(self, place: ServerEndpoint, gone: Callable[[_Connection], None]) -> None:
+        self.endpoint = place
+        self._on_closed = gone
+        self._response: HttpResponse | None = None
+        self.idle_until = 0.0
         """When it has been kept for long enough."""
 
-    def ask(self, request: bytes, done: Callable[[bool], None]) -> Incoming:
+    def send_request(self, request: bytes, done: Callable[[bool], None]) -> HttpResponse:
         """Send a request. `done` is as for `Incoming`."""
-        self._incoming = Incoming(self._transport, done)
+        self._response = HttpResponse(self._transport, done)
         if self.is_closing:
-            self._incoming.lost(None)
+            self._response.handle_disconnect(None)
         else:
             self._transport.write(request)
-        return self._incoming
+        return self._response
 
-    def rest(self, until: float) -> None:
+    def mark_idle(self, until: float) -> None:
         """There is no answer any more that could take what comes."""
-        self._incoming = None
-        self.until = until
+        self._response = None
+        self.idle_until = until
 
     @property
     def is_closing(self) -> bool:
@@ -211,18 +215,18 @@ class _Connection(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
-        if self._incoming is None:
+        if self._response is None:
             self.close()  # it speaks unasked
         else:
-            self._incoming.feed(data)
+            self._response.feed(data)
 
     def connection_lost(self, error: Exception | None) -> None:
-        if self._incoming is not None:
-            self._incoming.lost(error)
-        self._tell_gone(self)
+        if self._response is not None:
+            self._response.handle_disconnect(error)
+        self._on_closed(self)
 
 
 @cache
-def _trusted() -> ssl.SSLContext:
+def _load_tls_context() -> ssl.SSLContext:
     """The authorities that this machine trusts; reading them takes some milliseconds."""
     return ssl.create_default_context()

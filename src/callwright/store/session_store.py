@@ -9,11 +9,11 @@ from sqlalchemy import and_, delete, exists, func, insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from callwright.errors import StoreError
-from callwright.store.faults import as_store_error
-from callwright.store.schema import session_events, sessions
-from callwright.store.writer import Writer
+from callwright.store.errors import as_store_error
+from callwright.store.tables import session_events, sessions
+from callwright.store.writer import DatabaseWriter
 
-__all__ = ["EventRow", "SessionHead", "Sessions"]
+__all__ = ["EventRow", "SessionEventStore", "SessionRecord"]
 
 
 class EventRow(NamedTuple):
@@ -25,7 +25,7 @@ class EventRow(NamedTuple):
     body: str
 
 
-class SessionHead(NamedTuple):
+class SessionRecord(NamedTuple):
     """What is known of a session without reading its events."""
 
     id: str
@@ -41,14 +41,14 @@ class SessionHead(NamedTuple):
     events: int
 
 
-class Sessions:
+class SessionEventStore:
     """All sessions of a store. What was appended is on the disk when `append` returns."""
 
-    def __init__(self, writer: Writer, reading: AsyncEngine) -> None:
+    def __init__(self, writer: DatabaseWriter, reading: AsyncEngine) -> None:
         self._writer = writer
-        self._reading = reading
+        self._read_engine = reading
 
-    async def begin(self, head: SessionHead) -> None:
+    async def create_session(self, head: SessionRecord) -> None:
         """A new session, without events."""
         row = head._asdict()
         row.pop("events")
@@ -58,7 +58,7 @@ class Sessions:
 
         await self._writer.write(put)
 
-    async def append(self, session: str, event: EventRow, **head: Any) -> None:
+    async def append_event(self, session: str, event: EventRow, **head: Any) -> None:
         """One more event, and what it changes of the head."""
 
         async def put(connection: AsyncConnection) -> None:
@@ -67,18 +67,20 @@ class Sessions:
 
         await self._writer.write(put)
 
-    async def head(self, session: str) -> SessionHead:
+    async def find_session(self, session: str) -> SessionRecord:
         """One session, by its id or the beginning of it. `StoreError` when there is none, or more than one."""
-        statement = _heads().where(sessions.c.id.startswith(session, autoescape=True)).limit(2)
-        found = await self._rows(statement)
+        statement = _select_sessions().where(sessions.c.id.startswith(session, autoescape=True)).limit(2)
+        found = await self._fetch_rows(statement)
         if len(found) != 1:
             what = "there is no session" if not found else "there are several sessions"
             raise StoreError(f"{what} {session!r}: see `callwright sessions list`")
-        return SessionHead(*found[0])
+        return SessionRecord(*found[0])
 
-    async def heads(self, query: str = "", limit: int = 50, offset: int = 0) -> list[SessionHead]:
+    async def list_sessions(self, query: str = "", limit: int = 50, offset: int = 0) -> list[SessionRecord]:
         """The sessions that were worked on last; with a query those in whose events every word of it occurs."""
-        statement = _heads().order_by(sessions.c.updated.desc(), sessions.c.number.desc()).limit(limit).offset(offset)
+        statement = (
+            _select_sessions().order_by(sessions.c.updated.desc(), sessions.c.number.desc()).limit(limit).offset(offset)
+        )
         for word in query.split():
             said = exists().where(
                 and_(
@@ -88,15 +90,15 @@ class Sessions:
                 )
             )
             statement = statement.where(or_(sessions.c.title.icontains(word, autoescape=True), said))
-        return [SessionHead(*row) for row in await self._rows(statement)]
+        return [SessionRecord(*row) for row in await self._fetch_rows(statement)]
 
-    async def events(self, session: str) -> list[EventRow]:
+    async def list_events(self, session: str) -> list[EventRow]:
         """All events of a session, in order."""
         columns = (session_events.c.seq, session_events.c.at, session_events.c.kind, session_events.c.body)
         statement = select(*columns).where(session_events.c.session == session).order_by(session_events.c.seq)
-        return [EventRow(*row) for row in await self._rows(statement)]
+        return [EventRow(*row) for row in await self._fetch_rows(statement)]
 
-    async def forget(self, session: str) -> None:
+    async def delete_session(self, session: str) -> None:
         """Delete a session and its events."""
 
         async def drop(connection: AsyncConnection) -> None:
@@ -105,13 +107,13 @@ class Sessions:
 
         await self._writer.write(drop)
 
-    async def _rows(self, statement: Any) -> Sequence[Any]:
+    async def _fetch_rows(self, statement: Any) -> Sequence[Any]:
         with as_store_error("the sessions cannot be read"):
-            async with self._reading.connect() as connection:
+            async with self._read_engine.connect() as connection:
                 return (await connection.execute(statement)).all()
 
 
-def _heads() -> Any:
+def _select_sessions() -> Any:
     count = select(func.count()).where(session_events.c.session == sessions.c.id).scalar_subquery()
-    names = [name for name in SessionHead._fields if name != "events"]
+    names = [name for name in SessionRecord._fields if name != "events"]
     return select(*(sessions.c[name] for name in names), count)

@@ -19,55 +19,55 @@ import msgspec
 from callwright.errors import BackendError
 from callwright.wire.framing import JSON_DECODE_ERRORS
 
-__all__ = ["LONGEST_LINE", "TOOL_CALL", "Notice", "Rpc"]
+__all__ = ["MAX_LINE_BYTES", "TOOL_CALL", "RpcClient", "RpcMessage"]
 
 log = logging.getLogger("callwright.backends")
 
-LONGEST_LINE = 64 * 1024 * 1024
+MAX_LINE_BYTES = 64 * 1024 * 1024
 TOOL_CALL = "item/tool/call"
 """The one question of the child's that is left to the thread: its turn is ended, and the client answers in the next."""
 
 
-class _Named(msgspec.Struct, frozen=True):
+class _TurnReference(msgspec.Struct, frozen=True):
     id: str = ""
 
 
-class _About(msgspec.Struct, frozen=True, rename="camel"):
+class _MessageParams(msgspec.Struct, frozen=True, rename="camel"):
     """What a notice is about."""
 
     thread_id: str | None = None
     turn_id: str | None = None
-    turn: _Named = _Named()
+    turn: _TurnReference = _TurnReference()
 
 
-class Notice(msgspec.Struct, frozen=True):
+class RpcMessage(msgspec.Struct, frozen=True):
     """As much of a message as says whose it is."""
 
     method: str = ""
     id: int | str | None = None
-    params: _About = _About()
+    params: _MessageParams = _MessageParams()
     result: msgspec.Raw = msgspec.Raw(b"null")
     error: dict[str, Any] | None = None
 
     @property
-    def turn(self) -> str:
+    def turn_id(self) -> str:
         """The id of the turn that it is about."""
         return self.params.turn_id or self.params.turn.id
 
 
-class Follower(Protocol):
+class ThreadSubscriber(Protocol):
     """Whoever follows a thread."""
 
-    def hear(self, notice: Notice, line: bytes) -> None:
+    def handle_message(self, message: RpcMessage, line: bytes) -> None:
         """A notice about the thread."""
         ...
 
-    def lose(self, failure: BackendError) -> None:
+    def handle_disconnect(self, failure: BackendError) -> None:
         """There will be no more."""
         ...
 
 
-class Rpc:
+class RpcClient:
     """One child that is there."""
 
     def __init__(self, process: Process) -> None:
@@ -76,15 +76,15 @@ class Rpc:
         self._in = process.stdin
         self._out = process.stdout
         self._ids = count(1)
-        self._asked: dict[int | str | None, asyncio.Future[Any]] = {}
-        self._lost = False
-        self.followers: dict[str, Follower] = {}
+        self._pending: dict[int | str | None, asyncio.Future[Any]] = {}
+        self._is_disconnected = False
+        self.subscribers: dict[str, ThreadSubscriber] = {}
         """By the id of their thread."""
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._decoder = msgspec.json.Decoder(Notice)
-        self.run(self._read())
+        self._decoder = msgspec.json.Decoder(RpcMessage)
+        self.start_task(self._read_messages())
 
-    def run(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+    def start_task(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         """Do something that nobody may wait for."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
@@ -95,77 +95,77 @@ class Rpc:
         """Have the child end."""
         self._in.close()
 
-    def tell(self, message: dict[str, Any]) -> None:
+    def send_message(self, message: dict[str, Any]) -> None:
         """Send a message."""
         self._in.write(msgspec.json.encode(message) + b"\n")
 
-    def post(self, method: str, **params: Any) -> None:
+    def post_request(self, method: str, **params: Any) -> None:
         """Send a request whose result nobody needs."""
-        if not self._lost:
-            self.tell({"id": next(self._ids), "method": method, "params": params})
+        if not self._is_disconnected:
+            self.send_message({"id": next(self._ids), "method": method, "params": params})
 
-    def reply(self, question: int | str | None, result: dict[str, Any]) -> None:
+    def send_reply(self, request_id: int | str | None, result: dict[str, Any]) -> None:
         """Answer a question of the child's."""
-        if not self._lost:
-            self.tell({"id": question, "result": result})
+        if not self._is_disconnected:
+            self.send_message({"id": request_id, "result": result})
 
-    async def ask(self, method: str, **params: Any) -> Any:
+    async def send_request(self, method: str, **params: Any) -> Any:
         """Send a request; its result. Raises `BackendError`."""
-        if self._lost:
-            raise _loss()
+        if self._is_disconnected:
+            raise _build_process_error()
         number = next(self._ids)
-        reply = self._asked[number] = asyncio.get_running_loop().create_future()
+        reply = self._pending[number] = asyncio.get_running_loop().create_future()
         try:
-            self.tell({"id": number, "method": method, "params": params})
+            self.send_message({"id": number, "method": method, "params": params})
             await self._in.drain()
             return await reply
         except ConnectionError:
-            raise _loss() from None
+            raise _build_process_error() from None
         finally:
-            self._asked.pop(number, None)
+            self._pending.pop(number, None)
 
-    async def _read(self) -> None:
+    async def _read_messages(self) -> None:
         try:
             while line := await self._out.readline():
                 try:
-                    self._hear(self._decoder.decode(line), line)
+                    self._dispatch_message(self._decoder.decode(line), line)
                 except JSON_DECODE_ERRORS:
                     log.debug("codex said what is no message: %r", line[:200])
         except ValueError:
-            log.warning("codex said a line of more than %d bytes, and is ended", LONGEST_LINE)
+            log.warning("codex said a line of more than %d bytes, and is ended", MAX_LINE_BYTES)
             with suppress(ProcessLookupError):
                 self._process.kill()
         finally:
-            self._lose()
+            self._fail_pending()
 
-    def _hear(self, notice: Notice, line: bytes) -> None:
-        if not notice.method:
-            self._reply(notice)
-        elif notice.id is not None and notice.method != TOOL_CALL:
+    def _dispatch_message(self, message: RpcMessage, line: bytes) -> None:
+        if not message.method:
+            self._resolve_request(message)
+        elif message.id is not None and message.method != TOOL_CALL:
             # Approvals and the like: nothing here may be approved, and nobody is to wait for an answer.
-            self.tell({"id": notice.id, "error": {"code": -32601, "message": "nobody is here to answer this"}})
-        elif follower := self.followers.get(notice.params.thread_id or ""):
-            follower.hear(notice, line)
+            self.send_message({"id": message.id, "error": {"code": -32601, "message": "nobody is here to answer this"}})
+        elif follower := self.subscribers.get(message.params.thread_id or ""):
+            follower.handle_message(message, line)
 
-    def _reply(self, notice: Notice) -> None:
-        asked = self._asked.get(notice.id)
+    def _resolve_request(self, message: RpcMessage) -> None:
+        asked = self._pending.get(message.id)
         if asked is None or asked.done():
             return
-        if notice.error is None:
-            asked.set_result(msgspec.json.decode(notice.result))
+        if message.error is None:
+            asked.set_result(msgspec.json.decode(message.result))
         else:
-            said = f"the backend refused: {notice.error.get('message') or 'no reason was given'}"
+            said = f"the backend refused: {message.error.get('message') or 'no reason was given'}"
             asked.set_exception(BackendError(said, kind="refused", status=400))
 
-    def _lose(self) -> None:
-        self._lost = True
-        for asked in self._asked.values():
+    def _fail_pending(self) -> None:
+        self._is_disconnected = True
+        for asked in self._pending.values():
             if not asked.done():
-                asked.set_exception(_loss())
-        for follower in list(self.followers.values()):
-            follower.lose(_loss())
+                asked.set_exception(_build_process_error())
+        for follower in list(self.subscribers.values()):
+            follower.handle_disconnect(_build_process_error())
 
 
-def _loss() -> BackendError:
+def _build_process_error() -> BackendError:
     message = "the backend lost its process; it is being started again"
     return BackendError(message, kind="overloaded", retryable=True)

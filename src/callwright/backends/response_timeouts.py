@@ -10,55 +10,55 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from callwright.backends.faults import Timer
+from callwright.backends.errors import TimeoutSetting
 from callwright.backends.settings import BackendSettings
 
-__all__ = ["Watch"]
+__all__ = ["ResponseTimeouts"]
 
 
-class Watch:
+class ResponseTimeouts:
     """The timers of one answer that began at `begun`. `end` is called once, when one of them runs out."""
 
     def __init__(self, settings: BackendSettings, begun: float, end: Callable[[], None]) -> None:
         self._first = begun + settings.first_token_seconds
         self._total = begun + settings.total_seconds
         self._idle = settings.idle_seconds
-        self._end = end
+        self._on_timeout = end
         self._loop = asyncio.get_running_loop()
-        self._waiting: float | None = None
-        self.started = False
+        self._reading_since: float | None = None
+        self.has_started = False
         """Whether the first event came."""
-        self.late: Timer | None = None
+        self.expired_timer: TimeoutSetting | None = None
         """The timer that ran out."""
-        self._handle = self._loop.call_soon(self._look)
+        self._handle = self._loop.call_soon(self._check_deadlines)
 
-    def start(self) -> None:
+    def mark_started(self) -> None:
         """The first event came: from now on silence counts."""
-        self.started = True
+        self.has_started = True
         self._handle.cancel()
-        self._look()
+        self._check_deadlines()
 
-    def waits(self) -> None:
+    def begin_read(self) -> None:
         """A read begins."""
-        self._waiting = self._loop.time()
+        self._reading_since = self._loop.time()
 
-    def reads(self) -> None:
+    def end_read(self) -> None:
         """A read is over."""
-        self._waiting = None
+        self._reading_since = None
 
     def close(self) -> None:
         """The answer is over."""
         self._handle.cancel()
 
-    def _look(self) -> None:
+    def _check_deadlines(self) -> None:
         now = self._loop.time()
-        silent = now if self._waiting is None else self._waiting
-        timer: Timer = "idle_seconds" if self.started else "first_token_seconds"
-        due = silent + self._idle if self.started else self._first
+        silent = now if self._reading_since is None else self._reading_since
+        timer: TimeoutSetting = "idle_seconds" if self.has_started else "first_token_seconds"
+        due = silent + self._idle if self.has_started else self._first
         if self._total <= due:
             timer, due = "total_seconds", self._total
         if now >= due:
-            self.late = timer
-            self._end()
+            self.expired_timer = timer
+            self._on_timeout()
         else:
-            self._handle = self._loop.call_at(due, self._look)
+            self._handle = self._loop.call_at(due, self._check_deadlines)

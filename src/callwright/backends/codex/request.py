@@ -15,17 +15,17 @@ from callwright.model import Message, Request, Role, Text, ToolSpec
 from callwright.prompt.tool_aliases import make_alias
 from callwright.wire.openai_responses import encode_message_items
 
-__all__ = ["Told", "reserved", "told", "unsent"]
+__all__ = ["CodexRequest", "alias_reserved_tools", "build_codex_request", "describe_unsent_options"]
 
-_DROPPED = ("exec_command", "shell_command")
+_IGNORED_TOOLS = ("exec_command", "shell_command")
 """Tools that Codex leaves out without a word, since it has such tools itself …"""
-_REFUSED = "mcp__"
+_REFUSED_PREFIX = "mcp__"
 """… and those that it refuses by their first letters (46 other names were tried with 0.166.0)."""
-_LONGEST_NAME = 64
-_SENT = frozenset({"reasoning_effort", "response_format"})
+_MAX_NAME_LENGTH = 64
+_SUPPORTED_OPTIONS = frozenset({"reasoning_effort", "response_format"})
 
 
-class Told(NamedTuple):
+class CodexRequest(NamedTuple):
     """The parameters of three requests: of the thread, what is injected into it, and of the turn."""
 
     thread: dict[str, Any]
@@ -33,10 +33,10 @@ class Told(NamedTuple):
     turn: dict[str, Any]
 
 
-def told(request: Request, folder: str) -> Told:
+def build_codex_request(request: Request, folder: str) -> CodexRequest:
     """The request, for a thread that works in that folder. Raises `BackendError` for what Codex cannot be asked."""
-    system = _leading(request.messages, "system")
-    developer = _leading(request.messages[len(system) :], "developer")
+    system = _take_leading(request.messages, "system")
+    developer = _take_leading(request.messages[len(system) :], "developer")
     thread = {
         "model": request.model,
         "cwd": folder,
@@ -45,48 +45,49 @@ def told(request: Request, folder: str) -> Told:
         "approvalPolicy": "never",
         "sandbox": "read-only",
         # Empty counts: without any Codex would put its own 17,000 characters there.
-        "baseInstructions": _joined(system),
-        "developerInstructions": _joined(developer) or None,
-        "dynamicTools": [_tool(tool) for tool in _offered(request)],
+        "baseInstructions": _join_text(system),
+        "developerInstructions": _join_text(developer) or None,
+        "dynamicTools": [_build_tool(tool) for tool in _select_tools(request)],
         # The only way to see when a response is over while its calls wait, and arguments as the model wrote them.
         "experimentalRawEvents": True,
         "config": {"thread_unload_delay_secs": 0},
     }
     items = [
-        _visible(item)
+        _as_visible_item(item)
         for message in request.messages[len(system) + len(developer) :]
         for item in encode_message_items(message)
     ]
-    return Told(thread, items, _turn(request.options))
+    return CodexRequest(thread, items, _build_turn(request.options))
 
 
-def reserved(request: Request) -> dict[str, str]:
+def alias_reserved_tools(request: Request) -> dict[str, str]:
     """Another name for each tool whose own name Codex drops or refuses."""
     taken = {tool.name for tool in request.tools}
-    wishes = {name: f"client_{name}" for name in taken if name in _DROPPED or name.startswith(_REFUSED)}
+    wishes = {name: f"client_{name}" for name in taken if name in _IGNORED_TOOLS or name.startswith(_REFUSED_PREFIX)}
     return {
-        name: make_alias(wish) if wish in taken or len(wish) > _LONGEST_NAME else wish for name, wish in wishes.items()
+        name: make_alias(wish) if wish in taken or len(wish) > _MAX_NAME_LENGTH else wish
+        for name, wish in wishes.items()
     }
 
 
-def unsent(request: Request) -> str:
+def describe_unsent_options(request: Request) -> str:
     """The options that Codex has no place for, in words."""
-    return ", ".join(sorted(request.options.keys() - _SENT))
+    return ", ".join(sorted(request.options.keys() - _SUPPORTED_OPTIONS))
 
 
-def _offered(request: Request) -> tuple[ToolSpec, ...]:
+def _select_tools(request: Request) -> tuple[ToolSpec, ...]:
     """Codex always leaves the choice to the model; so a choice is kept by what there is to choose from."""
     if request.tool_choice in ("auto", "required"):
         return request.tools
     return tuple(tool for tool in request.tools if tool.name == request.tool_choice)
 
 
-def _tool(tool: ToolSpec) -> dict[str, Any]:
+def _build_tool(tool: ToolSpec) -> dict[str, Any]:
     schema = tool.parameters or {"type": "object", "properties": {}}
     return {"type": "function", "name": tool.name, "description": tool.description, "inputSchema": schema}
 
 
-def _turn(options: dict[str, Any]) -> dict[str, Any]:
+def _build_turn(options: dict[str, Any]) -> dict[str, Any]:
     turn: dict[str, Any] = {}
     if effort := options.get("reasoning_effort"):
         turn["effort"] = effort
@@ -100,13 +101,13 @@ def _turn(options: dict[str, Any]) -> dict[str, Any]:
     return turn
 
 
-def _leading(messages: tuple[Message, ...], role: Role) -> tuple[Message, ...]:
+def _take_leading(messages: tuple[Message, ...], role: Role) -> tuple[Message, ...]:
     return tuple(takewhile(lambda message: message.role == role, messages))
 
 
-def _joined(messages: tuple[Message, ...]) -> str:
+def _join_text(messages: tuple[Message, ...]) -> str:
     return "\n\n".join(part.text for message in messages for part in message.parts if isinstance(part, Text))
 
 
-def _visible(item: dict[str, Any]) -> dict[str, Any]:
+def _as_visible_item(item: dict[str, Any]) -> dict[str, Any]:
     return item | {"role": "developer"} if item.get("role") == "system" else item

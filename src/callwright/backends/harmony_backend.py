@@ -15,8 +15,8 @@ from typing import Any
 
 import msgspec
 
-from callwright.backends.base import Answer
-from callwright.backends.completions import CompletionReader, completion, text_options
+from callwright.backends.base import EventStream
+from callwright.backends.completions import CompletionReader, build_completion_body, build_text_options
 from callwright.backends.http import HttpBackend
 from callwright.backends.settings import BackendSettings
 from callwright.errors import BackendError
@@ -25,9 +25,9 @@ from callwright.model import Request
 from callwright.prompt.harmony_prompt import MARKERS, STOP_MARKERS, get_answer_prefix, render_harmony
 from callwright.wire.base import ClientCodec, WireReader
 
-__all__ = ["CompletedHarmony", "GeneratedHarmony", "HarmonyBackend", "marked"]
+__all__ = ["HarmonyBackend", "HarmonyCompletionsCodec", "HarmonyGenerateCodec", "restore_markers"]
 
-IDS: Mapping[int, str] = MappingProxyType(
+SPECIAL_TOKENS: Mapping[int, str] = MappingProxyType(
     {
         200002: "<|return|>",
         200003: "<|constrain|>",
@@ -40,7 +40,7 @@ IDS: Mapping[int, str] = MappingProxyType(
 )
 """From openai-harmony 0.0.8."""
 
-_KEPT: Mapping[str, Any] = MappingProxyType(
+_KEEP_TOKENS_OPTIONS: Mapping[str, Any] = MappingProxyType(
     {
         # vLLM and SGLang: their request classes for `/v1/completions`.
         "skip_special_tokens": False,
@@ -59,27 +59,27 @@ class HarmonyBackend(HttpBackend):
 
     def __init__(self, settings: BackendSettings, errors: ClientCodec) -> None:
         if settings.api == "generate_stream":
-            super().__init__(settings, GeneratedHarmony(errors), models_path="/v1/models")
+            super().__init__(settings, HarmonyGenerateCodec(errors), models_path="/v1/models")
         else:
-            super().__init__(settings, CompletedHarmony(errors, keeps=settings.special_tokens))
+            super().__init__(settings, HarmonyCompletionsCodec(errors, keeps=settings.special_tokens))
 
-    async def answer(self, request: Request, extra: dict[str, Any]) -> Answer:
+    async def stream_response(self, request: Request, extra: dict[str, Any]) -> EventStream:
         """Ask the model."""
         first = [TextDelta(words)] if (words := get_answer_prefix(request)) else []
-        async with aclosing(super().answer(request, extra)) as answer:
+        async with aclosing(super().stream_response(request, extra)) as answer:
             async for events in answer:
                 yield [*first, *events]
                 first = []
 
 
-class CompletedHarmony:
+class HarmonyCompletionsCodec:
     """The calling half for `/completions`. Errors look as on OpenAI's chat wire, so `errors` reads them."""
 
     name = "harmony"
 
     def __init__(self, errors: ClientCodec, *, keeps: bool = True) -> None:
         self._errors = errors
-        self._keeps = keeps
+        self._keeps_special_tokens = keeps
 
     def get_path(self, request: Request) -> str:
         """Where to post, after the backend's address."""
@@ -91,23 +91,23 @@ class CompletedHarmony:
 
     def encode_request(self, request: Request, extra: dict[str, Any]) -> bytes:
         """The conversation and the tools as one text."""
-        kept = dict(_KEPT) if self._keeps else {}
-        return completion(request, kept | extra, render_harmony(request), STOP_MARKERS)
+        kept = dict(_KEEP_TOKENS_OPTIONS) if self._keeps_special_tokens else {}
+        return build_completion_body(request, kept | extra, render_harmony(request), STOP_MARKERS)
 
     def create_reader(self) -> WireReader:
         """A reader of one answer."""
-        return CompletionReader(self._errors, marked)
+        return CompletionReader(self._errors, restore_markers)
 
     def parse_error(self, status: int, body: bytes) -> BackendError:
         """What an answer with that status means."""
         return self._errors.parse_error(status, body)
 
 
-_GENERATE = ("temperature", "top_p", "top_k", "seed", "stop")
+_GENERATE_OPTIONS = ("temperature", "top_p", "top_k", "seed", "stop")
 """Options that Text Generation Inference calls as clients do."""
 
 
-class GeneratedHarmony(CompletedHarmony):
+class HarmonyGenerateCodec(HarmonyCompletionsCodec):
     """The calling half for the `/generate_stream` of Text Generation Inference, which streams token by token with all
     special ones: huggingface.github.io/text-generation-inference."""
 
@@ -117,8 +117,8 @@ class GeneratedHarmony(CompletedHarmony):
 
     def encode_request(self, request: Request, extra: dict[str, Any]) -> bytes:
         """The same in this server's words. It refuses a temperature of 0 and a share of 1, which both mean its own."""
-        options = text_options(request, extra, STOP_MARKERS)
-        parameters = {name: options[name] for name in _GENERATE if options.get(name) is not None}
+        options = build_text_options(request, extra, STOP_MARKERS)
+        parameters = {name: options[name] for name in _GENERATE_OPTIONS if options.get(name) is not None}
         if not parameters.get("temperature"):
             parameters.pop("temperature", None)
         if parameters.get("top_p", 0.5) >= 1:
@@ -127,10 +127,10 @@ class GeneratedHarmony(CompletedHarmony):
         return msgspec.json.encode({"inputs": render_harmony(request), "parameters": parameters | asked})
 
 
-def marked(text: str, tokens: Sequence[int]) -> str:
+def restore_markers(text: str, tokens: Sequence[int]) -> str:
     """A piece of text with the markers that the server took out of it, as far as the ids say where they stood: before
     or after all of its words."""
-    markers = [IDS.get(token, "") for token in tokens]
+    markers = [SPECIAL_TOKENS.get(token, "") for token in tokens]
     if not any(markers) or any(marker in text for marker in markers if marker):
         return text
     front = list(takewhile(bool, markers))

@@ -13,55 +13,58 @@ from typing import Any
 
 import msgspec
 
-from callwright.redaction import MASK, Redactor, names_secret
-from callwright.store.schema import storable
+from callwright.redaction import MASK, Redactor, is_secret_name
+from callwright.store.tables import replace_unstorable
 from callwright.wire.framing import JSON_DECODE_ERRORS
 
-__all__ = ["Cleaner"]
+__all__ = ["JournalRedactor"]
 
-_OPENING = ("{", "[")
+_JSON_STARTS = ("{", "[")
 """What the text of an object or a list begins with."""
 
 
-class Cleaner:
+class JournalRedactor:
     """Takes out known secrets, what looks like one, and what the settings' expressions match."""
 
     def __init__(self, redactor: Redactor, hidden: Sequence[re.Pattern[str]]) -> None:
         self._redactor = redactor
         self._hidden = hidden
 
-    def text(self, text: str) -> str:
+    def redact_text(self, text: str) -> str:
         """A text, as any database takes it."""
-        text = self._redactor.clean(storable(text))
+        text = self._redactor.redact(replace_unstorable(text))
         for pattern in self._hidden:
             text = pattern.sub(MASK, text)
         return text
 
-    def value(self, value: Any, *, secret: bool = False) -> Any:
+    def redact_value(self, value: Any, *, secret: bool = False) -> Any:
         """A value of JSON. `secret`: it stands under a name that says so."""
         match value:
             case str():
-                return MASK if secret and value else self.body(value)
+                return MASK if secret and value else self.redact_body(value)
             case dict():
-                return {self.text(name): self.value(each, secret=names_secret(name)) for name, each in value.items()}
+                return {
+                    self.redact_text(name): self.redact_value(each, secret=is_secret_name(name))
+                    for name, each in value.items()
+                }
             case list() | tuple():
-                return [self.value(each, secret=secret) for each in value]
+                return [self.redact_value(each, secret=secret) for each in value]
             case int() | float() if secret and not isinstance(value, bool):
                 return MASK
             case _:
                 return value
 
-    def body(self, text: str) -> str:
+    def redact_body(self, text: str) -> str:
         """A text that may be JSON, as bodies and arguments are: untouched but for what has to be masked, in the value
         and in how it is written."""
-        text = storable(text)
-        if not text.lstrip().startswith(_OPENING):
-            return self.text(text)
+        text = replace_unstorable(text)
+        if not text.lstrip().startswith(_JSON_STARTS):
+            return self.redact_text(text)
         try:
             value = msgspec.json.decode(text)
-            cleaned = self.value(value)
+            cleaned = self.redact_value(value)
             if cleaned != value:
                 text = msgspec.json.encode(cleaned).decode()
         except JSON_DECODE_ERRORS:
             pass  # no JSON: it is text like any other
-        return self.text(text)
+        return self.redact_text(text)

@@ -7,7 +7,7 @@ from typing import Any
 
 from callwright.aggregator import Aggregator, TextPattern
 from callwright.dialects import Dialect
-from callwright.ids import random_id
+from callwright.ids import make_call_id
 from callwright.model import ToolSpec
 from callwright.parser import Parser
 from callwright.text.source import DEFAULT_LIMIT
@@ -27,7 +27,7 @@ class ToolCallAggregator(Aggregator):
     """
 
     def __init__(
-        self, ids: IdFactory = random_id, *, patterns: Iterable[TextPattern] = (), limit: int = DEFAULT_LIMIT
+        self, ids: IdFactory = make_call_id, *, patterns: Iterable[TextPattern] = (), limit: int = DEFAULT_LIMIT
     ) -> None:
         super().__init__(ids, patterns=patterns, limit=limit)
 

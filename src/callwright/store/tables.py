@@ -17,23 +17,23 @@ from sqlalchemy import (
 )
 
 __all__ = [
-    "BODIES",
-    "TABLES",
+    "CONTENT_COLUMNS",
+    "METADATA",
     "contents",
     "conversations",
     "edits",
     "journal",
+    "replace_unstorable",
     "session_events",
     "sessions",
-    "storable",
     "versions",
 ]
 
-BODIES = ("client_sent", "asked", "client_got", "problem")
+CONTENT_COLUMNS = ("client_sent", "asked", "client_got", "problem")
 """Where the words of a turn are."""
 
 
-def storable(text: str) -> str:
+def replace_unstorable(text: str) -> str:
     """Text that any database takes: PostgreSQL refuses NUL, and both refuse half a surrogate pair. Clients can send
     either as a JSON escape; they become U+FFFD."""
     if text.isascii() and "\0" not in text:
@@ -41,7 +41,7 @@ def storable(text: str) -> str:
     return text.replace("\0", "\ufffd").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-class AnyText(TypeDecorator[str]):
+class StorableText(TypeDecorator[str]):
     """A column for text from anywhere."""
 
     impl = Text
@@ -49,33 +49,35 @@ class AnyText(TypeDecorator[str]):
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
         """What the driver is given."""
-        return None if value is None else storable(value)
+        return None if value is None else replace_unstorable(value)
 
 
-def _number() -> Column[int]:
+def _build_number_column() -> Column[int]:
     # SQLite numbers rows by itself only where the type is INTEGER.
     return Column("number", BigInteger().with_variant(Integer, "sqlite"), primary_key=True)
 
 
-def _texts(*names: str) -> list[Column[str]]:
-    return [Column(name, AnyText, nullable=False) for name in names]
+def _build_text_columns(*names: str) -> list[Column[str]]:
+    return [Column(name, StorableText, nullable=False) for name in names]
 
 
-TABLES = MetaData()
+METADATA = MetaData()
 
 versions = Table(
     "versions",
-    TABLES,
+    METADATA,
     Column("number", Integer, primary_key=True, autoincrement=False),
     Column("at", Double, nullable=False),
 )
 
 journal = Table(
     "journal",
-    TABLES,
-    _number(),
+    METADATA,
+    _build_number_column(),
     Column("at", Double, nullable=False),
-    *_texts("request_id", "wire", "model", "client", "key", *BODIES, "headers", "recalled", "repairs", "record"),
+    *_build_text_columns(
+        "request_id", "wire", "model", "client", "key", *CONTENT_COLUMNS, "headers", "recalled", "repairs", "record"
+    ),
     Column("status", Integer, nullable=False),
     Column("cut", Boolean, nullable=False),
     Column("size", BigInteger, nullable=False),
@@ -83,18 +85,18 @@ journal = Table(
 
 conversations = Table(
     "conversations",
-    TABLES,
-    _number(),
+    METADATA,
+    _build_number_column(),
     Column("at", Double, nullable=False),
-    *_texts("scope", "backend_id", "head"),
+    *_build_text_columns("scope", "backend_id", "head"),
     Column("messages", Integer, nullable=False),
 )
 
 sessions = Table(
     "sessions",
-    TABLES,
-    _number(),
-    *_texts("id", "title", "workspace", "model"),
+    METADATA,
+    _build_number_column(),
+    *_build_text_columns("id", "title", "workspace", "model"),
     Column("began", Double, nullable=False),
     Column("updated", Double, nullable=False),
     Column("working", Boolean, nullable=False),
@@ -104,27 +106,27 @@ sessions = Table(
 
 session_events = Table(
     "session_events",
-    TABLES,
-    _number(),
-    *_texts("session", "kind", "body"),
+    METADATA,
+    _build_number_column(),
+    *_build_text_columns("session", "kind", "body"),
     Column("seq", Integer, nullable=False),
     Column("at", Double, nullable=False),
 )
 
 contents = Table(
     "contents",
-    TABLES,
-    Column("session", AnyText, primary_key=True),
+    METADATA,
+    Column("session", StorableText, primary_key=True),
     Column("digest", Text, primary_key=True),
     Column("data", LargeBinary, nullable=False),
 )
 
 edits = Table(
     "edits",
-    TABLES,
-    _number(),
+    METADATA,
+    _build_number_column(),
     Column("at", Double, nullable=False),
-    *_texts("session", "call", "path", "kind", "state", "folder", "hunk"),
+    *_build_text_columns("session", "call", "path", "kind", "state", "folder", "hunk"),
     Column("task", Integer),
     Column("before", Text),
     Column("after", Text),

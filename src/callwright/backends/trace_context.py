@@ -9,14 +9,14 @@ import re
 import secrets
 from contextvars import ContextVar
 
-__all__ = ["TRACEPARENT", "continued"]
+__all__ = ["TRACEPARENT", "continue_trace"]
 
 TRACEPARENT: ContextVar[str] = ContextVar("TRACEPARENT", default="")
-_FORM = re.compile(r"00-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-([0-9a-f]{2})")
+_TRACEPARENT_PATTERN = re.compile(r"00-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-([0-9a-f]{2})")
 
 
-def continued(given: str) -> str:
+def continue_trace(traceparent: str) -> str:
     """A step of our own in the trace that a client named, or in a new one (https://www.w3.org/TR/trace-context)."""
-    found = _FORM.fullmatch(given)
+    found = _TRACEPARENT_PATTERN.fullmatch(traceparent)
     trace, flags = found.groups() if found else (secrets.token_hex(16), "00")
     return f"00-{trace}-{secrets.token_hex(8)}-{flags}"

@@ -1,0 +1,122 @@
+"""Opening a store, and reading one that somebody else writes.
+
+    store = await open_store(settings, folder, redactor)
+    found = await store.conversations.find(request.messages, Scope("team", "big", "platform"))
+    await store.journal.append(Entry(…))        # on the disk when it returns
+    await store.close()
+
+SQLite in a file by default, PostgreSQL by its address; both behave the same. Several replicas may share a PostgreSQL.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from callwright.errors import StoreError
+from callwright.redaction import Redactor
+from callwright.store.conversations import ConversationStore
+from callwright.store.database import Database, build_database
+from callwright.store.errors import as_store_error
+from callwright.store.journal import Journal, search_journal
+from callwright.store.journal_records import JournalEntry, JournalQuery
+from callwright.store.journal_redaction import JournalRedactor
+from callwright.store.migrations import run_migrations
+from callwright.store.retention import RetentionSweeper
+from callwright.store.session_store import SessionEventStore
+from callwright.store.settings import StoreSettings, compile_redactions
+from callwright.store.snapshots import SnapshotStore
+from callwright.store.writer import DatabaseWriter
+
+__all__ = ["AgentStore", "JournalSearch", "Store", "open_agent_store", "open_journal_search", "open_store"]
+
+JournalSearch = Callable[[JournalQuery], Awaitable[list[JournalEntry]]]
+"""Looks for rows of a journal."""
+
+
+@dataclass(frozen=True)
+class Store:
+    """An open store; `close` writes what is left."""
+
+    journal: Journal
+    conversations: ConversationStore
+    retention: RetentionSweeper
+    snapshots: SnapshotStore
+    _writer: DatabaseWriter
+    _database: Database
+
+    async def close(self) -> None:
+        """Finish writing, and give back the database."""
+        await self.retention.close()
+        await self._writer.close()
+        await self._database.close()
+
+
+class AgentStore(NamedTuple):
+    """The agent's half of a store."""
+
+    sessions: SessionEventStore
+    snapshots: SnapshotStore
+
+
+async def open_store(
+    settings: StoreSettings, folder: Path, redactor: Redactor, *, clock: Callable[[], float] = time.time
+) -> Store:
+    """The store of these settings, its tables brought up to date. `folder` is for those that name no address.
+
+    `redactor` knows the secrets of the moment. `ConfigError` for settings that cannot be, `StoreError` when the
+    database cannot be reached or belongs to a newer version.
+    """
+    hidden = compile_redactions(settings)
+    database = await _open_database(settings, folder, clock)
+    writer = DatabaseWriter(database.write_engine)
+    return Store(
+        journal=Journal(writer, database.read_engine, keep=settings.journal, cleaner=JournalRedactor(redactor, hidden)),
+        conversations=ConversationStore(writer, clock=clock),
+        retention=RetentionSweeper(writer, database.read_engine, settings, clock=clock),
+        snapshots=SnapshotStore(writer, database.read_engine, clock=clock),
+        _writer=writer,
+        _database=database,
+    )
+
+
+async def _open_database(settings: StoreSettings, folder: Path, clock: Callable[[], float]) -> Database:
+    database = build_database(settings, folder)
+    try:
+        with as_store_error(f"the store {settings.display_address or folder} cannot be opened"):
+            async with database.write_engine.begin() as connection:
+                await run_migrations(connection, clock=clock)
+    except StoreError:
+        await database.close()
+        raise
+    return database
+
+
+@asynccontextmanager
+async def open_agent_store(
+    settings: StoreSettings, folder: Path, *, clock: Callable[[], float] = time.time
+) -> AsyncIterator[AgentStore]:
+    """Where the agent keeps its sessions and what they changed, in the same database."""
+    database = await _open_database(settings, folder, clock)
+    writer = DatabaseWriter(database.write_engine)
+    try:
+        yield AgentStore(SessionEventStore(writer, database.read_engine), SnapshotStore(writer, database.read_engine))
+    finally:
+        await writer.close()
+        await database.close()
+
+
+@asynccontextmanager
+async def open_journal_search(settings: StoreSettings, folder: Path) -> AsyncIterator[JournalSearch]:
+    """The journal of these settings, for who only reads: nothing is made, changed or deleted. `StoreError` when there
+    is none."""
+    database = build_database(settings, folder, create=False)
+    try:
+        yield partial(search_journal, database.read_engine)
+    finally:
+        await database.close()
