@@ -28,11 +28,11 @@ from callwright.config import load
 from callwright.config.templates import load_templates
 from callwright.engine import Engine
 from callwright.gateway import app
+from callwright.gateway.error_responder import ErrorResponder
 from callwright.gateway.profiles import PROFILES
-from callwright.gateway.refusals import Refusals
-from callwright.gateway.server import Gateway, listen
-from callwright.gateway.service import Service, State
-from callwright.gateway.turns import Turns
+from callwright.gateway.server import GatewayServer, open_listener
+from callwright.gateway.service import GatewayService, GatewayState
+from callwright.gateway.turn_endpoints import TurnEndpoints
 from callwright.wire import SERVER_CODECS
 
 T = TypeVar("T")
@@ -130,14 +130,14 @@ class Hosted:
     def __init__(self, folder: Path, configuration: str, server: str = "") -> None:
         self.file = folder / "callwright.toml"
         self.write(configuration, server)
-        self._listener = listen("127.0.0.1", 0)
+        self._listener = open_listener("127.0.0.1", 0)
         self.port: int = self._listener.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
-        self._gateway = Gateway(self._load, _assemble)
+        self._gateway = GatewayServer(self._load, _assemble)
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._up = threading.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self.service: Service
+        self.service: GatewayService
 
     def write(self, configuration: str, server: str = "") -> None:
         """Change the configuration file; `reload` makes it count."""
@@ -205,20 +205,20 @@ class Hosted:
         """How many tasks there are in its loop."""
         return self.run(lambda: len(asyncio.all_tasks()))
 
-    def _load(self) -> State:
+    def _load(self) -> GatewayState:
         config = load(self.file, {}, profiles=PROFILES)
         backends = {settings.name: open_backend(settings) for settings in config.backends}
         templates = load_templates(config)
         engine = Engine(config.models, backends, config.tools, config.jobs, config.prompt, templates)
         secrets = frozenset(secret for settings in config.backends for secret in settings.secrets)
-        return State(config.server, config.keys, engine, secrets, shelf(config))
+        return GatewayState(config.server, config.keys, engine, secrets, shelf(config))
 
     def _run(self) -> None:
         with asyncio.Runner(loop_factory=uvicorn.Config("", log_config=None).get_loop_factory()) as runner:
             self._loop = runner.get_loop()
-            runner.run(self._gateway.serve(self._listener, started=self._started))
+            runner.run(self._gateway.serve(self._listener, on_started=self._started))
 
-    def _started(self, service: Service) -> None:
+    def _started(self, service: GatewayService) -> None:
         self.service = service
         self._up.set()
 
@@ -230,5 +230,7 @@ def raw(path: str, body: Any, *headers: str) -> bytes:
     return "\r\n".join(lines).encode() + data
 
 
-def _assemble(service: Service) -> Any:
-    return app.build(service, SERVER_CODECS, Turns(service, Refusals(SERVER_CODECS, service.metrics)).endpoint)
+def _assemble(service: GatewayService) -> Any:
+    return app.build_app(
+        service, SERVER_CODECS, TurnEndpoints(service, ErrorResponder(SERVER_CODECS, service.metrics)).build_endpoint
+    )

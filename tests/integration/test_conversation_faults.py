@@ -14,7 +14,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
-from callwright.gateway import bridge as bridge_routes
+from callwright.gateway import bridge_routes as bridge_routes
 from tests.integration.chats import TOKEN, ChatService, Pages
 from tests.integration.hosted import Hosted, Reply, ask, backend, model, opened
 from tests.support.upstream import CLOSE, HANG, RESET, Step, Upstream, answer, refused, whole

@@ -51,7 +51,7 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosted]:
     models += 'diet = {overflow = "send"}\n'
     with Hosted(tmp_path_factory.mktemp("gateway"), TABLES + models) as gateway:
         # As `callwright serve` does when it starts.
-        assert gateway.wait(gateway.service.state.engine.refresh()) == {}
+        assert gateway.wait(gateway.service.state.engine.refresh_models()) == {}
         yield gateway
 
 
@@ -219,7 +219,7 @@ def test_any_other_file_is_a_model_by_its_path(tmp_path: Path) -> None:
     assert packaged is not None
     (tmp_path / "another.gguf").symlink_to(packaged)
     with Hosted(tmp_path, TABLES.replace("context", f'path = "{tmp_path / "another.gguf"}"\ncontext')) as gateway:
-        gateway.wait(gateway.service.state.engine.refresh())
+        gateway.wait(gateway.service.state.engine.refresh_models())
         backend = gateway.service.state.engine.backends["own"]
         assert [info.name for info in gateway.wait(backend.list_models())] == ["another"]
         assert gateway.post(CHAT, body("Hi", 1)).status == 200

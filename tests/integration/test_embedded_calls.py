@@ -37,7 +37,7 @@ both_ways = pytest.mark.parametrize("stream", [False, True], ids=["whole", "stre
 def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosted]:
     with Hosted(tmp_path_factory.mktemp("gateway"), TABLES) as gateway:
         # As `callwright serve` does when it starts.
-        assert gateway.wait(gateway.service.state.engine.refresh()) == {}
+        assert gateway.wait(gateway.service.state.engine.refresh_models()) == {}
         yield gateway
 
 

@@ -151,7 +151,7 @@ def test_half_a_call_quoted_in_an_error_is_asked_for_again(gateway: Hosted, serv
 def test_a_failure_after_signs_of_life_is_one_in_the_stream(
     tmp_path: Path, upstream: Upstream, wire: Wire, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    impatient = msgspec.structs.replace(PROFILES["openai"], first_byte_wait=0.05)
+    impatient = msgspec.structs.replace(PROFILES["openai"], first_byte_seconds=0.05)
     monkeypatch.setitem(PROFILES, "openai", impatient)
     upstream.play([HANG])
     tables = backend("main", upstream.url, first_token_seconds=0.3) + model("m", "main", profile="openai")

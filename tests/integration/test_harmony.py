@@ -279,7 +279,7 @@ def test_it_is_ready_when_its_server_is(tmp_path: Path, upstream: Upstream) -> N
     upstream.play(listed)
     with Hosted(tmp_path, backend("raw", upstream.url, kind="harmony")) as gateway:
         assert gateway.get("/readyz").status == 200
-        gateway.wait(gateway.service.state.engine.refresh())
+        gateway.wait(gateway.service.state.engine.refresh_models())
         assert [each["id"] for each in gateway.get("/v1/models").json["data"]] == ["gpt-oss-20b"]
     upstream.play(refused(503, "loading the model"))
     with Hosted(tmp_path, backend("raw", upstream.url, kind="harmony")) as gateway:

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from callwright.config import load
 from callwright.engine import Engine
 from callwright.events import TextDelta
-from callwright.gateway.replay import replay, replayed
+from callwright.gateway.replay import build_replay_backends, replay_turn
 from callwright.store.journal_records import JournalEntry, JournalQuery
 from callwright.store.open import open_journal_search
 from callwright.store.settings import StoreSettings
@@ -59,7 +59,7 @@ def again(entry: JournalEntry, configuration: Path) -> JournalEntry:
     """The row that a turn makes today."""
     config = load(configuration, {})
     names = (each.name for each in config.backends)
-    return asyncio.run(replay(entry, Engine(config.models, replayed(entry, names), config.tools)))
+    return asyncio.run(replay_turn(entry, Engine(config.models, build_replay_backends(entry, names), config.tools)))
 
 
 def outcome(entry: JournalEntry) -> Any:
@@ -194,7 +194,7 @@ def test_words_are_kept_only_when_everything_is(tmp_path: Path, upstream: Upstre
 
 def test_what_databases_need_is_not_loaded_while_nothing_is_kept() -> None:
     code = (
-        "import sys, callwright.cli.serve, callwright.config, callwright.gateway.turns, callwright.gateway.server\n"
+        "import sys, callwright.cli.serve, callwright.config, callwright.gateway.turn_endpoints, callwright.gateway.server\n"
         "import callwright.gateway.app\nprint('sqlalchemy' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -74,7 +74,7 @@ def asked_what_it_has(gateway: Hosted, server: Upstream, source: Source) -> None
     """As `callwright serve` does when it starts."""
     before = len(server.requests)
     server.play(*(whole(json.dumps(found).encode()) for _, found in source.asks), said(source))
-    gateway.wait(gateway.service.state.engine.refresh())
+    gateway.wait(gateway.service.state.engine.refresh_models())
     told = [seen.path for seen in server.requests[before:]]
     assert told == [path for path, _ in source.asks] or not source.asks
     server.play(said(source))
@@ -149,7 +149,7 @@ def ask(gateway: Hosted, lists: Any, *answers: Script) -> Reply:
     for server, listed in lists:
         server.play(whole(json.dumps(listed).encode()))
         servers.append(server)
-    gateway.wait(gateway.service.state.engine.refresh())
+    gateway.wait(gateway.service.state.engine.refresh_models())
     for server, script in zip(servers, answers, strict=True):
         server.requests.clear()
         server.play(script)

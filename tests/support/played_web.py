@@ -40,7 +40,7 @@ from callwright.agent.events import (
 from callwright.agent.faces.base import FileReview, Reply, SessionList, SessionRow, Watch
 from callwright.agent.faces.web import address, app
 from callwright.errors import MisuseError, StoreError
-from callwright.gateway.server import listen
+from callwright.gateway.server import open_listener
 from callwright.model import ToolCall
 
 TOKEN = "a-token-that-nobody-guesses"
@@ -317,7 +317,7 @@ class Web:
     """The web face on a port of its own, in a thread of its own."""
 
     def __init__(self, sessions: SessionList, port: int = 0) -> None:
-        self._listener = listen("127.0.0.1", port)
+        self._listener = open_listener("127.0.0.1", port)
         self.port: int = self._listener.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
         self.address = address(self.url, TOKEN)

@@ -37,7 +37,7 @@ from callwright.agent.runner import ToolRunner
 from callwright.agent.summary import summarised
 from callwright.agent.terminal import Terminal
 from callwright.agent.workshop import Workshop
-from callwright.engine.tokens import at_most, prompt_size
+from callwright.engine.tokens import count_prompt_tokens_sync, estimate_max_tokens
 from callwright.errors import MisuseError
 from callwright.model import Message, Request
 
@@ -150,8 +150,8 @@ class Session:
             """Not less than the tokens; exactly those when it matters."""
             specs = tuple(tool.spec for tool in self._tools.values())
             request = Request(self._workshop.model, tuple(messages), specs)
-            most = at_most(request)  # costs nothing; the tokenizer takes half a second to load
-            return most if most <= window * limits.condense else prompt_size(request)
+            most = estimate_max_tokens(request)  # costs nothing; the tokenizer takes half a second to load
+            return most if most <= window * limits.condense else count_prompt_tokens_sync(request)
 
         return Brief(
             task=number,

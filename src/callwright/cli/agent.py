@@ -141,10 +141,10 @@ async def _in_browser(desk: SessionDesk, arguments: argparse.Namespace) -> int:
     import uvicorn
 
     from callwright.agent.faces.web import address, app
-    from callwright.gateway.server import listen
+    from callwright.gateway.server import open_listener
 
     token = secrets.token_urlsafe(16)
-    listener = listen("127.0.0.1", int(arguments.port or 0))
+    listener = open_listener("127.0.0.1", int(arguments.port or 0))
     url = address(f"http://127.0.0.1:{listener.getsockname()[1]}", token)
     print(
         f"The agent works in {desk.workspace}. Open this in your browser; it is for you alone:\n\n  {url}\n", flush=True

@@ -27,7 +27,7 @@ from callwright.cli.start import start
 from callwright.config import Config, load, state_folder
 from callwright.config.sources import config_folder
 from callwright.config.templates import load_templates
-from callwright.engine import Engine, Route, TurnReport
+from callwright.engine import Engine, ModelRoute, TurnReport
 from callwright.errors import BackendError, ConfigError
 from callwright.store.open import AgentStore, open_agent_store
 from callwright.wire.base import ClientRequest as Asked
@@ -157,23 +157,23 @@ async def _model(config: Config, settings: AgentSettings) -> AsyncIterator[Model
     engine = Engine(config.models, backends, config.tools, config.jobs, config.prompt, load_templates(config))
 
     def ask(request: Request) -> EventStream:
-        route = engine.route(request.model)
-        return engine.turn(Asked(request=request, stream=True), route, route.rules, TurnReport())
+        route = engine.get_route(request.model)
+        return engine.run_turn(Asked(request=request, stream=True), route, route.rules, TurnReport())
 
     try:
-        silent = await engine.refresh()
+        silent = await engine.refresh_models()
         if not engine.models:
             raise BackendError("; ".join(silent.values()) or "the backends have no models")
         found = {called: model for model in engine.models for called in (model.name, *model.aliases)}
         if name and name not in found:
             raise ConfigError([f"there is no model {name!r}; there are: {', '.join(found)}"])
         model = found[name] if name else engine.models[0]
-        yield Model(ask, model.name, model.context, _options(settings, engine.route(model.name), model.context))
+        yield Model(ask, model.name, model.context, _options(settings, engine.get_route(model.name), model.context))
     finally:
         await engine.close()
 
 
-def _options(settings: AgentSettings, route: Route, window: int) -> dict[str, Any]:
+def _options(settings: AgentSettings, route: ModelRoute, window: int) -> dict[str, Any]:
     """A small model that repeats itself would fill its window: nothing but a limit ends that."""
     if settings.answer_tokens:
         return {"max_tokens": settings.answer_tokens}

@@ -115,11 +115,11 @@ async def _from_engine(config: Any) -> AsyncIterator[Source]:
     engine = Engine(config.models, backends, config.tools, config.jobs, config.prompt, load_templates(config))
 
     def answer(request: Request) -> EventStream:
-        route = engine.route(request.model)
-        return engine.turn(ClientRequest(request=request, stream=True), route, route.rules, TurnReport())
+        route = engine.get_route(request.model)
+        return engine.run_turn(ClientRequest(request=request, stream=True), route, route.rules, TurnReport())
 
     try:
-        silent = await engine.refresh()
+        silent = await engine.refresh_models()
         if not engine.models:
             raise BackendError("; ".join(silent.values()) or "the backends have no models")
         yield Source([model.name for model in engine.models], answer)

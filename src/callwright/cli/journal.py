@@ -135,11 +135,11 @@ def _replay(arguments: argparse.Namespace) -> int:
 async def _run_again(entry: JournalEntry, config: Config) -> JournalEntry:
     from callwright.config.templates import load_templates
     from callwright.engine import Engine
-    from callwright.gateway.replay import replay, replayed
+    from callwright.gateway.replay import build_replay_backends, replay_turn
 
-    backends = replayed(entry, (backend.name for backend in config.backends))
+    backends = build_replay_backends(entry, (backend.name for backend in config.backends))
     engine = Engine(config.models, backends, config.tools, config.jobs, config.prompt, load_templates(config))
-    return await replay(entry, engine)
+    return await replay_turn(entry, engine)
 
 
 def _config(arguments: argparse.Namespace) -> Config:

@@ -76,9 +76,10 @@ async def _ask_backends(config: Any) -> tuple[list[dict[str, Any]], dict[str, st
 
     engine = Engine(config.models, {each.name: open_backend(each) for each in config.backends}, config.tools)
     try:
-        silent = await engine.refresh()
+        silent = await engine.refresh_models()
         rows = [
-            {**msgspec.to_builtins(model), "tools": engine.route(model.name).settings.tools} for model in engine.models
+            {**msgspec.to_builtins(model), "tools": engine.get_route(model.name).settings.tools}
+            for model in engine.models
         ]
     finally:
         await engine.close()

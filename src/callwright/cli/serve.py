@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
     from callwright.cli.start import Start
     from callwright.config import Config
-    from callwright.gateway.scribe import Shelf
-    from callwright.gateway.server import Gateway
-    from callwright.gateway.service import Service, State
+    from callwright.gateway.journal_writer import StoreOpener
+    from callwright.gateway.server import GatewayServer
+    from callwright.gateway.service import GatewayService
 
 __all__ = ["add", "build", "run"]
 
@@ -67,19 +67,19 @@ def run(arguments: argparse.Namespace) -> int:
     listener = _listener(config.server.host, config.server.port)
     tasks: set[asyncio.Task[Any]] = set()
 
-    async def tell(service: Service, asking: set[asyncio.Task[Any]]) -> None:
+    async def tell(service: GatewayService, asking: set[asyncio.Task[Any]]) -> None:
         loads = any(backend.kind == "embedded" for backend in config.backends)
         await asyncio.wait(asking, timeout=_LOADING if loads else _PATIENCE)
         banner.show(Console(highlight=False), began, config, service.state.engine.models, _url(listener))
 
-    def started(service: Service) -> None:
+    def started(service: GatewayService) -> None:
         tasks.add(asyncio.ensure_future(tell(service, set(tasks))))
 
-    server.run(build(began, tasks, debug=config.server.debug), listener, started=started)
+    server.run_gateway(build(began, tasks, debug=config.server.debug), listener, on_started=started)
     return 0
 
 
-def build(began: Start, tasks: set[asyncio.Task[Any]], *, debug: bool = False) -> Gateway:
+def build(began: Start, tasks: set[asyncio.Task[Any]], *, debug: bool = False) -> GatewayServer:
     """The whole service: engine, gateway and server around one configuration.
 
     `tasks` is where it keeps what it does beside serving: after each load, the backends are asked for their models.
@@ -87,11 +87,11 @@ def build(began: Start, tasks: set[asyncio.Task[Any]], *, debug: bool = False) -
     from callwright.backends import open_backend
     from callwright.config.templates import load_templates
     from callwright.engine import Engine
-    from callwright.gateway import app, logs
-    from callwright.gateway.refusals import Refusals
-    from callwright.gateway.server import Gateway
-    from callwright.gateway.service import State
-    from callwright.gateway.turns import Turns
+    from callwright.gateway import app, json_logging
+    from callwright.gateway.error_responder import ErrorResponder
+    from callwright.gateway.server import GatewayServer
+    from callwright.gateway.service import GatewayState
+    from callwright.gateway.turn_endpoints import TurnEndpoints
     from callwright.redaction import Redactor
     from callwright.wire import SERVER_CODECS
 
@@ -100,20 +100,24 @@ def build(began: Start, tasks: set[asyncio.Task[Any]], *, debug: bool = False) -
         backends = {settings.name: open_backend(settings) for settings in config.backends}
         secrets = frozenset(secret for each in config.backends for secret in (each.key, *each.secrets) if secret)
         engine = Engine(config.models, backends, config.tools, config.jobs, config.prompt, load_templates(config))
-        asking = asyncio.ensure_future(engine.refresh())
+        asking = asyncio.ensure_future(engine.refresh_models())
         tasks.add(asking)
         asking.add_done_callback(tasks.discard)
-        return State(config.server, config.keys, engine, secrets.union(config.store.secrets), shelf(config))
+        return GatewayState(config.server, config.keys, engine, secrets.union(config.store.secrets), shelf(config))
 
-    def assemble(service: Service) -> Any:
-        return app.build(service, SERVER_CODECS, Turns(service, Refusals(SERVER_CODECS, service.metrics)).endpoint)
+    def assemble(service: GatewayService) -> Any:
+        return app.build_app(
+            service,
+            SERVER_CODECS,
+            TurnEndpoints(service, ErrorResponder(SERVER_CODECS, service.metrics)).build_endpoint,
+        )
 
     redactor = Redactor()
-    logs.setup(sys.stderr, redactor, debug=debug)
-    return Gateway(load, assemble, watch=[began.path] if began.path else [], redactor=redactor)
+    json_logging.configure_logging(sys.stderr, redactor, debug=debug)
+    return GatewayServer(load, assemble, watch=[began.path] if began.path else [], redactor=redactor)
 
 
-def shelf(config: Config) -> Shelf | None:
+def shelf(config: Config) -> StoreOpener | None:
     """Where the journal goes and conversations are found again. What databases need is loaded only if it is used."""
     settings = config.store
     if settings.journal == "off" and not any(backend.kind == "conversation" for backend in config.backends):
@@ -121,17 +125,17 @@ def shelf(config: Config) -> Shelf | None:
     from functools import partial
 
     from callwright.config import state_folder
-    from callwright.gateway.scribe import Shelf
+    from callwright.gateway.journal_writer import StoreOpener
     from callwright.store.open import open_store
 
-    return Shelf(settings, partial(open_store, settings, state_folder(os.environ)))
+    return StoreOpener(settings, partial(open_store, settings, state_folder(os.environ)))
 
 
 def _listener(host: str, port: int) -> socket.socket:
-    from callwright.gateway.server import listen
+    from callwright.gateway.server import open_listener
 
     try:
-        return listen(host, port)
+        return open_listener(host, port)
     except OSError as problem:
         raise ConfigError([_unusable(host, port, problem)]) from None
 

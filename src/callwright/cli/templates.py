@@ -9,7 +9,7 @@ from typing import Any
 
 from callwright.config import load
 from callwright.config.templates import SUFFIX, template_sources
-from callwright.engine.prompts import built_in
+from callwright.engine.builtin_templates import load_builtin_sources
 from callwright.errors import ConfigError
 from callwright.prompt.prompt_templates import (
     TEMPLATE_NAMES,
@@ -72,7 +72,7 @@ def _sources(folder: Path | None) -> dict[PromptTemplateName, TemplateSource]:
     if folder is None:
         named = load(None, os.environ).prompt.templates
         folder = Path(named) if named else None
-    return template_sources(folder) if folder else built_in()
+    return template_sources(folder) if folder else load_builtin_sources()
 
 
 def run_list(arguments: argparse.Namespace) -> int:
@@ -94,7 +94,7 @@ def run_check(arguments: argparse.Namespace) -> int:
     """Try them with sample data."""
     sources = _sources(arguments.folder)
     found = [mistake for name, source in sources.items() for mistake in find_template_errors(name, source)]
-    own = sum(source is not built_in()[name] for name, source in sources.items())
+    own = sum(source is not load_builtin_sources()[name] for name, source in sources.items())
     print("\n".join(found) or f"ok: {len(sources)} templates, {own} of your own")
     return 1 if found else 0
 
@@ -111,7 +111,7 @@ def run_eject(arguments: argparse.Namespace) -> int:
         raise ConfigError([f"{file} is there already and was left as it is; move it away first" for file in there])
     arguments.folder.mkdir(parents=True, exist_ok=True)
     for name, file in files.items():
-        file.write_text(built_in()[name].text, encoding="utf-8")
+        file.write_text(load_builtin_sources()[name].text, encoding="utf-8")
         print(f"{file} is written")
     print(f'change them, then: callwright templates check {arguments.folder}; to use them: templates = "…" in [prompt]')
     return 0

@@ -232,7 +232,7 @@ def _check_job(config: Config, table: Table, job: JobSettings, report: Report) -
     if known and job.model and not any(fnmatchcase(job.model, name) for name in known):
         what = f'is "{job.model}", and no [[models]] table has that name'
         report.value(table, "model", what, _choice(job.model, known))
-    if not job.marks and not job.max_tokens:
+    if not job.keywords and not job.max_tokens:
         remedy = 'write marks = ["…"], max_tokens, or both'
         report.value(table, "marks", "is empty and there is no max_tokens: the rule takes nothing", remedy)
 

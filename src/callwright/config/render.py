@@ -36,7 +36,7 @@ _EXAMPLE = Config(
     keys=(KeySettings(name="team", key="env:TEAM_KEY"),),
     backends=(msgspec.structs.replace(_LOCAL, key="env:UPSTREAM_KEY"),),
     models=(_CODER,),
-    jobs=(JobSettings(name="titles", model="coder", marks=("title for",)),),
+    jobs=(JobSettings(name="titles", model="coder", keywords=("title for",)),),
     mcp=(McpSettings(name="files", command=("my-mcp-server", "--stdio")),),
 )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from callwright.config.settings import Config
-from callwright.engine.prompts import built_in
+from callwright.engine.builtin_templates import load_builtin_sources
 from callwright.errors import ConfigError
 from callwright.prompt.prompt_templates import TEMPLATE_NAMES, PromptTemplateName, PromptTemplates, TemplateSource
 from callwright.prompt.settings import merge_prompt_settings
@@ -41,4 +41,4 @@ def template_sources(folder: Path) -> dict[PromptTemplateName, TemplateSource]:
                 for name in strangers
             ]
         )
-    return built_in() | own
+    return load_builtin_sources() | own

@@ -10,30 +10,30 @@ import msgspec
 
 from callwright.backends.base import Backend, EventStream, ModelInfo
 from callwright.backends.conversation.contract import StatefulBackend
-from callwright.engine.continuing import Continuing, Conversations
-from callwright.engine.jobs import JobSettings, job_of
-from callwright.engine.pipeline import Pipeline
-from callwright.engine.report import TurnReport
-from callwright.engine.routing import Route, Routes, merged_rules
+from callwright.engine.conversation_routing import ConversationRegistry, ConversationRouting
+from callwright.engine.jobs import JobSettings, find_job
+from callwright.engine.pipeline import TurnPipeline
+from callwright.engine.routing import ModelRoute, RouteTable, merge_rules
 from callwright.engine.settings import ModelSettings, ToolRules
+from callwright.engine.turn_report import TurnReport
 from callwright.errors import BackendError, RequestError
 from callwright.model import Repair
 from callwright.prompt.prompt_templates import PromptTemplates
 from callwright.prompt.settings import PromptSettings
 from callwright.wire.base import ClientRequest
 
-__all__ = ["Engine", "ModelListing", "Route", "TurnReport", "merged_rules"]
+__all__ = ["Engine", "ModelListing", "ModelRoute", "TurnReport", "merge_rules"]
 
-_OWN_CONTEXT = 131_072
+_DEFAULT_CONTEXT = 131_072
 """What is said of a window that nobody knows: Copilot refuses prompts over the listed size, so not too small."""
 
 
-_OLD_SECONDS = 300.0
+_REFRESH_SECONDS = 300.0
 """After this long the backends are asked once more what they have …"""
-_SILENT_SECONDS = 15.0
+_RETRY_SECONDS = 15.0
 """… and after this long when one of them did not answer: nobody knows its windows, and it may have started since."""
 
-_READY_SECONDS = 0.8
+_PROBE_SECONDS = 0.8
 """Kubernetes gives a probe one second."""
 
 
@@ -69,132 +69,140 @@ class Engine:
         self.rules = rules
         self._prompt = prompt or PromptSettings()
         self.backends = backends
-        self.conversations: Conversations | None = None
+        self.conversations: ConversationRegistry | None = None
         """Where backends' conversations are found again; None for nowhere: then each turn tells all of its history."""
         self._settings = tuple(models)
         self._jobs = tuple(jobs)
-        self._found: dict[tuple[str, str], ModelInfo] = {}
-        self._asked = 0.0
-        self._old = _OLD_SECONDS
-        self._asking: asyncio.Task[dict[str, str]] | None = None
-        self._routes = self._routed(models)
-        self._pipeline = Pipeline(backends, self._info, self.window, templates=templates)
+        self._model_infos: dict[tuple[str, str], ModelInfo] = {}
+        self._refreshed_at = 0.0
+        self._max_age_seconds = _REFRESH_SECONDS
+        self._refresh_task: asyncio.Task[dict[str, str]] | None = None
+        self._routes = self._build_routes(models)
+        self._pipeline = TurnPipeline(backends, self._get_model_info, self.get_context_window, templates=templates)
 
-    def _routed(self, models: Sequence[ModelSettings]) -> Routes:
+    def _build_routes(self, models: Sequence[ModelSettings]) -> RouteTable:
         harmony = [name for name, backend in self.backends.items() if backend.settings.kind == "harmony"]
-        return Routes(models, tuple(self.backends), self.rules, self._prompt, harmony)
+        return RouteTable(models, tuple(self.backends), self.rules, self._prompt, harmony)
 
-    def turn(self, ask: ClientRequest, route: Route, rules: ToolRules, report: TurnReport) -> EventStream:
+    def run_turn(
+        self, client_request: ClientRequest, route: ModelRoute, rules: ToolRules, report: TurnReport
+    ) -> EventStream:
         """The events of one turn. A small job goes to the model that a rule names for it."""
-        self._look_again()
-        if job := job_of(ask.request, self._jobs):
-            report.mend([Repair("routed_job", f"{job.name}: {route.name} was asked for, {job.model} answers")])
-            route = self.route(job.model).told(route.client)
+        self._refresh_if_stale()
+        if job := find_job(client_request.request, self._jobs):
+            report.record_repairs(
+                [Repair("routed_job", f"{job.name}: {route.name} was asked for, {job.model} answers")]
+            )
+            route = self.get_route(job.model).with_client_prompt(route.client_prompt)
         keepers = {
             name: backend for name in route.backends if isinstance(backend := self.backends[name], StatefulBackend)
         }
         if not keepers:
-            return self._pipeline.turn(ask, route, rules, report)
-        continuing = Continuing(keepers, self.conversations, ask.request, route, report.caller)
-        return continuing.watched(self._pipeline.turn(ask, route, rules, report, continuing))
+            return self._pipeline.run_turn(client_request, route, rules, report)
+        continuing = ConversationRouting(keepers, self.conversations, client_request.request, route, report.caller)
+        return continuing.track_turn(self._pipeline.run_turn(client_request, route, rules, report, continuing))
 
-    def route(self, name: str) -> Route:
+    def get_route(self, name: str) -> ModelRoute:
         """Where turns of a model go. `RequestError` 404 when no model has that name."""
-        return self._routes.find(name)
+        return self._routes.find_route(name)
 
-    async def find(self, name: str) -> Route:
+    async def find_route(self, name: str) -> ModelRoute:
         """The same, asking the backends once more when the name is not known and no models are set."""
         try:
-            return self.route(name)
+            return self.get_route(name)
         except RequestError:
             if self._settings:
                 raise
-            await self.refresh()
-            return self.route(name)
+            await self.refresh_models()
+            return self.get_route(name)
 
-    async def refresh(self) -> dict[str, str]:
+    async def refresh_models(self) -> dict[str, str]:
         """Ask every backend what it has. Returns why those that did not answer did not."""
-        answers = await asyncio.gather(*(self._models_of(each) for each in self.backends.values()))
-        self._asked = asyncio.get_running_loop().time()
+        answers = await asyncio.gather(*(self._list_models(each) for each in self.backends.values()))
+        self._refreshed_at = asyncio.get_running_loop().time()
         silent = {name for name, _, problem in answers if problem}
-        self._old = _SILENT_SECONDS if silent else _OLD_SECONDS
+        self._max_age_seconds = _RETRY_SECONDS if silent else _REFRESH_SECONDS
         # What a backend said before counts while it does not answer.
-        kept = {key: info for key, info in self._found.items() if key[0] in silent}
-        self._found = kept | {(name, info.name): info for name, infos, _ in answers for info in infos}
-        found = [ModelSettings(name=model, backend=name) for name, model in self._found]
-        self._routes = self._routed([self._named(model) for model in self._settings] or found)
+        kept = {key: info for key, info in self._model_infos.items() if key[0] in silent}
+        self._model_infos = kept | {(name, info.name): info for name, infos, _ in answers for info in infos}
+        found = [ModelSettings(name=model, backend=name) for name, model in self._model_infos]
+        self._routes = self._build_routes([self._resolve_llamacpp_name(model) for model in self._settings] or found)
         return {name: problem for name, _, problem in answers if problem}
 
-    def _named(self, settings: ModelSettings) -> ModelSettings:
+    def _resolve_llamacpp_name(self, settings: ModelSettings) -> ModelSettings:
         """A model that the settings give no other name, as llama.cpp calls it: that has one, and answers with it
         whatever the name, and what is known of models goes by their own."""
         backend = settings.backend or next(iter(self.backends), "")
-        there = [info for (name, _), info in self._found.items() if name == backend]
+        there = [info for (name, _), info in self._model_infos.items() if name == backend]
         if settings.model or len(there) != 1 or there[0].server != "llamacpp":
             return settings
         return msgspec.structs.replace(settings, model=there[0].name)
 
-    async def _models_of(self, backend: Backend) -> tuple[str, tuple[ModelInfo, ...], str]:
+    async def _list_models(self, backend: Backend) -> tuple[str, tuple[ModelInfo, ...], str]:
         name = backend.settings.name
         try:
             return name, await backend.list_models(), ""
         except BackendError as problem:
             return name, (), str(problem)
 
-    def _look_again(self) -> None:
+    def _refresh_if_stale(self) -> None:
         """Ask the backends once more, behind the turns, if their answers are old: Ollama allocates a window when it
         loads a model, and another one after a restart."""
         now = asyncio.get_running_loop().time()
-        idle = self._asking is None or self._asking.done()
-        if idle and self._asked and now - self._asked > self._old:
-            self._asking = asyncio.ensure_future(self.refresh())
+        idle = self._refresh_task is None or self._refresh_task.done()
+        if idle and self._refreshed_at and now - self._refreshed_at > self._max_age_seconds:
+            self._refresh_task = asyncio.ensure_future(self.refresh_models())
 
-    def window(self, backend: str, route: Route) -> int:
+    def get_context_window(self, backend: str, route: ModelRoute) -> int:
         """The window of a model at one of its backends, in tokens; 0 when nobody knows it."""
         asked = route.settings.options.get("num_ctx")  # Ollama allocates what a request asks for
-        return route.settings.context or (asked if isinstance(asked, int) else 0) or self._info(backend, route).context
+        return (
+            route.settings.context
+            or (asked if isinstance(asked, int) else 0)
+            or self._get_model_info(backend, route).context
+        )
 
-    def _info(self, backend: str, route: Route) -> ModelInfo:
+    def _get_model_info(self, backend: str, route: ModelRoute) -> ModelInfo:
         names = (route.upstream, f"{route.upstream}:latest")  # Ollama lists the tag that may be left out
-        found = (self._found.get((backend, name)) for name in names)
+        found = (self._model_infos.get((backend, name)) for name in names)
         return next(filter(None, found), ModelInfo(name=route.upstream))
 
     @property
     def models(self) -> tuple[ModelListing, ...]:
         """Every model that has a name, for lists."""
-        return tuple(self._listing(self.route(model.name)) for model in self._routes.models)
+        return tuple(self._build_listing(self.get_route(model.name)) for model in self._routes.models)
 
-    def _listing(self, route: Route) -> ModelListing:
+    def _build_listing(self, route: ModelRoute) -> ModelListing:
         name = route.backends[0]
-        info = self._info(name, route)
+        info = self._get_model_info(name, route)
         vision = next(
-            (one for one in (route.settings.vision, info.vision, route.facts.vision) if one is not None), False
+            (one for one in (route.settings.vision, info.vision, route.family.vision) if one is not None), False
         )
         return ModelListing(
             name=route.settings.name,
             aliases=route.settings.aliases,
             backend=name,
             kind=self.backends[name].settings.kind,
-            dialect=route.reads.name,
-            context=self.window(name, route) or _OWN_CONTEXT,
+            dialect=route.answer_dialect.name,
+            context=self.get_context_window(name, route) or _DEFAULT_CONTEXT,
             vision=vision,
             reasoning=bool(info.reasoning),
         )
 
-    async def ready(self) -> dict[str, str]:
+    async def check_readiness(self) -> dict[str, str]:
         """Every backend's name with what is wrong with it, if anything. Takes no longer than a probe waits."""
-        problems = await asyncio.gather(*(self._problem_of(each) for each in self.backends.values()))
+        problems = await asyncio.gather(*(self._probe_backend(each) for each in self.backends.values()))
         return dict(zip(self.backends, problems, strict=True))
 
-    async def _problem_of(self, backend: Backend) -> str:
+    async def _probe_backend(self, backend: Backend) -> str:
         try:
-            async with asyncio.timeout(_READY_SECONDS):
-                return (await self._models_of(backend))[2]
+            async with asyncio.timeout(_PROBE_SECONDS):
+                return (await self._list_models(backend))[2]
         except TimeoutError:
-            return f"it does not list its models within {_READY_SECONDS} seconds"
+            return f"it does not list its models within {_PROBE_SECONDS} seconds"
 
     async def close(self) -> None:
         """Give back every connection."""
-        if self._asking is not None:
-            self._asking.cancel()
+        if self._refresh_task is not None:
+            self._refresh_task.cancel()
         await asyncio.gather(*(backend.close() for backend in self.backends.values()))

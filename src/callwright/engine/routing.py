@@ -10,19 +10,19 @@ from typing import Any
 import msgspec
 
 from callwright.dialects import Dialect, get_dialect
-from callwright.engine.facts import RAW_HARMONY, Facts, facts_of, taught_in
+from callwright.engine.model_families import RAW_HARMONY, ModelFamily, choose_prompt_dialect, find_family
 from callwright.engine.settings import ModelSettings, ToolRules
 from callwright.errors import RequestError
 from callwright.model import Image, Request
 from callwright.prompt.settings import HistorySettings, PromptSettings, ToolLimitSettings, merge_prompt_settings
 
-__all__ = ["Route", "Routes", "check_request"]
+__all__ = ["ModelRoute", "RouteTable", "check_request"]
 
 NO_RESPONSE_FORMAT = {"anthropic": "speaks Anthropic's wire", "conversation": "keeps conversations in text"}
 """Wires that have no `response_format`, and why."""
 
 
-class Route(msgspec.Struct, frozen=True, kw_only=True):
+class ModelRoute(msgspec.Struct, frozen=True, kw_only=True):
     """Where a model's turns go."""
 
     name: str
@@ -32,38 +32,38 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     """In the order in which they are tried."""
     upstream: str
     """What the backends call the model."""
-    facts: Facts
+    family: ModelFamily
     rules: ToolRules
     prompt: PromptSettings = PromptSettings()
-    client: Mapping[str, Any] = msgspec.field(default_factory=dict)
+    client_prompt: Mapping[str, Any] = msgspec.field(default_factory=dict)
     """What the client's profile has changed of the prompt settings."""
     history: HistorySettings = HistorySettings()
-    diet: ToolLimitSettings = ToolLimitSettings()
+    tool_limits: ToolLimitSettings = ToolLimitSettings()
 
     @property
     def vision(self) -> bool | None:
         """Whether the model sees pictures, as far as its settings or its family say."""
-        return self.settings.vision if self.settings.vision is not None else self.facts.vision
+        return self.settings.vision if self.settings.vision is not None else self.family.vision
 
     @property
-    def reads(self) -> Dialect:
+    def answer_dialect(self) -> Dialect:
         """The dialect that its output is read in."""
         named = self.settings.dialect
-        return get_dialect(self.facts.reads if named == "auto" else named)
+        return get_dialect(self.family.answer_dialect if named == "auto" else named)
 
     @property
-    def teaches(self) -> Dialect:
+    def prompt_dialect(self) -> Dialect:
         """The dialect that it is taught, where its server has no tools."""
-        if self.settings.dialect != "auto" or self.facts is RAW_HARMONY:
-            return self.reads
-        return taught_in(self.upstream)
+        if self.settings.dialect != "auto" or self.family is RAW_HARMONY:
+            return self.answer_dialect
+        return choose_prompt_dialect(self.upstream)
 
-    def told(self, client: Mapping[str, Any]) -> Route:
+    def with_client_prompt(self, client: Mapping[str, Any]) -> ModelRoute:
         """The same route for a client whose profile changes these prompt settings."""
-        return msgspec.structs.replace(self, prompt=merge_prompt_settings(self.prompt, client), client=client)
+        return msgspec.structs.replace(self, prompt=merge_prompt_settings(self.prompt, client), client_prompt=client)
 
 
-class Routes:
+class RouteTable:
     """The models of a configuration by every name they have; patterns such as `claude-*` come last."""
 
     def __init__(
@@ -84,25 +84,25 @@ class Routes:
             for name in (model.name, *model.aliases):
                 self._models.setdefault(name, model)
 
-    def find(self, name: str) -> Route:
+    def find_route(self, name: str) -> ModelRoute:
         """The route of a name. `RequestError` 404 when there is none."""
-        settings = self._models.get(name) or self._by_pattern(name)
+        settings = self._models.get(name) or self._match_pattern(name)
         if settings is None:
-            raise RequestError(self._unknown(name), param="model", status=404, code="model_not_found")
+            raise RequestError(self._describe_unknown(name), param="model", status=404, code="model_not_found")
         named = settings.backend or self._backends[:1]
         backends = (named,) if isinstance(named, str) else tuple(named)
         upstream = settings.model or (name if _is_pattern(settings.name) else settings.name)
-        facts = facts_of(upstream) if self._harmony.isdisjoint(backends) else RAW_HARMONY
-        return Route(
+        facts = find_family(upstream) if self._harmony.isdisjoint(backends) else RAW_HARMONY
+        return ModelRoute(
             name=name,
             settings=settings,
             backends=backends,
             upstream=upstream,
-            facts=facts,
-            rules=merged_rules(self._rules, settings.rules),
+            family=facts,
+            rules=merge_rules(self._rules, settings.rules),
             prompt=merge_prompt_settings(self._prompt, settings.prompt),
             history=msgspec.convert(settings.history, HistorySettings),
-            diet=msgspec.convert({"terse": facts.terse, **settings.diet}, ToolLimitSettings),
+            tool_limits=msgspec.convert({"terse": facts.terse, **settings.tool_limits}, ToolLimitSettings),
         )
 
     @property
@@ -110,11 +110,11 @@ class Routes:
         """The models that have a name of their own, each once."""
         return tuple({model.name: model for model in self._models.values() if not _is_pattern(model.name)}.values())
 
-    def _by_pattern(self, name: str) -> ModelSettings | None:
+    def _match_pattern(self, name: str) -> ModelSettings | None:
         patterns = ((known, model) for known, model in self._models.items() if _is_pattern(known))
         return next((model for known, model in patterns if fnmatchcase(name, known)), None)
 
-    def _unknown(self, name: str) -> str:
+    def _describe_unknown(self, name: str) -> str:
         names = [known for known in self._models if not _is_pattern(known)]
         near = get_close_matches(name, names, 1)
         known = f"did you mean {near[0]!r}?" if near else f"models here are: {', '.join(names[:20]) or 'none'}"
@@ -125,12 +125,12 @@ def _is_pattern(name: str) -> bool:
     return any(sign in name for sign in "*?[")
 
 
-def merged_rules(rules: ToolRules, changes: Mapping[str, object]) -> ToolRules:
+def merge_rules(rules: ToolRules, changes: Mapping[str, object]) -> ToolRules:
     """The rules with some of them changed."""
     return msgspec.convert({**msgspec.structs.asdict(rules), **changes}, ToolRules) if changes else rules
 
 
-def check_request(request: Request, route: Route, wires: Iterable[str]) -> None:
+def check_request(request: Request, route: ModelRoute, wires: Iterable[str]) -> None:
     """Refuse what the model's backends cannot do, rather than drop it without a word (W-25)."""
     spoken = set(wires)
     has_image = any(isinstance(part, Image) for message in request.messages for part in message.parts)

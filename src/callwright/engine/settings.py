@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from callwright.engine.strategy import Wanted
+from callwright.engine.strategy import StrategySetting
 from callwright.turn import TruncationMode, UnknownToolMode
 
 __all__ = ["ModelSettings", "OutputMode", "ToolRules"]
@@ -45,7 +45,7 @@ class ToolRules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     it as text."""
     reasoning_calls: bool = True
     """Recover calls that the model made while thinking, when its turn has no other."""
-    ask_again: _Count = 2
+    max_retries: _Count = 2
     """How often in one turn an answer that will not do is asked for again: with a word on what was wrong, then with a
     pinned tool_choice, then with other sampling."""
 
@@ -65,7 +65,7 @@ class ModelSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """How the model writes calls as text: a name from `callwright dialects`; `auto` finds out."""
     profile: str = "auto"
     """The client profile for requests of this name; `auto` looks at the request."""
-    tools: Wanted = "auto"
+    tools: StrategySetting = "auto"
     """How the model gets its tools: by the backend's own means; told in the prompt, with the answer held to a grammar
     or a schema; or told in the prompt alone. `auto` takes the first that the backend can do."""
     context: _Count = 0
@@ -82,7 +82,7 @@ class ModelSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """What is different for this model of the `[prompt]` table."""
     history: dict[str, Any] = msgspec.field(default_factory=dict)
     """How earlier messages are mended and ordered before they are sent."""
-    diet: dict[str, Any] = msgspec.field(default_factory=dict)
+    tool_limits: dict[str, Any] = msgspec.field(default_factory=dict)
     """Which tools are offered to it and how briefly, and what becomes of prompts that are too long."""
     style: dict[str, Any] = msgspec.field(default_factory=dict)
     """How answers are written, where that is not the client's profile: `arguments`, `begin_tool_calls`,

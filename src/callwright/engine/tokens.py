@@ -15,53 +15,53 @@ import splintr
 
 from callwright.model import Image, Reasoning, Request, Text, ToolCall, ToolResult
 
-__all__ = ["at_most", "count", "prompt_size", "prompt_tokens"]
+__all__ = ["count_prompt_tokens", "count_prompt_tokens_sync", "count_tokens", "estimate_max_tokens"]
 
-_INLINE = 20_000
+_INLINE_CHARACTERS = 20_000
 """Characters counted on the spot: about a millisecond."""
-_IMAGE = 765
+_IMAGE_TOKENS = 765
 """Tokens of a picture of ordinary size, as OpenAI's price list counts a 1024 pixel square."""
-_FRAME = 4
+_MESSAGE_TOKENS = 4
 """Tokens around each message: role and separators."""
 
 
 @cache
-def _tokenizer() -> splintr.AnyTokenizer:
+def _load_tokenizer() -> splintr.AnyTokenizer:
     return splintr.Tokenizer.from_pretrained("o200k_base")
 
 
-def _count(text: str) -> int:
-    return len(_tokenizer().encode_ordinary(text))
+def _count_text(text: str) -> int:
+    return len(_load_tokenizer().encode_ordinary(text))
 
 
-async def count(text: str) -> int:
+async def count_tokens(text: str) -> int:
     """The tokens of a text."""
-    if len(text) <= _INLINE and _tokenizer.cache_info().currsize:
-        return _count(text)
-    return await asyncio.to_thread(_count, text)
+    if len(text) <= _INLINE_CHARACTERS and _load_tokenizer.cache_info().currsize:
+        return _count_text(text)
+    return await asyncio.to_thread(_count_text, text)
 
 
-async def prompt_tokens(request: Request) -> int:
+async def count_prompt_tokens(request: Request) -> int:
     """The tokens of a whole request: messages, tools and what stands around them."""
-    return await count("\n".join(_texts(request))) + _around(request)
+    return await count_tokens("\n".join(_iter_texts(request))) + _count_overhead(request)
 
 
-def prompt_size(request: Request) -> int:
+def count_prompt_tokens_sync(request: Request) -> int:
     """The same, on the spot: for a thread."""
-    return _count("\n".join(_texts(request))) + _around(request)
+    return _count_text("\n".join(_iter_texts(request))) + _count_overhead(request)
 
 
-def at_most(request: Request) -> int:
+def estimate_max_tokens(request: Request) -> int:
     """More than the tokens of a request can be, at once: every token has a byte of its own."""
-    return sum(len(text.encode("utf-8", "replace")) + 1 for text in _texts(request)) + _around(request)
+    return sum(len(text.encode("utf-8", "replace")) + 1 for text in _iter_texts(request)) + _count_overhead(request)
 
 
-def _around(request: Request) -> int:
+def _count_overhead(request: Request) -> int:
     pictures = sum(isinstance(part, Image) for message in request.messages for part in message.parts)
-    return _FRAME * (len(request.messages) + 1) + _IMAGE * pictures
+    return _MESSAGE_TOKENS * (len(request.messages) + 1) + _IMAGE_TOKENS * pictures
 
 
-def _texts(request: Request) -> Iterator[str]:
+def _iter_texts(request: Request) -> Iterator[str]:
     for message in request.messages:
         for part in message.parts:
             match part:

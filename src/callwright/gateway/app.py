@@ -22,48 +22,52 @@ from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from callwright.errors import CallwrightError
-from callwright.gateway import problems
-from callwright.gateway.admission import Bounded, Turn
-from callwright.gateway.auth import Auth
-from callwright.gateway.bridge import BridgeRoutes
-from callwright.gateway.cors import Cors
-from callwright.gateway.endpoints import Endpoints
-from callwright.gateway.exchange import Exchanges, exchange
-from callwright.gateway.forwarding import forward
+from callwright.gateway import error_mapping
+from callwright.gateway.admission import BodyLimitMiddleware, TurnAdmission
+from callwright.gateway.auth import AuthMiddleware
+from callwright.gateway.bridge_routes import BridgeRoutes
+from callwright.gateway.cors import CorsMiddleware
+from callwright.gateway.endpoints import ServiceEndpoints
+from callwright.gateway.error_responder import ErrorResponder
+from callwright.gateway.forwarding import forward_request
 from callwright.gateway.openapi import OPERATIONS
-from callwright.gateway.refusals import Refusals
-from callwright.gateway.service import Service
+from callwright.gateway.request_context import RequestContextMiddleware, get_request_context
+from callwright.gateway.service import GatewayService
 from callwright.wire.base import ErrorResponse, ServerCodec
 
-__all__ = ["build"]
+__all__ = ["build_app"]
 
 log = logging.getLogger("callwright.gateway")
 
-EndpointOf = Callable[[ServerCodec], ASGIApp]
+EndpointFactory = Callable[[ServerCodec], ASGIApp]
 """Makes the ASGI app that handles the turns of one wire."""
 
 
-def build(service: Service, served: Mapping[str, ServerCodec], endpoint: EndpointOf) -> ASGIApp:
+def build_app(service: GatewayService, codecs: Mapping[str, ServerCodec], endpoint_factory: EndpointFactory) -> ASGIApp:
     """The whole gateway as one ASGI app."""
-    refusals = Refusals(served, service.metrics)
-    answers = _Answers(refusals)
+    refusals = ErrorResponder(codecs, service.metrics)
+    answers = _ExceptionHandlers(refusals)
     turns = {
-        path: ServerErrorMiddleware(Turn(endpoint(served[wire]), service, refusals), answers.unexpected)
-        for path, wire in _TURNS.items()
+        path: ServerErrorMiddleware(
+            TurnAdmission(endpoint_factory(codecs[wire]), service, refusals), answers.handle_unexpected
+        )
+        for path, wire in _TURN_PATHS.items()
     }
     others = Starlette(
-        routes=_routes(service, served, turns, refusals),
+        routes=_build_routes(service, codecs, turns, refusals),
         exception_handlers={
-            HTTPException: answers.unrouted,
-            CallwrightError: answers.known,
-            Exception: answers.unexpected,
+            HTTPException: answers.handle_unrouted,
+            CallwrightError: answers.handle_known,
+            Exception: answers.handle_unexpected,
         },
     )
     others.router.redirect_slashes = False  # Copilot Chat 0.66 takes any redirect for a failure
-    return Exchanges(Cors(Auth(_Paths(turns, others), refusals), refusals), service)
+    return RequestContextMiddleware(
+        CorsMiddleware(AuthMiddleware(_TurnDispatcher(turns, others), refusals), refusals), service
+    )
 
 
-_TURNS = {
+_TURN_PATHS = {
     "/v1/chat/completions": "openai_chat",
     "/chat/completions": "openai_chat",
     "/v1/responses": "openai_responses",
@@ -74,47 +78,47 @@ _TURNS = {
 """The paths that ask a model, and the wire of each."""
 
 
-def _routes(
-    service: Service, served: Mapping[str, ServerCodec], turns: Mapping[str, ASGIApp], refusals: Refusals
+def _build_routes(
+    service: GatewayService, codecs: Mapping[str, ServerCodec], turns: Mapping[str, ASGIApp], refusals: ErrorResponder
 ) -> list[BaseRoute]:
-    at = Endpoints(service, served)
+    at = ServiceEndpoints(service, codecs)
     bridge = BridgeRoutes(service)
-    bounded = [Middleware(Bounded)]
-    counted = [Middleware(Turn, service=service, refusals=refusals)]
+    bounded = [Middleware(BodyLimitMiddleware)]
+    counted = [Middleware(TurnAdmission, service=service, refusals=refusals)]
     return [
         *(Route(path, app, methods=["POST"]) for path, app in turns.items()),
         # OpenAI
-        Route("/v1/models", at.models),
-        Route("/v1/models/{id:path}", at.model),
-        Route("/v1/completions", forward, methods=["POST"], middleware=counted),
-        Route("/v1/embeddings", forward, methods=["POST"], middleware=counted),
+        Route("/v1/models", at.list_models),
+        Route("/v1/models/{id:path}", at.get_model),
+        Route("/v1/completions", forward_request, methods=["POST"], middleware=counted),
+        Route("/v1/embeddings", forward_request, methods=["POST"], middleware=counted),
         # Anthropic
         Route("/v1/messages/count_tokens", at.count_tokens, methods=["POST"], middleware=bounded),
         # Ollama
-        Route("/api/version", at.version),
-        Route("/api/tags", at.tags),
-        Route("/api/show", at.show, methods=["POST"], middleware=bounded),
-        Route("/api/ps", at.ps),
-        Route("/api/embed", forward, methods=["POST"], middleware=counted),
-        Route("/api/embeddings", forward, methods=["POST"], middleware=counted),
+        Route("/api/version", at.get_version),
+        Route("/api/tags", at.list_tags),
+        Route("/api/show", at.show_model, methods=["POST"], middleware=bounded),
+        Route("/api/ps", at.list_running_models),
+        Route("/api/embed", forward_request, methods=["POST"], middleware=counted),
+        Route("/api/embeddings", forward_request, methods=["POST"], middleware=counted),
         # The service
-        Route("/", at.root),
-        Route("/api/hello", at.hello),
-        Route("/health", at.health),
-        Route("/healthz", at.health),
-        Route("/readyz", at.ready),
-        Route("/metrics", at.metrics),
-        Route("/v1/usage", at.usage),
-        Route("/openapi.json", at.openapi),
-        Route("/docs", at.docs),
+        Route("/", at.get_root),
+        Route("/api/hello", at.get_hello),
+        Route("/health", at.get_health),
+        Route("/healthz", at.get_health),
+        Route("/readyz", at.get_readiness),
+        Route("/metrics", at.get_metrics),
+        Route("/v1/usage", at.get_usage),
+        Route("/openapi.json", at.get_openapi),
+        Route("/docs", at.get_docs),
         # Pages that serve conversations
-        WebSocketRoute("/bridge", bridge.socket),
-        Route("/bridge/client.js", bridge.script),
-        Route("/bridge/example", bridge.example),
+        WebSocketRoute("/bridge", bridge.serve_socket),
+        Route("/bridge/client.js", bridge.get_script),
+        Route("/bridge/example", bridge.get_example),
     ]
 
 
-class _Paths:
+class _TurnDispatcher:
     """Turns by their path; everything else, also the wrong method, is the router's."""
 
     def __init__(self, turns: Mapping[str, ASGIApp], others: ASGIApp) -> None:
@@ -126,21 +130,25 @@ class _Paths:
         await (turn or self._others)(scope, receive, send)
 
 
-class _Answers:
+class _ExceptionHandlers:
     """What becomes of an exception that no endpoint took."""
 
-    def __init__(self, refusals: Refusals) -> None:
-        self._refusals = refusals
+    def __init__(self, refusals: ErrorResponder) -> None:
+        self._error_responder = refusals
 
-    async def known(self, request: Request, error: Exception) -> Response:
-        return self._refusals.refuse(request.scope, problems.of(error, request_id=exchange(request.scope).id))
+    async def handle_known(self, request: Request, error: Exception) -> Response:
+        return self._error_responder.refuse_request(
+            request.scope, error_mapping.map_error(error, request_id=get_request_context(request.scope).id)
+        )
 
-    async def unexpected(self, request: Request, error: Exception) -> Response:
-        request_id = exchange(request.scope).id
+    async def handle_unexpected(self, request: Request, error: Exception) -> Response:
+        request_id = get_request_context(request.scope).id
         log.error("unexpected exception", exc_info=error, extra={"fields": {"request_id": request_id}})
-        return self._refusals.refuse(request.scope, problems.of(error, request_id=request_id))
+        return self._error_responder.refuse_request(
+            request.scope, error_mapping.map_error(error, request_id=request_id)
+        )
 
-    async def unrouted(self, request: Request, error: Exception) -> Response:
+    async def handle_unrouted(self, request: Request, error: Exception) -> Response:
         """A path that is not there, or a method that it does not take."""
         status = error.status_code if isinstance(error, HTTPException) else 404
         method, path = request.method, request.url.path
@@ -154,4 +162,4 @@ class _Answers:
         problem = ErrorResponse(
             status=status, message=message, fault="client", kind="not_found_error", code="unknown_path", param=""
         )
-        return self._refusals.refuse(request.scope, problem, headers)
+        return self._error_responder.refuse_request(request.scope, problem, headers)

@@ -9,24 +9,24 @@ from contextlib import aclosing
 from callwright.backends.base import EventStream
 from callwright.events import Event
 
-__all__ = ["side_by_side"]
+__all__ = ["merge_choices"]
 
 
-async def side_by_side(turns: Sequence[EventStream]) -> AsyncGenerator[tuple[int, list[Event]], None]:
+async def merge_choices(turns: Sequence[EventStream]) -> AsyncGenerator[tuple[int, list[Event]], None]:
     """The batches of all turns as they come, each with the number of its choice. The first failure ends all."""
     if len(turns) == 1:
         async with aclosing(turns[0]) as turn:
             async for events in turn:
                 yield 0, events
         return
-    waiting = {asyncio.ensure_future(_next(turn)): choice for choice, turn in enumerate(turns)}
+    waiting = {asyncio.ensure_future(_next_batch(turn)): choice for choice, turn in enumerate(turns)}
     try:
         while waiting:
             done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
                 choice = waiting.pop(task)
                 if events := task.result():
-                    waiting[asyncio.ensure_future(_next(turns[choice]))] = choice
+                    waiting[asyncio.ensure_future(_next_batch(turns[choice]))] = choice
                     yield choice, events
     finally:
         for task in waiting:
@@ -35,6 +35,6 @@ async def side_by_side(turns: Sequence[EventStream]) -> AsyncGenerator[tuple[int
         await asyncio.gather(*(turn.aclose() for turn in turns))
 
 
-async def _next(turn: EventStream) -> list[Event]:
+async def _next_batch(turn: EventStream) -> list[Event]:
     """A turn's next batch; none when it is over."""
     return await anext(turn, [])

@@ -17,31 +17,31 @@ from starlette.datastructures import MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from callwright.gateway.exchange import exchange
-from callwright.gateway.refusals import Refusals
+from callwright.gateway.error_responder import ErrorResponder
+from callwright.gateway.request_context import get_request_context
 from callwright.gateway.settings import ServerSettings
 from callwright.wire.base import ErrorResponse
 
-__all__ = ["Cors"]
+__all__ = ["CorsMiddleware"]
 
-_EXPOSED = (
+_EXPOSED_HEADERS = (
     "x-request-id, retry-after, x-codex-tool-call-count, x-codex-tool-call-truncated, x-codex-stop-after-tools-mode"
 )
 
 
-class Cors:
+class CorsMiddleware:
     """Answers preflights, and marks every other answer for its origin."""
 
-    def __init__(self, app: ASGIApp, refusals: Refusals) -> None:
+    def __init__(self, app: ASGIApp, refusals: ErrorResponder) -> None:
         self._app = app
-        self._refusals = refusals
+        self._error_responder = refusals
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or (origin := exchange(scope).headers.get("origin")) is None:
+        if scope["type"] != "http" or (origin := get_request_context(scope).headers.get("origin")) is None:
             await self._app(scope, receive, send)
             return
-        state, headers = exchange(scope).state, exchange(scope).headers
-        allowed = _allows(state.server, origin)
+        state, headers = get_request_context(scope).state, get_request_context(scope).headers
+        allowed = _is_origin_allowed(state.server, origin)
 
         async def send_marked(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -49,37 +49,37 @@ class Cors:
                 marked.add_vary_header("Origin")
                 if allowed:
                     marked["access-control-allow-origin"] = origin
-                    marked["access-control-expose-headers"] = _EXPOSED
+                    marked["access-control-expose-headers"] = _EXPOSED_HEADERS
             await send(message)
 
         preflight = scope["method"] == "OPTIONS" and "access-control-request-method" in headers
         if allowed and preflight:
-            await _preflight(headers)(scope, receive, send_marked)
+            await _build_preflight_response(headers)(scope, receive, send_marked)
         elif preflight or (
-            not allowed and state.keyring.open and origin != f"{scope['scheme']}://{headers.get('host')}"
+            not allowed and state.keyring.is_open and origin != f"{scope['scheme']}://{headers.get('host')}"
         ):
-            await self._refusals.refuse(scope, _foreign(origin))(scope, receive, send_marked)
+            await self._error_responder.refuse_request(scope, _build_origin_error(origin))(scope, receive, send_marked)
         else:
             await self._app(scope, receive, send_marked)
 
 
-def _allows(server: ServerSettings, origin: str) -> bool:
+def _is_origin_allowed(server: ServerSettings, origin: str) -> bool:
     return "*" in server.origins or origin in server.origins
 
 
-def _preflight(asked: Mapping[str, str]) -> Response:
+def _build_preflight_response(request_headers: Mapping[str, str]) -> Response:
     answer = {
         "access-control-allow-methods": "GET, HEAD, POST, OPTIONS",
-        "access-control-allow-headers": asked.get("access-control-request-headers", "*"),
+        "access-control-allow-headers": request_headers.get("access-control-request-headers", "*"),
         "access-control-max-age": "600",
         "vary": "Origin, Access-Control-Request-Headers",
     }
-    if asked.get("access-control-request-private-network") == "true":
+    if request_headers.get("access-control-request-private-network") == "true":
         answer["access-control-allow-private-network"] = "true"
     return Response(status_code=204, headers=answer)
 
 
-def _foreign(origin: str) -> ErrorResponse:
+def _build_origin_error(origin: str) -> ErrorResponse:
     return ErrorResponse(
         status=403,
         message=f"the gateway does not take requests from web pages of {origin[:200]}. If it should, add that origin "

@@ -15,22 +15,22 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
 import callwright
 from callwright.engine import Engine, ModelListing
-from callwright.engine.tokens import prompt_tokens
+from callwright.engine.tokens import count_prompt_tokens
 from callwright.errors import RequestError
 from callwright.gateway import listing
-from callwright.gateway.exchange import exchange
-from callwright.gateway.keys import may_use
-from callwright.gateway.ledger import COLUMNS
-from callwright.gateway.openapi import description
-from callwright.gateway.service import Service
+from callwright.gateway.keys import can_use_model
+from callwright.gateway.ledger import USAGE_COLUMNS
+from callwright.gateway.openapi import build_openapi_document
+from callwright.gateway.request_context import get_request_context
+from callwright.gateway.service import GatewayService
 from callwright.wire.base import ServerCodec
 from callwright.wire.framing import JSON_DECODE_ERRORS
 
-__all__ = ["Endpoints", "read_object"]
+__all__ = ["ServiceEndpoints", "read_object"]
 
 log = logging.getLogger("callwright.gateway")
 
-_READY_SECONDS = 2.0
+_READINESS_CACHE_SECONDS = 2.0
 _GREETING = (
     f"Callwright {callwright.__version__} is running: OpenAI's, Anthropic's and Ollama's API in one place; see /docs. "
     # Some clients of Ollama look for these words here.
@@ -38,88 +38,90 @@ _GREETING = (
 )
 
 
-class Endpoints:
+class ServiceEndpoints:
     """The handlers, one method each."""
 
-    def __init__(self, service: Service, served: Mapping[str, ServerCodec]) -> None:
+    def __init__(self, service: GatewayService, served: Mapping[str, ServerCodec]) -> None:
         self._service = service
-        self._served = served
-        self._since = datetime.now(UTC).replace(microsecond=0)
-        self._checked: tuple[float, Engine | None, Mapping[str, str]] = (0.0, None, {})
+        self._codecs = served
+        self._started_at = datetime.now(UTC).replace(microsecond=0)
+        self._last_readiness: tuple[float, Engine | None, Mapping[str, str]] = (0.0, None, {})
         self._docs = files(callwright).joinpath("gateway", "docs.html").read_text(encoding="utf-8")
 
-    async def root(self, request: Request) -> Response:
+    async def get_root(self, request: Request) -> Response:
         return PlainTextResponse(_GREETING)
 
-    async def hello(self, request: Request) -> Response:
+    async def get_hello(self, request: Request) -> Response:
         """Claude Code 2.1 sends a HEAD here to warm the connection up."""
-        return _json({"message": "hello"})
+        return _json_response({"message": "hello"})
 
-    async def models(self, request: Request) -> Response:
-        return _json(listing.list_of(_visible(request), self._since))
+    async def list_models(self, request: Request) -> Response:
+        return _json_response(listing.build_model_list(_list_visible_models(request), self._started_at))
 
-    async def model(self, request: Request) -> Response:
-        name, found = listing.find(_visible(request), request.path_params["id"])
-        return _json(listing.model(name, found, self._since))
+    async def get_model(self, request: Request) -> Response:
+        name, found = listing.find_model(_list_visible_models(request), request.path_params["id"])
+        return _json_response(listing.build_model_object(name, found, self._started_at))
 
-    async def version(self, request: Request) -> Response:
-        return _json({"version": listing.OLLAMA_VERSION, "callwright": callwright.__version__})
+    async def get_version(self, request: Request) -> Response:
+        return _json_response({"version": listing.OLLAMA_VERSION, "callwright": callwright.__version__})
 
-    async def tags(self, request: Request) -> Response:
-        return _json(listing.tags(_visible(request), self._since))
+    async def list_tags(self, request: Request) -> Response:
+        return _json_response(listing.build_tags(_list_visible_models(request), self._started_at))
 
-    async def ps(self, request: Request) -> Response:
-        return _json(listing.ps(_visible(request), self._since))
+    async def list_running_models(self, request: Request) -> Response:
+        return _json_response(listing.build_running_models(_list_visible_models(request), self._started_at))
 
-    async def show(self, request: Request) -> Response:
+    async def show_model(self, request: Request) -> Response:
         body = read_object(await request.body())
         name = body.get("model") or body.get("name")
         if not isinstance(name, str):
             raise RequestError("model must be the name of a model.", param="model")
-        return _json(listing.show(listing.find(_visible(request), name)[1], self._since))
+        return _json_response(
+            listing.build_model_details(listing.find_model(_list_visible_models(request), name)[1], self._started_at)
+        )
 
     async def count_tokens(self, request: Request) -> Response:
-        ask = self._served["anthropic"].decode_request(await request.body())
-        return _json({"input_tokens": await prompt_tokens(ask.request)})
+        ask = self._codecs["anthropic"].decode_request(await request.body())
+        return _json_response({"input_tokens": await count_prompt_tokens(ask.request)})
 
-    async def health(self, request: Request) -> Response:
-        return _json({"status": "ok", "version": callwright.__version__})
+    async def get_health(self, request: Request) -> Response:
+        return _json_response({"status": "ok", "version": callwright.__version__})
 
-    async def ready(self, request: Request) -> Response:
+    async def get_readiness(self, request: Request) -> Response:
         """Ready while one backend is: requests for others fail by themselves, with their own message.
 
         Anybody may ask, so what is wrong with a backend, which may name its address, goes to the log only.
         """
-        wrong = await self._readiness(exchange(request.scope).state.engine)
-        able = not all(wrong.values()) and not self._service.stopping
-        status = "stopping" if self._service.stopping else "ready" if able else "no backend can be reached"
+        wrong = await self._check_readiness(get_request_context(request.scope).state.engine)
+        able = not all(wrong.values()) and not self._service.is_stopping
+        status = "stopping" if self._service.is_stopping else "ready" if able else "no backend can be reached"
         backends = {name: not problem for name, problem in wrong.items()}
-        return _json({"status": status, "backends": backends}, 200 if able else 503)
+        return _json_response({"status": status, "backends": backends}, 200 if able else 503)
 
-    async def _readiness(self, engine: Engine) -> Mapping[str, str]:
+    async def _check_readiness(self, engine: Engine) -> Mapping[str, str]:
         """Asked at most every few seconds, however often we are."""
-        at, asked, wrong = self._checked
-        if asked is not engine or time.monotonic() - at > _READY_SECONDS:
-            wrong = await engine.ready()
-            self._checked = (time.monotonic(), engine, wrong)
+        at, asked, wrong = self._last_readiness
+        if asked is not engine or time.monotonic() - at > _READINESS_CACHE_SECONDS:
+            wrong = await engine.check_readiness()
+            self._last_readiness = (time.monotonic(), engine, wrong)
             for name, problem in wrong.items():
                 if problem:
                     log.warning("the backend %s is not ready: %s", name, problem)
         return wrong
 
-    async def metrics(self, request: Request) -> Response:
-        return Response(self._service.metrics.page(), media_type=self._service.metrics.content_type)
+    async def get_metrics(self, request: Request) -> Response:
+        return Response(self._service.metrics.render_text(), media_type=self._service.metrics.content_type)
 
-    async def usage(self, request: Request) -> Response:
-        by = [name for name in request.query_params.get("by", ",".join(COLUMNS)).split(",") if name]
+    async def get_usage(self, request: Request) -> Response:
+        by = [name for name in request.query_params.get("by", ",".join(USAGE_COLUMNS)).split(",") if name]
         since = request.query_params.get("since")
-        rows = await self._service.ledger.query(by, _day(since) if since else None)
-        return _json({"object": "list", "data": rows})
+        rows = await self._service.ledger.query_usage(by, _parse_day(since) if since else None)
+        return _json_response({"object": "list", "data": rows})
 
-    async def openapi(self, request: Request) -> Response:
-        return _json(description())
+    async def get_openapi(self, request: Request) -> Response:
+        return _json_response(build_openapi_document())
 
-    async def docs(self, request: Request) -> Response:
+    async def get_docs(self, request: Request) -> Response:
         return HTMLResponse(self._docs)
 
 
@@ -131,18 +133,18 @@ def read_object(body: bytes) -> dict[str, Any]:
         raise RequestError(f"the body is not a JSON object: {error}") from error
 
 
-def _visible(request: Request) -> list[ModelListing]:
+def _list_visible_models(request: Request) -> list[ModelListing]:
     """The models that the caller may use."""
-    opened = exchange(request.scope)
-    return [each for each in opened.state.engine.models if may_use(opened.key, each.name)]
+    opened = get_request_context(request.scope)
+    return [each for each in opened.state.engine.models if can_use_model(opened.key, each.name)]
 
 
-def _day(text: str) -> date:
+def _parse_day(text: str) -> date:
     try:
         return date.fromisoformat(text)
     except ValueError as error:
         raise RequestError(f"since: {text!r} is no day such as 2026-01-31.", param="since") from error
 
 
-def _json(value: Any, status: int = 200) -> Response:
+def _json_response(value: Any, status: int = 200) -> Response:
     return Response(msgspec.json.encode(value), status, media_type="application/json")

@@ -9,27 +9,29 @@ from starlette.responses import Response
 from callwright.backends.base import Backend
 from callwright.errors import RequestError
 from callwright.gateway.endpoints import read_object
-from callwright.gateway.exchange import exchange
-from callwright.gateway.keys import check_use
+from callwright.gateway.keys import check_model_access
+from callwright.gateway.request_context import get_request_context
 
-__all__ = ["forward"]
+__all__ = ["forward_request"]
 
-_OLLAMA = ("ollama",)
-_OPENAI = ("openai", "responses", "completions", "harmony")
+_OLLAMA_KINDS = ("ollama",)
+_OPENAI_KINDS = ("openai", "responses", "completions", "harmony")
 
 
-async def forward(request: Request) -> Response:
+async def forward_request(request: Request) -> Response:
     """Pass one on, with the backend's own name for the model."""
     body = read_object(await request.body())
     name = body.get("model")
     if not isinstance(name, str):
         raise RequestError("model must be the name of a model.", param="model")
-    opened = exchange(request.scope)
+    opened = get_request_context(request.scope)
     engine = opened.state.engine
-    route = await engine.find(name)
-    check_use(opened.key, route.settings.name)
+    route = await engine.find_route(name)
+    check_model_access(opened.key, route.settings.name)
     path = request.url.path
-    backend = next((engine.backends[each] for each in route.backends if _speaks(engine.backends[each], path)), None)
+    backend = next(
+        (engine.backends[each] for each in route.backends if _supports_path(engine.backends[each], path)), None
+    )
     if backend is None:
         raise RequestError(
             f"the backend of the model {name!r} has no {path}: a backend of kind "
@@ -45,5 +47,5 @@ async def forward(request: Request) -> Response:
     return Response(answer.body, answer.status, {"content-type": kind})
 
 
-def _speaks(backend: Backend, path: str) -> bool:
-    return backend.settings.kind in (_OLLAMA if path.startswith("/api/") else _OPENAI)
+def _supports_path(backend: Backend, path: str) -> bool:
+    return backend.settings.kind in (_OLLAMA_KINDS if path.startswith("/api/") else _OPENAI_KINDS)

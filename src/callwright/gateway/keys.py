@@ -15,11 +15,11 @@ from ipaddress import ip_address
 from callwright.errors import RequestError
 from callwright.gateway.settings import KeySettings
 
-__all__ = ["Keyring", "check_use", "is_local", "may_use"]
+__all__ = ["Keyring", "can_use_model", "check_model_access", "is_loopback_host"]
 
 
 @lru_cache(64)
-def is_local(host: str) -> bool:
+def is_loopback_host(host: str) -> bool:
     """Whether only this machine can reach, or can be meant by, this host name."""
     name = host.strip("[]").lower()
     if name == "localhost" or name.endswith(".localhost"):
@@ -30,14 +30,14 @@ def is_local(host: str) -> bool:
         return False
 
 
-def may_use(key: KeySettings | None, model: str) -> bool:
+def can_use_model(key: KeySettings | None, model: str) -> bool:
     """Whether a caller may use a model."""
     return key is None or not key.models or model in key.models
 
 
-def check_use(key: KeySettings | None, model: str) -> None:
+def check_model_access(key: KeySettings | None, model: str) -> None:
     """Raise `RequestError` 403 when a caller may not use a model, by the name that the configuration gives it."""
-    if key and not may_use(key, model):
+    if key and not can_use_model(key, model):
         raise RequestError(
             f"the key {key.name!r} may not use the model {model!r}. It may use: {', '.join(key.models)}.",
             param="model",
@@ -50,13 +50,13 @@ class Keyring:
     """The keys of one state."""
 
     def __init__(self, keys: Iterable[KeySettings], host: str) -> None:
-        self._keys = [(_digest(key.key), key) for key in keys]
-        self.open = not self._keys and is_local(host)
+        self._keys = [(_hash_secret(key.key), key) for key in keys]
+        self.is_open = not self._keys and is_loopback_host(host)
         """No key is needed: there is none, and only this machine can call."""
 
-    def find(self, secret: str) -> KeySettings | None:
+    def find_key(self, secret: str) -> KeySettings | None:
         """Whose key this is."""
-        candidate = _digest(secret)
+        candidate = _hash_secret(secret)
         found = None
         for digest, key in self._keys:
             if hmac.compare_digest(digest, candidate):
@@ -64,5 +64,5 @@ class Keyring:
         return found
 
 
-def _digest(secret: str) -> bytes:
+def _hash_secret(secret: str) -> bytes:
     return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).digest()

@@ -14,27 +14,35 @@ from typing import Any
 
 from callwright.engine import ModelListing
 from callwright.errors import RequestError
-from callwright.gateway.profiles import split
+from callwright.gateway.profiles import split_model_name
 
-__all__ = ["find", "list_of", "model", "names", "ps", "show", "tags"]
+__all__ = [
+    "build_model_details",
+    "build_model_list",
+    "build_model_object",
+    "build_running_models",
+    "build_tags",
+    "find_model",
+    "iter_model_names",
+]
 
 OLLAMA_VERSION = "0.13.5"
 """What `/api/version` says. Copilot Chat 0.66 asks for 0.6.4 at least, Codex 0.166 with --oss for 0.13.4."""
 _ARCHITECTURE = "callwright"
 
 
-def names(models: Iterable[ModelListing]) -> Iterable[tuple[str, ModelListing]]:
+def iter_model_names(models: Iterable[ModelListing]) -> Iterable[tuple[str, ModelListing]]:
     """Every name that a client may ask for, aliases included."""
     return ((name, each) for each in models for name in (each.name, *each.aliases))
 
 
-def find(models: Iterable[ModelListing], name: str) -> tuple[str, ModelListing]:
+def find_model(models: Iterable[ModelListing], name: str) -> tuple[str, ModelListing]:
     """The model of that name; `:latest`, which Ollama's clients add, and a profile's suffix do not count.
 
     `RequestError` 404 when there is none.
     """
-    known = dict(names(models))
-    for wanted in (name, name.removesuffix(":latest"), split(name)[0]):
+    known = dict(iter_model_names(models))
+    for wanted in (name, name.removesuffix(":latest"), split_model_name(name)[0]):
         if wanted in known:
             return wanted, known[wanted]
     raise RequestError(
@@ -45,9 +53,9 @@ def find(models: Iterable[ModelListing], name: str) -> tuple[str, ModelListing]:
     )
 
 
-def list_of(models: Iterable[ModelListing], since: datetime) -> dict[str, Any]:
+def build_model_list(models: Iterable[ModelListing], since: datetime) -> dict[str, Any]:
     """`GET /v1/models`."""
-    data = [model(name, each, since) for name, each in names(models)]
+    data = [build_model_object(name, each, since) for name, each in iter_model_names(models)]
     return {
         "object": "list",
         "data": data,
@@ -57,7 +65,7 @@ def list_of(models: Iterable[ModelListing], since: datetime) -> dict[str, Any]:
     }
 
 
-def model(name: str, listing: ModelListing, since: datetime) -> dict[str, Any]:
+def build_model_object(name: str, listing: ModelListing, since: datetime) -> dict[str, Any]:
     """`GET /v1/models/{id}`."""
     return {
         "id": name,
@@ -72,18 +80,18 @@ def model(name: str, listing: ModelListing, since: datetime) -> dict[str, Any]:
     }
 
 
-def tags(models: Iterable[ModelListing], since: datetime) -> dict[str, Any]:
+def build_tags(models: Iterable[ModelListing], since: datetime) -> dict[str, Any]:
     """`GET /api/tags`."""
-    return {"models": [_tag(name, each, since) for name, each in names(models)]}
+    return {"models": [_build_tag(name, each, since) for name, each in iter_model_names(models)]}
 
 
-def ps(models: Iterable[ModelListing], since: datetime) -> dict[str, Any]:
+def build_running_models(models: Iterable[ModelListing], since: datetime) -> dict[str, Any]:
     """`GET /api/ps`: all are ready to be used; whether a backend has them loaded is its own affair."""
     running = {"expires_at": "9999-12-31T23:59:59Z", "size_vram": 0}
-    return {"models": [{**_tag(name, each, since), **running} for name, each in names(models)]}
+    return {"models": [{**_build_tag(name, each, since), **running} for name, each in iter_model_names(models)]}
 
 
-def show(listing: ModelListing, since: datetime) -> dict[str, Any]:
+def build_model_details(listing: ModelListing, since: datetime) -> dict[str, Any]:
     """`POST /api/show`."""
     return {
         "modelfile": "",
@@ -94,7 +102,7 @@ def show(listing: ModelListing, since: datetime) -> dict[str, Any]:
             "general.architecture": _ARCHITECTURE,
             f"{_ARCHITECTURE}.context_length": listing.context,
         },
-        "capabilities": _capabilities(listing),
+        "capabilities": _list_capabilities(listing),
         "modified_at": since.isoformat(),
     }
 
@@ -109,7 +117,7 @@ _DETAILS: dict[str, Any] = {
 }
 
 
-def _tag(name: str, listing: ModelListing, since: datetime) -> dict[str, Any]:
+def _build_tag(name: str, listing: ModelListing, since: datetime) -> dict[str, Any]:
     return {
         "name": name,
         "model": name,  # Copilot Chat reads this one, the Ollama extension 0.0.8 the other
@@ -117,11 +125,11 @@ def _tag(name: str, listing: ModelListing, since: datetime) -> dict[str, Any]:
         "size": 0,
         "digest": hashlib.sha256(name.encode()).hexdigest(),
         "details": _DETAILS,
-        "capabilities": _capabilities(listing),
+        "capabilities": _list_capabilities(listing),
         "context_length": listing.context,
     }
 
 
-def _capabilities(listing: ModelListing) -> Sequence[str]:
+def _list_capabilities(listing: ModelListing) -> Sequence[str]:
     """Tools always: where a model has none of its own, it is taught them."""
     return ["completion", "tools", *["vision"] * bool(listing.vision), *["thinking"] * bool(listing.reasoning)]

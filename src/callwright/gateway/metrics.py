@@ -16,15 +16,15 @@ from prometheus_client import (
 )
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
-from callwright.gateway.record import TurnRecord
+from callwright.gateway.turn_record import TurnRecord
 
 __all__ = ["Metrics"]
 
 disable_created_metrics()  # type: ignore[no-untyped-call]  # a second series for every first, which says when it began
 
-_FIRST_BYTE = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
-_CHUNK = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 1.0)
-_MODELS = 200
+_FIRST_BYTE_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
+_CHUNK_BUCKETS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 1.0)
+_MAX_MODEL_LABELS = 200
 """How many models are told apart."""
 
 
@@ -43,46 +43,48 @@ class Metrics:
         )
         self.first_byte = Histogram(
             "callwright_first_byte_seconds", "From the request to the first byte of the answer.", ("wire", "model"),
-            buckets=_FIRST_BYTE, registry=registry,
+            buckets=_FIRST_BYTE_BUCKETS, registry=registry,
         )  # fmt: skip
         self.chunk = Histogram(
             "callwright_chunk_seconds", "From a read of the backend to the write to the client.",
-            buckets=_CHUNK, registry=registry,
+            buckets=_CHUNK_BUCKETS, registry=registry,
         )  # fmt: skip
-        self.calls = Counter("callwright_calls", "Tool calls that reached a client.", ("dialect",), registry=registry)
+        self.tool_calls = Counter(
+            "callwright_calls", "Tool calls that reached a client.", ("dialect",), registry=registry
+        )
         self.repairs = Counter("callwright_repairs", "What was mended.", ("kind",), registry=registry)
-        self.asked_again = Counter(
+        self.retries = Counter(
             "callwright_asked_again", "Answers that would not do.", ("strategy", "reason"), registry=registry
         )
-        self.journal = Counter("callwright_journal", "Rows of the journal.", ("outcome",), registry=registry)
+        self.journal_entries = Counter("callwright_journal", "Rows of the journal.", ("outcome",), registry=registry)
         """Written, or dropped."""
         self.errors = Counter("callwright_errors", "Requests that failed.", ("fault", "kind"), registry=registry)
-        self.streams = Gauge("callwright_streams", "Turns in flight.", registry=registry)
+        self.active_turns = Gauge("callwright_streams", "Turns in flight.", registry=registry)
         self.tokens = Counter("callwright_tokens", "Tokens.", ("kind", "model"), registry=registry)
         self._models: set[str] = set()
 
-    def count(self, record: TurnRecord) -> None:
+    def count_turn(self, record: TurnRecord) -> None:
         """Count one finished turn."""
-        model = self._model(record.model)
+        model = self._get_model_label(record.model)
         self.requests.labels(record.wire, model, record.client, str(record.status)).inc()
         if record.first_byte_seconds is not None:
             self.first_byte.labels(record.wire, model).observe(record.first_byte_seconds)
         if record.tool_call_names:
-            self.calls.labels(record.dialect or "native").inc(len(record.tool_call_names))
+            self.tool_calls.labels(record.dialect or "native").inc(len(record.tool_call_names))
         for kind in record.repairs:
             self.repairs.labels(kind).inc()
-        for reason in record.again:
-            self.asked_again.labels(record.strategy, reason).inc()
+        for reason in record.retry_reasons:
+            self.retries.labels(record.strategy, reason).inc()
         self.tokens.labels("prompt", model).inc(record.usage.prompt_tokens)
         self.tokens.labels("completion", model).inc(record.usage.completion_tokens)
         if record.fault:
             self.errors.labels(record.fault, record.error).inc()
 
-    def _model(self, name: str) -> str:
-        if name and len(self._models) < _MODELS:
+    def _get_model_label(self, name: str) -> str:
+        if name and len(self._models) < _MAX_MODEL_LABELS:
             self._models.add(name)
         return name if name in self._models else "other"
 
-    def page(self) -> bytes:
+    def render_text(self) -> bytes:
         """What Prometheus reads."""
         return generate_latest(self.registry)

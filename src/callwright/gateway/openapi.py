@@ -13,123 +13,155 @@ import msgspec
 
 import callwright
 
-__all__ = ["OPERATIONS", "Operation", "description"]
+__all__ = ["OPERATIONS", "ApiOperation", "build_openapi_document"]
 
 Schema = dict[str, Any]
 
 
-class Operation(msgspec.Struct, frozen=True):
+class ApiOperation(msgspec.Struct, frozen=True):
     """One route: what it is for, what it takes and what it gives."""
 
     method: Literal["get", "post"]
     path: str
-    about: str
+    summary: str
     tag: str
-    body: str = ""
+    body_schema: str = ""
     """A schema's name."""
-    answer: str = "application/json"
-    stream: str = ""
+    content_type: str = "application/json"
+    stream_content_type: str = ""
     """The content type of the answer when the body asks for a stream."""
     parameters: tuple[Schema, ...] = ()
-    public: bool = False
+    is_public: bool = False
 
 
-def _query(name: str, about: str, example: str) -> Schema:
-    return {"name": name, "in": "query", "description": about, "schema": {"type": "string"}, "example": example}
+def _build_query_parameter(name: str, description: str, example: str) -> Schema:
+    return {"name": name, "in": "query", "description": description, "schema": {"type": "string"}, "example": example}
 
 
 _SSE = "text/event-stream"
 _NDJSON = "application/x-ndjson"
-_MODEL_ID: Schema = {"name": "id", "in": "path", "required": True, "schema": {"type": "string"}, "example": "coder"}
-_BY = _query("by", "Columns to add up by: day, key, model, client. Empty for one sum.", "key,model")
-_SINCE = _query("since", "The first day that counts.", "2026-01-31")
+_MODEL_ID_PARAMETER: Schema = {
+    "name": "id",
+    "in": "path",
+    "required": True,
+    "schema": {"type": "string"},
+    "example": "coder",
+}
+_BY_PARAMETER = _build_query_parameter(
+    "by", "Columns to add up by: day, key, model, client. Empty for one sum.", "key,model"
+)
+_SINCE_PARAMETER = _build_query_parameter("since", "The first day that counts.", "2026-01-31")
 
-OPERATIONS: tuple[Operation, ...] = (
-    Operation("post", "/v1/chat/completions", "A turn, OpenAI's chat API.", "OpenAI", "Chat", stream=_SSE),
-    Operation("post", "/chat/completions", "The same without the prefix.", "OpenAI", "Chat", stream=_SSE),
-    Operation("post", "/v1/responses", "A turn, OpenAI's Responses API.", "OpenAI", "Responses", stream=_SSE),
-    Operation("get", "/v1/models", "The models; also for Anthropic's clients.", "OpenAI"),
-    Operation("get", "/v1/models/{id}", "One model.", "OpenAI", parameters=(_MODEL_ID,)),
-    Operation("post", "/v1/completions", "Passed on to a backend that has it.", "OpenAI", "Forward"),
-    Operation("post", "/v1/embeddings", "Passed on to a backend that has it.", "OpenAI", "Forward"),
-    Operation("post", "/v1/messages", "A turn, Anthropic's API.", "Anthropic", "Messages", stream=_SSE),
-    Operation("post", "/v1/messages/count_tokens", "How long a prompt is, roughly.", "Anthropic", "Messages"),
-    Operation("post", "/api/chat", "A turn, Ollama's chat API.", "Ollama", "OllamaChat", stream=_NDJSON),
-    Operation("post", "/api/generate", "A turn from a bare prompt.", "Ollama", "Generate", stream=_NDJSON),
-    Operation("get", "/api/version", "The version of Ollama's API.", "Ollama"),
-    Operation("get", "/api/tags", "The models.", "Ollama"),
-    Operation("post", "/api/show", "One model: capabilities and window.", "Ollama", "Show"),
-    Operation("get", "/api/ps", "The models that are ready.", "Ollama"),
-    Operation("post", "/api/embed", "Passed on to a backend that has it.", "Ollama", "Forward"),
-    Operation("post", "/api/embeddings", "Passed on to a backend that has it.", "Ollama", "Forward"),
-    Operation("get", "/api/hello", "Says hello, for Claude Code.", "Service", public=True),
-    Operation("get", "/", "Says that it is running.", "Service", answer="text/plain", public=True),
-    Operation("get", "/health", "Whether the process lives.", "Service", public=True),
-    Operation("get", "/healthz", "The same.", "Service", public=True),
-    Operation("get", "/readyz", "Whether a backend can be reached; 503 when none.", "Service", public=True),
-    Operation("get", "/metrics", "For Prometheus.", "Service", answer="text/plain"),
-    Operation("get", "/v1/usage", "Requests and tokens, added up.", "Service", parameters=(_BY, _SINCE)),
-    Operation("get", "/openapi.json", "This description.", "Service"),
-    Operation("get", "/docs", "It as a page.", "Service", answer="text/html"),
-    Operation("get", "/bridge/client.js", "For pages on the bridge.", "Bridge", answer="text/javascript", public=True),
-    Operation("get", "/bridge/example", "A page that uses it.", "Bridge", answer="text/html", public=True),
+OPERATIONS: tuple[ApiOperation, ...] = (
+    ApiOperation(
+        "post", "/v1/chat/completions", "A turn, OpenAI's chat API.", "OpenAI", "Chat", stream_content_type=_SSE
+    ),
+    ApiOperation(
+        "post", "/chat/completions", "The same without the prefix.", "OpenAI", "Chat", stream_content_type=_SSE
+    ),
+    ApiOperation(
+        "post", "/v1/responses", "A turn, OpenAI's Responses API.", "OpenAI", "Responses", stream_content_type=_SSE
+    ),
+    ApiOperation("get", "/v1/models", "The models; also for Anthropic's clients.", "OpenAI"),
+    ApiOperation("get", "/v1/models/{id}", "One model.", "OpenAI", parameters=(_MODEL_ID_PARAMETER,)),
+    ApiOperation("post", "/v1/completions", "Passed on to a backend that has it.", "OpenAI", "Forward"),
+    ApiOperation("post", "/v1/embeddings", "Passed on to a backend that has it.", "OpenAI", "Forward"),
+    ApiOperation("post", "/v1/messages", "A turn, Anthropic's API.", "Anthropic", "Messages", stream_content_type=_SSE),
+    ApiOperation("post", "/v1/messages/count_tokens", "How long a prompt is, roughly.", "Anthropic", "Messages"),
+    ApiOperation(
+        "post", "/api/chat", "A turn, Ollama's chat API.", "Ollama", "OllamaChat", stream_content_type=_NDJSON
+    ),
+    ApiOperation(
+        "post", "/api/generate", "A turn from a bare prompt.", "Ollama", "Generate", stream_content_type=_NDJSON
+    ),
+    ApiOperation("get", "/api/version", "The version of Ollama's API.", "Ollama"),
+    ApiOperation("get", "/api/tags", "The models.", "Ollama"),
+    ApiOperation("post", "/api/show", "One model: capabilities and window.", "Ollama", "Show"),
+    ApiOperation("get", "/api/ps", "The models that are ready.", "Ollama"),
+    ApiOperation("post", "/api/embed", "Passed on to a backend that has it.", "Ollama", "Forward"),
+    ApiOperation("post", "/api/embeddings", "Passed on to a backend that has it.", "Ollama", "Forward"),
+    ApiOperation("get", "/api/hello", "Says hello, for Claude Code.", "Service", is_public=True),
+    ApiOperation("get", "/", "Says that it is running.", "Service", content_type="text/plain", is_public=True),
+    ApiOperation("get", "/health", "Whether the process lives.", "Service", is_public=True),
+    ApiOperation("get", "/healthz", "The same.", "Service", is_public=True),
+    ApiOperation("get", "/readyz", "Whether a backend can be reached; 503 when none.", "Service", is_public=True),
+    ApiOperation("get", "/metrics", "For Prometheus.", "Service", content_type="text/plain"),
+    ApiOperation(
+        "get", "/v1/usage", "Requests and tokens, added up.", "Service", parameters=(_BY_PARAMETER, _SINCE_PARAMETER)
+    ),
+    ApiOperation("get", "/openapi.json", "This description.", "Service"),
+    ApiOperation("get", "/docs", "It as a page.", "Service", content_type="text/html"),
+    ApiOperation(
+        "get", "/bridge/client.js", "For pages on the bridge.", "Bridge", content_type="text/javascript", is_public=True
+    ),
+    ApiOperation("get", "/bridge/example", "A page that uses it.", "Bridge", content_type="text/html", is_public=True),
 )
 
-_NAME: Schema = {
+_MODEL_NAME_SCHEMA: Schema = {
     "type": "string",
     "minLength": 1,
     "description": "A model, an alias of it, or `model@profile`.",
     "examples": ["coder"],
 }
-_OBJECTS: Schema = {"type": "array", "items": {"type": "object"}}
-_STREAM: Schema = {"type": "boolean"}
+_OBJECT_LIST_SCHEMA: Schema = {"type": "array", "items": {"type": "object"}}
+_STREAM_SCHEMA: Schema = {"type": "boolean"}
 
 
-def _object(required: tuple[str, ...], **properties: Schema) -> Schema:
+def _build_object_schema(required: tuple[str, ...], **properties: Schema) -> Schema:
     return {"type": "object", "required": list(required), "properties": properties}
 
 
-def _messages(*roles: str) -> Schema:
-    message = _object(("role",), role={"type": "string", "enum": list(roles)}, content={})
+def _build_messages_schema(*roles: str) -> Schema:
+    message = _build_object_schema(("role",), role={"type": "string", "enum": list(roles)}, content={})
     return {"type": "array", "minItems": 1, "items": message}
 
 
 _SCHEMAS: dict[str, Schema] = {
-    "Chat": _object(
+    "Chat": _build_object_schema(
         ("model", "messages"),
-        model=_NAME,
-        messages=_messages("user", "assistant", "system", "developer", "tool"),
-        stream=_STREAM,
-        tools=_OBJECTS,
+        model=_MODEL_NAME_SCHEMA,
+        messages=_build_messages_schema("user", "assistant", "system", "developer", "tool"),
+        stream=_STREAM_SCHEMA,
+        tools=_OBJECT_LIST_SCHEMA,
         n={"type": "integer", "minimum": 1},
     ),
-    "Responses": _object(
-        ("model", "input"), model=_NAME, input={"type": ["string", "array"]}, stream=_STREAM, tools=_OBJECTS
+    "Responses": _build_object_schema(
+        ("model", "input"),
+        model=_MODEL_NAME_SCHEMA,
+        input={"type": ["string", "array"]},
+        stream=_STREAM_SCHEMA,
+        tools=_OBJECT_LIST_SCHEMA,
     ),
-    "Messages": _object(
-        ("model", "messages"), model=_NAME, messages=_messages("user", "assistant"), stream=_STREAM, tools=_OBJECTS
-    ),
-    "OllamaChat": _object(
+    "Messages": _build_object_schema(
         ("model", "messages"),
-        model=_NAME,
-        messages=_messages("user", "assistant", "system", "tool"),
-        stream={**_STREAM, "default": True},
-        tools=_OBJECTS,
+        model=_MODEL_NAME_SCHEMA,
+        messages=_build_messages_schema("user", "assistant"),
+        stream=_STREAM_SCHEMA,
+        tools=_OBJECT_LIST_SCHEMA,
     ),
-    "Generate": _object(("model",), model=_NAME, prompt={"type": "string"}, stream={**_STREAM, "default": True}),
-    "Show": _object(("model",), model=_NAME),
-    "Forward": _object(("model",), model=_NAME),
+    "OllamaChat": _build_object_schema(
+        ("model", "messages"),
+        model=_MODEL_NAME_SCHEMA,
+        messages=_build_messages_schema("user", "assistant", "system", "tool"),
+        stream={**_STREAM_SCHEMA, "default": True},
+        tools=_OBJECT_LIST_SCHEMA,
+    ),
+    "Generate": _build_object_schema(
+        ("model",), model=_MODEL_NAME_SCHEMA, prompt={"type": "string"}, stream={**_STREAM_SCHEMA, "default": True}
+    ),
+    "Show": _build_object_schema(("model",), model=_MODEL_NAME_SCHEMA),
+    "Forward": _build_object_schema(("model",), model=_MODEL_NAME_SCHEMA),
     # OpenAI's and Anthropic's errors are objects, Ollama's are strings.
-    "Error": _object(("error",), error={"type": ["object", "string"]}),
+    "Error": _build_object_schema(("error",), error={"type": ["object", "string"]}),
 }
 
 
 @cache
-def description() -> Schema:
+def build_openapi_document() -> Schema:
     """The whole of it."""
     paths: dict[str, Schema] = {}
     for operation in OPERATIONS:
-        paths.setdefault(operation.path, {})[operation.method] = _describe(operation)
+        paths.setdefault(operation.path, {})[operation.method] = _describe_operation(operation)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -149,10 +181,10 @@ def description() -> Schema:
     }
 
 
-def _describe(operation: Operation) -> Schema:
-    contents: Schema = {kind: {} for kind in (operation.answer, operation.stream) if kind}
+def _describe_operation(operation: ApiOperation) -> Schema:
+    contents: Schema = {kind: {} for kind in (operation.content_type, operation.stream_content_type) if kind}
     described: Schema = {
-        "summary": operation.about,
+        "summary": operation.summary,
         "tags": [operation.tag],
         "operationId": f"{operation.method}{operation.path}".translate(str.maketrans("/.{", "___", "}")).rstrip("_"),
         "responses": {
@@ -167,9 +199,9 @@ def _describe(operation: Operation) -> Schema:
         described["responses"]["503"] = {"description": "Not ready.", "content": contents}
     if operation.parameters:
         described["parameters"] = list(operation.parameters)
-    if operation.body:
-        schema = {"$ref": f"#/components/schemas/{operation.body}"}
+    if operation.body_schema:
+        schema = {"$ref": f"#/components/schemas/{operation.body_schema}"}
         described["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
-    if operation.public:
+    if operation.is_public:
         described["security"] = []
     return described

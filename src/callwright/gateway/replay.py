@@ -17,25 +17,25 @@ from starlette.types import Message, Scope
 from callwright.backends.base import EventStream, ForwardedResponse, ModelInfo
 from callwright.backends.settings import BackendKind, BackendSettings
 from callwright.engine import Engine
-from callwright.engine.continuing import Conversations
+from callwright.engine.conversation_routing import ConversationRegistry
 from callwright.errors import BackendError, RequestError, StoreError
-from callwright.gateway.exchange import Exchanges
-from callwright.gateway.memory import Memory
-from callwright.gateway.refusals import Refusals
-from callwright.gateway.scribe import Shelf
-from callwright.gateway.service import Service, State
+from callwright.gateway.error_responder import ErrorResponder
+from callwright.gateway.journal_writer import StoreOpener
+from callwright.gateway.request_context import RequestContextMiddleware
+from callwright.gateway.response_history import ResponseHistory
+from callwright.gateway.service import GatewayService, GatewayState
 from callwright.gateway.settings import ServerSettings
-from callwright.gateway.turns import Turns
+from callwright.gateway.turn_endpoints import TurnEndpoints
 from callwright.model import Request
 from callwright.redaction import Redactor
 from callwright.store.journal_records import JournalEntry, RecordedAttempt, RecordedFailure
 from callwright.store.settings import StoreSettings
 from callwright.wire import SERVER_CODECS
 
-__all__ = ["Replayed", "replay", "replayed"]
+__all__ = ["ReplayBackend", "build_replay_backends", "replay_turn"]
 
 
-class Replayed:
+class ReplayBackend:
     """A backend that says what was recorded. `answers` may be shared: they are given in the order of the record."""
 
     is_available = True
@@ -44,7 +44,7 @@ class Replayed:
         self.settings = BackendSettings(name=name, kind=cast("BackendKind", about.kind or "openai"))
         self.wire = about.wire
         self.flavour = cast("Flavour | None", about.flavour)
-        self._about = about
+        self._recorded = about
         self._answers = answers
 
     async def stream_response(self, request: Request, extra: dict[str, Any]) -> EventStream:
@@ -56,12 +56,12 @@ class Replayed:
         if asked.events:
             yield list(asked.events)
         if asked.failure:
-            raise _error(asked.failure)
+            raise _build_error(asked.failure)
 
     async def list_models(self) -> tuple[ModelInfo, ...]:
         """The model of the record; that it takes tools is concluded from how it got them."""
-        native = {"native": True, "taught": False, "constrained": False}.get(self._about.strategy)
-        return (ModelInfo(name=self._about.request.model, tools=native),) if self._about.request else ()
+        native = {"native": True, "taught": False, "constrained": False}.get(self._recorded.strategy)
+        return (ModelInfo(name=self._recorded.request.model, tools=native),) if self._recorded.request else ()
 
     async def forward_request(self, path: str, body: bytes) -> ForwardedResponse:
         """Only turns are recorded."""
@@ -71,37 +71,39 @@ class Replayed:
         """Nothing is held."""
 
 
-def replayed(entry: JournalEntry, names: Iterable[str]) -> dict[str, Replayed]:
+def build_replay_backends(entry: JournalEntry, names: Iterable[str]) -> dict[str, ReplayBackend]:
     """The backends of a row, and others of these names that play them: the settings may have changed since."""
     answers = deque(entry.asked)
     first = entry.asked[0] if entry.asked else RecordedAttempt()
     recorded = {asked.backend: asked for asked in reversed(entry.asked)}
-    return {name: Replayed(name, recorded.get(name, first), answers) for name in dict.fromkeys([*recorded, *names])}
+    return {
+        name: ReplayBackend(name, recorded.get(name, first), answers) for name in dict.fromkeys([*recorded, *names])
+    }
 
 
-async def replay(entry: JournalEntry, engine: Engine) -> JournalEntry:
+async def replay_turn(entry: JournalEntry, engine: Engine) -> JournalEntry:
     """The row that this turn makes today, on an engine whose backends are `replayed`; the engine is closed.
 
     `RequestError` when the row does not hold the whole turn.
     """
     if entry.cut or not entry.client_sent:
         raise RequestError('it was not kept whole: set journal = "full", and redact nothing that a request needs')
-    caught = _Caught()
-    shelf = Shelf(StoreSettings(journal="full"), caught.open)
-    service = Service(State(ServerSettings(), (), engine, shelf=shelf))
-    memory = Memory()
+    caught = _MemoryStore()
+    shelf = StoreOpener(StoreSettings(journal="full"), caught.open)
+    service = GatewayService(GatewayState(ServerSettings(), (), engine, store_opener=shelf))
+    memory = ResponseHistory()
     for name, messages in entry.recalled.items():
-        memory.keep("", name, messages)
-    turns = Turns(service, Refusals(SERVER_CODECS, service.metrics), memory)
+        memory.store_conversation("", name, messages)
+    turns = TurnEndpoints(service, ErrorResponder(SERVER_CODECS, service.metrics), memory)
     try:
-        await engine.refresh()
-        await _post(Exchanges(turns.endpoint(SERVER_CODECS[entry.wire]), service), entry)
+        await engine.refresh_models()
+        await _post_request(RequestContextMiddleware(turns.build_endpoint(SERVER_CODECS[entry.wire]), service), entry)
     finally:
         await service.close()
     return caught.entries[0]
 
 
-async def _post(app: Exchanges, entry: JournalEntry) -> None:
+async def _post_request(app: RequestContextMiddleware, entry: JournalEntry) -> None:
     """Send the request, and take the answer without looking: what it was is in the new row."""
     headers = {"x-request-id": entry.request_id, **entry.headers}
     scope: Scope = {
@@ -124,21 +126,21 @@ async def _post(app: Exchanges, entry: JournalEntry) -> None:
     await app(scope, receive, send)
 
 
-class _Caught:
+class _MemoryStore:
     """A store that only remembers."""
 
     def __init__(self) -> None:
         self.entries: list[JournalEntry] = []
 
     @property
-    def journal(self) -> _Caught:
+    def journal(self) -> _MemoryStore:
         return self
 
     @property
-    def conversations(self) -> Conversations:
+    def conversations(self) -> ConversationRegistry:
         raise StoreError("a replay goes on with no conversation")
 
-    async def open(self, _redactor: Redactor) -> _Caught:
+    async def open(self, _redactor: Redactor) -> _MemoryStore:
         return self
 
     async def append(self, entry: JournalEntry) -> int:
@@ -149,7 +151,7 @@ class _Caught:
         pass
 
 
-def _error(failure: RecordedFailure) -> BackendError:
+def _build_error(failure: RecordedFailure) -> BackendError:
     return BackendError(
         failure.message,
         kind=failure.kind,

@@ -23,25 +23,25 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from callwright.errors import CallwrightError
-from callwright.gateway.bridge import bridges
-from callwright.gateway.service import Service, State
+from callwright.gateway.bridge_routes import list_bridges
+from callwright.gateway.service import GatewayService, GatewayState
 from callwright.redaction import Redactor
 
-__all__ = ["Gateway", "listen", "run"]
+__all__ = ["GatewayServer", "open_listener", "run_gateway"]
 
 log = logging.getLogger("callwright.server")
 
-_LAST_WORDS_SECONDS = 5
+_CANCEL_SECONDS = 5
 """How long cancelled turns may take to tell their clients."""
 _WATCH_SECONDS = 1.0
-_COLLECT = (10_000, 20, 20)
+_GC_THRESHOLDS = (10_000, 20, 20)
 
-Started = Callable[[Service], None]
-Load = Callable[[], State]
+StartupCallback = Callable[[GatewayService], None]
+StateLoader = Callable[[], GatewayState]
 """Reads the configuration and opens its backends; called inside the running loop. Raises when it is wrong."""
 
 
-def listen(host: str, port: int) -> socket.socket:
+def open_listener(host: str, port: int) -> socket.socket:
     """The socket to serve on; `OSError` when the address is taken. Port 0 finds a free one."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.create_server((host, port), family=family, backlog=2048)
@@ -50,19 +50,19 @@ def listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-def run(gateway: Gateway, listener: socket.socket, *, started: Started | None = None) -> None:
+def run_gateway(gateway: GatewayServer, listener: socket.socket, *, on_started: StartupCallback | None = None) -> None:
     """Serve until told to stop, on the fastest loop that there is. `started`: as for `Gateway.serve`."""
     with asyncio.Runner(loop_factory=uvicorn.Config("", log_config=None).get_loop_factory()) as runner:
-        runner.run(gateway.serve(listener, started=started))
+        runner.run(gateway.serve(listener, on_started=on_started))
 
 
-class Gateway:
+class GatewayServer:
     """One service and the server around it."""
 
     def __init__(
         self,
-        load: Load,
-        assemble: Callable[[Service], ASGIApp],
+        load: StateLoader,
+        assemble: Callable[[GatewayService], ASGIApp],
         *,
         watch: Sequence[Path] = (),
         redactor: Redactor | None = None,
@@ -71,13 +71,13 @@ class Gateway:
         self._assemble = assemble
         self._watch = watch
         self._redactor = redactor or Redactor()
-        self._server: _Server | None = None
-        self._service: Service | None = None
+        self._server: _UvicornServer | None = None
+        self._service: GatewayService | None = None
 
-    async def serve(self, listener: socket.socket, *, started: Started | None = None) -> None:
+    async def serve(self, listener: socket.socket, *, on_started: StartupCallback | None = None) -> None:
         """Serve on this socket until told to stop. `started` is called when the first request can come."""
-        service = self._service = Service(self._load(), redactor=self._redactor)
-        server = self._server = _Server(self._assemble(service), service, self.reload, started)
+        service = self._service = GatewayService(self._load(), redactor=self._redactor)
+        server = self._server = _UvicornServer(self._assemble(service), service, self.reload, on_started)
         watching = asyncio.create_task(self._watch_files())
         try:
             await server.serve([listener])
@@ -101,8 +101,8 @@ class Gateway:
             log.error("the configuration was not reloaded; the old one stays: %s", error)  # noqa: TRY400 - no bug of ours
             return False
         old, new = service.state.server, state.server
-        bridged, joins = bridges(service.state.engine), bridges(state.engine)
-        service.replace(state)
+        bridged, joins = list_bridges(service.state.engine), list_bridges(state.engine)
+        service.replace_state(state)
         for bridge in bridged:
             bridge.retire()
         if joins and not bridged:
@@ -113,30 +113,30 @@ class Gateway:
         return True
 
     async def _watch_files(self) -> None:
-        seen = _versions(self._watch)
+        seen = _read_versions(self._watch)
         while self._watch:
             await asyncio.sleep(_WATCH_SECONDS)
-            now = _versions(self._watch)
+            now = _read_versions(self._watch)
             if now != seen:
                 seen = now
                 self.reload()
 
 
-class _Server(uvicorn.Server):
+class _UvicornServer(uvicorn.Server):
     """uvicorn, with our signals and our way of stopping."""
 
     def __init__(
         self,
         app: ASGIApp,
-        service: Service,
+        service: GatewayService,
         reload: Callable[[], bool],
-        started: Started | None,
+        started: StartupCallback | None,
     ) -> None:
         self._service = service
         self._reload = reload
-        self._started = started
+        self._on_started = started
         self._in_terminal = os.isatty(0)
-        self._patience = service.state.server.shutdown_seconds
+        self._shutdown_seconds = service.state.server.shutdown_seconds
         super().__init__(
             uvicorn.Config(
                 app,
@@ -146,9 +146,9 @@ class _Server(uvicorn.Server):
                 server_header=False,
                 proxy_headers=False,
                 # Loading it takes 40 ms, and only pages on a bridge need it.
-                ws="websockets-sansio" if bridges(service.state.engine) else "none",
+                ws="websockets-sansio" if list_bridges(service.state.engine) else "none",
                 lifespan="off",
-                timeout_graceful_shutdown=math.ceil(self._patience) + _LAST_WORDS_SECONDS,
+                timeout_graceful_shutdown=math.ceil(self._shutdown_seconds) + _CANCEL_SECONDS,
             )
         )
 
@@ -158,14 +158,14 @@ class _Server(uvicorn.Server):
         gc.collect()
         gc.freeze()
         # A turn makes some thousand objects and few cycles: looking for those after every 700 is a tenth of its cost.
-        gc.set_threshold(*_COLLECT)
-        if self._started:
-            self._started(self._service)
+        gc.set_threshold(*_GC_THRESHOLDS)
+        if self._on_started:
+            self._on_started(self._service)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._service.stopping = True
-        self._patience = self._service.state.server.shutdown_seconds
-        timer = asyncio.get_running_loop().call_later(self._patience, self._service.end_turns)
+        self._service.is_stopping = True
+        self._shutdown_seconds = self._service.state.server.shutdown_seconds
+        timer = asyncio.get_running_loop().call_later(self._shutdown_seconds, self._service.cancel_turns)
         try:
             await super().shutdown(sockets)
         finally:
@@ -177,7 +177,7 @@ class _Server(uvicorn.Server):
         try:
             old = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)}
             if hasattr(signal, "SIGHUP"):
-                old[signal.SIGHUP] = signal.signal(signal.SIGHUP, self._hang_up)
+                old[signal.SIGHUP] = signal.signal(signal.SIGHUP, self._handle_hangup)
         except ValueError:  # not the main thread, where signals do not come
             old = {}
         try:
@@ -186,7 +186,7 @@ class _Server(uvicorn.Server):
             for number, handler in old.items():
                 signal.signal(number, handler)
 
-    def _hang_up(self, number: int, frame: FrameType | None) -> None:
+    def _handle_hangup(self, number: int, frame: FrameType | None) -> None:
         """Reload; but stop when the terminal that we run in is gone, for that is what hung up."""
         if self._in_terminal and not os.isatty(0):
             self.handle_exit(number, frame)
@@ -194,11 +194,11 @@ class _Server(uvicorn.Server):
             asyncio.get_running_loop().call_soon_threadsafe(self._reload)
 
 
-def _versions(paths: Sequence[Path]) -> list[tuple[int, int, int] | None]:
-    return [_version(path) for path in paths]
+def _read_versions(paths: Sequence[Path]) -> list[tuple[int, int, int] | None]:
+    return [_read_version(path) for path in paths]
 
 
-def _version(path: Path) -> tuple[int, int, int] | None:
+def _read_version(path: Path) -> tuple[int, int, int] | None:
     """What changes when a file does, also when another is moved into its place."""
     try:
         stat = path.stat()

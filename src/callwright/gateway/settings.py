@@ -14,7 +14,7 @@ DEFAULT_ORIGINS = ("app://obsidian.md", "capacitor://localhost", "http://localho
 _Name = Annotated[str, msgspec.Meta(min_length=1)]
 _Limit = Annotated[int, msgspec.Meta(ge=1)]
 _Quota = Annotated[int, msgspec.Meta(ge=0)]
-_Wait = Annotated[float, msgspec.Meta(ge=0)]
+_Seconds = Annotated[float, msgspec.Meta(ge=0)]
 
 
 class ServerSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -34,9 +34,9 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """The largest `n`."""
     streams: _Limit = 1024
     """Turns at once; more are told to come back."""
-    heartbeat_seconds: _Wait = 10.0
+    heartbeat_seconds: _Seconds = 10.0
     """How long a stream may be silent before a sign of life is sent; 0 for never."""
-    shutdown_seconds: _Wait = 30.0
+    shutdown_seconds: _Seconds = 30.0
     """How long streams may go on when the service is told to stop."""
     telemetry: bool = True
     """A comment at the end of each stream, and headers on whole answers, that say what became of its calls."""

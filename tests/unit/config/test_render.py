@@ -141,7 +141,7 @@ def test_changes_are_sentences() -> None:
     new = Config(
         server=ServerSettings(port=1, choices=2),
         backends=(backend("new"), backend("b", retries=9), backend("a", key="two")),
-        tools=ToolRules(ask_again=0),
+        tools=ToolRules(max_retries=0),
     )
     assert changes(old, new) == (
         "[server] port was 8787 and is 1; this takes a restart",

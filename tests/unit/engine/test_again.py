@@ -12,7 +12,7 @@ import pytest
 
 from callwright import check_events, collect
 from callwright.engine import Engine, TurnReport
-from callwright.engine.again import asked_again
+from callwright.engine.reask import build_retry_request
 from callwright.engine.settings import ModelSettings, ToolRules
 from callwright.errors import BackendError
 from callwright.events import CallDelta, CallEnd, CallStart, Event, Finish, TextDelta
@@ -30,7 +30,7 @@ WEATHER = ToolSpec(
     },
 )
 PING = ToolSpec("ping")
-ASK = ToolRules(malformed="ask", ask_again=3)
+ASK = ToolRules(malformed="ask", max_retries=3)
 GOOD = '{"city": "Oslo"}'
 
 
@@ -54,7 +54,7 @@ def run(
 
     async def batches() -> list[list[Event]]:
         ask = ClientRequest(request=msgspec.structs.replace(request(), **changes))
-        async with aclosing(engine.turn(ask, engine.route("m"), rules, report)) as turn:
+        async with aclosing(engine.run_turn(ask, engine.get_route("m"), rules, report)) as turn:
             return [batch async for batch in turn]
 
     out = asyncio.run(batches())
@@ -80,7 +80,7 @@ def test_a_call_that_does_not_fit_is_asked_for_again_and_nothing_of_it_goes_out(
     assert [(call.name, json.loads(call.arguments)) for call in turn.tool_calls] == [("get_weather", {"city": "Oslo"})]
     assert turn.text == ""
     assert complaint in backend.asked[1].messages[-1].parts[0].text  # type: ignore[union-attr]
-    [why] = report.asked_again
+    [why] = report.retries
     assert complaint in why
     assert "told what was wrong" in why
 
@@ -88,7 +88,7 @@ def test_a_call_that_does_not_fit_is_asked_for_again_and_nothing_of_it_goes_out(
 def test_what_can_be_mended_is_not_asked_for_again() -> None:
     _, turn, report = run(Fake(called("get_weather", '{"city": "Oslo", "days": "3"}')))
     assert json.loads(turn.tool_calls[0].arguments) == {"city": "Oslo", "days": 3}
-    assert not report.asked_again
+    assert not report.retries
 
 
 def test_without_the_setting_calls_stream_and_go_out_as_they_are() -> None:
@@ -96,7 +96,7 @@ def test_without_the_setting_calls_stream_and_go_out_as_they_are() -> None:
     batches, turn, report = run(Fake([*pieces, CallEnd(0), Finish("tool_calls")]), ToolRules())
     assert len([batch for batch in batches if any(isinstance(event, CallDelta) for event in batch)]) > 1
     _, turn, report = run(Fake(called("get_weather", "{}")), ToolRules())
-    assert (turn.tool_calls[0].arguments, report.asked_again) == ("{}", [])
+    assert (turn.tool_calls[0].arguments, report.retries) == ("{}", [])
 
 
 def test_a_call_that_went_out_is_never_asked_for_again() -> None:
@@ -104,7 +104,7 @@ def test_a_call_that_went_out_is_never_asked_for_again() -> None:
     backend = Fake([*both, Finish("tool_calls")])
     _, turn, report = run(backend)
     assert [call.name for call in turn.tool_calls] == ["get_weather"]
-    assert (len(backend.asked), report.asked_again) == (1, [])
+    assert (len(backend.asked), report.retries) == (1, [])
 
 
 def test_a_model_that_never_gets_it_right_is_told_ever_more_and_then_it_is_an_error() -> None:
@@ -121,13 +121,13 @@ def test_a_model_that_never_gets_it_right_is_told_ever_more_and_then_it_is_an_er
 def test_a_model_that_then_answers_in_words_may_where_no_call_is_required() -> None:
     words: list[Event] = [TextDelta("I cannot."), Finish("stop")]
     _, turn, report = run(Fake(called("get_weather", "{}"), called("get_weather", "{}"), words))
-    assert (turn.text, turn.finish_reason, len(report.asked_again)) == ("I cannot.", "stop", 2)
+    assert (turn.text, turn.finish_reason, len(report.retries)) == ("I cannot.", "stop", 2)
 
 
 def test_no_more_is_asked_than_the_budget_allows() -> None:
     backend = Fake(called("get_weather", "{}"))
     with pytest.raises(BackendError, match="in one try"):
-        run(backend, ToolRules(malformed="ask", ask_again=0))
+        run(backend, ToolRules(malformed="ask", max_retries=0))
     assert len(backend.asked) == 1
 
 
@@ -147,7 +147,7 @@ def test_a_call_of_which_nothing_went_out_is_asked_for_again(bad: list[Event], d
     backend = Fake(bad, WELL)
     _, turn, report = run(backend, ToolRules(), dialect=dialect)
     assert ([call.name for call in turn.tool_calls], turn.text) == (["get_weather"], "")
-    assert len(report.asked_again) == 1
+    assert len(report.retries) == 1
     assert "cannot be used" in backend.asked[1].messages[-1].parts[0].text  # type: ignore[union-attr]
 
 
@@ -169,9 +169,9 @@ def test_words_before_it_went_out_once_and_the_model_is_told_what_was_read(bad: 
 def test_the_last_answer_of_the_budget_is_taken_as_it_is(bad: list[Event], text: str, calls: list[str]) -> None:
     for budget in (0, 2):
         backend = Fake(bad)
-        _, turn, report = run(backend, ToolRules(ask_again=budget))
+        _, turn, report = run(backend, ToolRules(max_retries=budget))
         assert (turn.text, [call.name for call in turn.tool_calls]) == (text, calls)
-        assert len(backend.asked) == len(report.asked_again) + 1 == budget + 1
+        assert len(backend.asked) == len(report.retries) + 1 == budget + 1
 
 
 def test_an_answer_that_will_not_do_is_not_heard_to_its_end() -> None:
@@ -220,14 +220,14 @@ def test_the_second_time_a_call_is_pinned(
     tools: tuple[ToolSpec, ...], choice: str, tried: str | None, pinned: str
 ) -> None:
     asked = request(*tools, tool_choice=choice)
-    assert asked_again(asked, "it is wrong", 1, tool=tried)[0].tool_choice == choice
-    assert asked_again(asked, "it is wrong", 2, tool=tried)[0].tool_choice == pinned
+    assert build_retry_request(asked, "it is wrong", 1, tool=tried)[0].tool_choice == choice
+    assert build_retry_request(asked, "it is wrong", 2, tool=tried)[0].tool_choice == pinned
 
 
 @pytest.mark.parametrize(("before", "after"), [({}, 0.2), ({"temperature": 1}, 0.2), ({"temperature": 0.1}, 0.8)])
 def test_what_was_empty_twice_is_sampled_in_another_way(before: dict[str, Any], after: float) -> None:
     asked = request(options=before)
-    assert asked_again(asked, "it is empty", 1)[0].options == before
-    told, how = asked_again(asked, "it is empty", 2)
+    assert build_retry_request(asked, "it is empty", 1)[0].options == before
+    told, how = build_retry_request(asked, "it is empty", 2)
     assert told.options["temperature"] == after
     assert how == f"told what was wrong, temperature {after}"

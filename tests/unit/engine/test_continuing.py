@@ -74,8 +74,8 @@ def turn(memory: Memory, messages: tuple[Message, ...], *backends: Kept, most: i
     engine.conversations = memory
 
     async def main() -> list[Event]:
-        route = engine.route("m")
-        asked = engine.turn(ClientRequest(request=Request("m", messages)), route, route.rules, TurnReport())
+        route = engine.get_route("m")
+        asked = engine.run_turn(ClientRequest(request=Request("m", messages)), route, route.rules, TurnReport())
         events: list[Event] = []
         async with aclosing(asked) as batches:
             async for number, batch in _numbered(batches):

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from callwright.engine.jobs import JobSettings, job_of
+from callwright.engine.jobs import JobSettings, find_job
 from callwright.model import Message, Request, Text, ToolSpec
 
 
@@ -37,15 +37,15 @@ TITLE = asked("Generate a Title for this conversation")
 )
 def test_a_rule_takes_what_it_says(rule: dict[str, Any], request_: Request, taken: bool) -> None:
     job = JobSettings(name="titles", model="small", **rule)
-    assert job_of(request_, [job]) == (job if taken else None)
+    assert find_job(request_, [job]) == (job if taken else None)
 
 
 def test_only_instructions_and_the_last_message_say_what_is_wanted() -> None:
     earlier = (Message("user", (Text("a title for my book?"),)), Message("assistant", (Text("Sure."),)))
     request = Request("big", (*earlier, Message("user", (Text("go on"),))))
-    assert job_of(request, [JobSettings(name="titles", model="small", marks=("title for",))]) is None
+    assert find_job(request, [JobSettings(name="titles", model="small", keywords=("title for",))]) is None
 
 
 def test_the_first_rule_counts() -> None:
-    jobs = [JobSettings(name=name, model=name, marks=("title",)) for name in ("one", "two")]
-    assert job_of(TITLE, jobs) == jobs[0]
+    jobs = [JobSettings(name=name, model=name, keywords=("title",)) for name in ("one", "two")]
+    assert find_job(TITLE, jobs) == jobs[0]

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from callwright import Parser, check_events, collect, get_dialect
-from callwright.engine.listener import Listener, Plain
+from callwright.engine.response_reader import PassThroughReader, ResponseReader
 from callwright.errors import BackendError
 from callwright.events import (
     CallDelta,
@@ -40,8 +40,8 @@ HERMES = '<tool_call>\n{"name": "read_file", "arguments": {"path": "a"}}\n</tool
 
 def listen(*heard: Event, name: str = "auto", finish: str = "stop", **options: bool) -> Collected:
     """The turn that the events come to, each heard by itself; what comes out is checked against the grammar."""
-    listener = Listener(Parser(get_dialect(name), TOOLS, ids=make_sequential_ids()), TOOLS, **options)
-    events = [out for event in (*heard, Finish(finish)) for out in listener.hear([event])]
+    listener = ResponseReader(Parser(get_dialect(name), TOOLS, ids=make_sequential_ids()), TOOLS, **options)
+    events = [out for event in (*heard, Finish(finish)) for out in listener.feed([event])]
     check_events(events)
     return collect(events)
 
@@ -104,10 +104,10 @@ def test_a_seal_stands_where_the_server_put_it_and_after_a_call_that_is_open() -
 
 
 def test_endless_text_in_the_middle_of_a_native_call_is_an_error() -> None:
-    listener = Listener(Parser(get_dialect("auto"), TOOLS), TOOLS)
-    listener.hear([CallStart(0, "", "read_file"), CallDelta(0, '{"path": ')])
+    listener = ResponseReader(Parser(get_dialect("auto"), TOOLS), TOOLS)
+    listener.feed([CallStart(0, "", "read_file"), CallDelta(0, '{"path": ')])
     with pytest.raises(BackendError, match="inside a tool call"):
-        listener.hear([TextDelta("x" * 1_000_000)] * 40)
+        listener.feed([TextDelta("x" * 1_000_000)] * 40)
 
 
 def test_half_a_marker_before_a_native_call_is_text() -> None:
@@ -154,8 +154,8 @@ def test_a_name_that_no_tool_has_is_passed_on() -> None:
 
 def test_two_tools_of_the_same_sound_are_not_guessed_between() -> None:
     tools = (ToolSpec("readFile"), ToolSpec("read_file"))
-    listener = Listener(Parser(get_dialect("auto"), tools), tools)
-    events = [out for event in (*native(0, "READFILE", "{}"), Finish("stop")) for out in listener.hear([event])]
+    listener = ResponseReader(Parser(get_dialect("auto"), tools), tools)
+    events = [out for event in (*native(0, "READFILE", "{}"), Finish("stop")) for out in listener.feed([event])]
     assert names(collect(events)) == ["READFILE"]
 
 
@@ -192,7 +192,7 @@ def test_usage_and_what_is_malformed_already_pass() -> None:
 def test_without_tools_everything_passes_untouched() -> None:
     text = f"  \n{HERMES}<think>x</think>  "
     heard: list[Event] = [TextDelta(text), CallStart(0, "", "ping"), CallEnd(0), Finish("tool_calls")]
-    turn = collect(Plain().hear(heard))
+    turn = collect(PassThroughReader().feed(heard))
     assert (turn.text, turn.tool_calls, turn.finish_reason) == (text, (), "stop")
 
 

@@ -56,7 +56,7 @@ def run(
     ask = ClientRequest(request=asked or request(PING), extra={"metadata": {"a": 1}})
 
     async def collected() -> list[Event]:
-        async with aclosing(engine.turn(ask, engine.route("m"), rules, report)) as turn:
+        async with aclosing(engine.run_turn(ask, engine.get_route("m"), rules, report)) as turn:
             return [event async for batch in turn for event in batch]
 
     events = asyncio.run(collected())
@@ -71,7 +71,7 @@ def names(turn: Collected) -> list[str]:
 def test_a_call_in_the_text_reaches_the_client_as_a_call() -> None:
     turn, report = run(Fake(said("So: ", CALL)))
     assert (turn.text, names(turn), turn.finish_reason) == ("So: ", ["ping"], "tool_calls")
-    assert (report.calls, report.dialect, report.strategy, report.backend) == (["ping"], "hermes", "native", "one")
+    assert (report.call_names, report.dialect, report.strategy, report.backend) == (["ping"], "hermes", "native", "one")
 
 
 def test_a_request_without_tools_passes_untouched() -> None:
@@ -110,7 +110,7 @@ def test_a_required_call_is_asked_for_again_and_the_refused_words_stay_back() ->
     backend = Fake(said("I would rather talk."), said(CALL))
     turn, report = run(backend, asked=request(PING, tool_choice="required"))
     assert (turn.text, names(turn)) == ("", ["ping"])
-    assert len(report.asked_again) == 1
+    assert len(report.retries) == 1
     assert "one was required" in backend.asked[1].messages[-1].parts[0].text  # type: ignore[union-attr]
 
 
@@ -159,7 +159,7 @@ def test_calls_are_written_into_the_text_for_clients_that_read_them_there() -> N
 def test_an_empty_turn_is_asked_for_again(empty: list[Event], tools: tuple[ToolSpec, ...]) -> None:
     turn, report = run(Fake(empty, said("Here.")), asked=request(*tools))
     assert turn.text.strip() == "Here."
-    assert len(report.asked_again) == 1
+    assert len(report.retries) == 1
 
 
 def test_an_endlessly_empty_model_is_an_error() -> None:
@@ -171,14 +171,14 @@ def test_an_endlessly_empty_model_is_an_error() -> None:
 
 def test_a_turn_cut_by_its_limit_is_not_asked_for_again() -> None:
     turn, report = run(Fake([ReasoningDelta("Hm"), Finish("length")]))
-    assert (turn.finish_reason, report.asked_again) == ("length", [])
+    assert (turn.finish_reason, report.retries) == ("length", [])
 
 
 def test_a_call_that_cannot_be_read_is_asked_for_again_where_that_is_set() -> None:
     broken = said('<tool_call>{"name": "ping", "arguments": {"a": <<<', reason="stop")
     turn, report = run(Fake(broken, said(CALL)), rules=ToolRules(malformed="ask"))
     assert names(turn) == ["ping"]
-    assert report.asked_again
+    assert report.retries
     assert all(call.complete for call in turn.tool_calls)
 
 
@@ -302,7 +302,7 @@ def test_what_was_thought_before_a_call_is_told_with_it_again(caller: str, back:
 
     async def turn(asked: Request, report: TurnReport) -> None:
         async with aclosing(
-            engine.turn(ClientRequest(request=asked), engine.route("m"), ToolRules(), report)
+            engine.run_turn(ClientRequest(request=asked), engine.get_route("m"), ToolRules(), report)
         ) as answer:
             assert [batch async for batch in answer]
 
@@ -329,7 +329,7 @@ def test_a_server_without_tools_has_them_taught_and_that_is_remembered() -> None
         out = []
         for _ in range(2):
             ask = ClientRequest(request=request(PING))
-            async with aclosing(engine.turn(ask, engine.route("m"), ToolRules(), TurnReport())) as turn:
+            async with aclosing(engine.run_turn(ask, engine.get_route("m"), ToolRules(), TurnReport())) as turn:
                 out.append(collect([event async for batch in turn for event in batch]))
         return out
 
@@ -360,9 +360,9 @@ def test_native_deltas_and_text_calls_make_one_turn() -> None:
 def test_an_unknown_model_is_a_404_that_names_the_nearest() -> None:
     engine = Engine([ModelSettings(name="coder", aliases=("gpt-4o",))], {"one": Fake(said(""))}, ToolRules())
     with pytest.raises(RequestError, match="coder") as caught:
-        engine.route("codr")
+        engine.get_route("codr")
     assert (caught.value.status, caught.value.code) == (404, "model_not_found")
-    assert engine.route("gpt-4o").upstream == "coder"
+    assert engine.get_route("gpt-4o").upstream == "coder"
 
 
 def test_a_pattern_takes_every_name_and_passes_it_on() -> None:
@@ -371,14 +371,14 @@ def test_a_pattern_takes_every_name_and_passes_it_on() -> None:
         {"one": Fake(said(""))},
         ToolRules(),
     )
-    assert engine.route("claude-fable").upstream == "claude-fable"
-    assert engine.route("gpt-9").upstream == "x"
+    assert engine.get_route("claude-fable").upstream == "claude-fable"
+    assert engine.get_route("gpt-9").upstream == "x"
     assert [model.name for model in engine.models] == ["x"]
 
 
 def test_without_settings_the_backends_models_are_served() -> None:
     engine = Engine([], {"one": Fake(said(""))}, ToolRules())
-    route = asyncio.run(engine.find("found"))
+    route = asyncio.run(engine.find_route("found"))
     assert (route.upstream, route.backends) == ("found", ("one",))
     assert [(model.name, model.context) for model in engine.models] == [("found", 4096)]
 
@@ -396,9 +396,9 @@ def test_a_response_format_that_the_wire_lacks_is_refused() -> None:
 
 def test_rules_of_a_model_come_before_those_of_all() -> None:
     engine = Engine(
-        [ModelSettings(name="m", rules={"tool_block_max": 3})], {"one": Fake(said(""))}, ToolRules(ask_again=5)
+        [ModelSettings(name="m", rules={"tool_block_max": 3})], {"one": Fake(said(""))}, ToolRules(max_retries=5)
     )
-    assert engine.route("m").rules == ToolRules(ask_again=5, tool_block_max=3)
+    assert engine.get_route("m").rules == ToolRules(max_retries=5, tool_block_max=3)
 
 
 def test_the_taught_prompt_shows_earlier_calls_in_the_same_dialect() -> None:
@@ -424,7 +424,7 @@ def test_a_final_answer_is_text_natively_too() -> None:
     native = [CallStart(0, "x", "final_answer"), CallDelta(0, '{"answer": "Done."}'), CallEnd(0), Finish("tool_calls")]
     backend = Fake(native)
     turn, report = run(backend, prompt={"final_answer": "call"})
-    assert (turn.text, turn.tool_calls, turn.finish_reason, report.calls) == ("Done.", (), "stop", [])
+    assert (turn.text, turn.tool_calls, turn.finish_reason, report.call_names) == ("Done.", (), "stop", [])
     assert [tool.name for tool in backend.asked[0].tools] == ["ping", "final_answer"]
 
 
@@ -436,6 +436,6 @@ def test_settings_of_a_model_come_before_those_of_all_in_the_prompt() -> None:
         ToolRules(),
         prompt=PromptSettings(house_rules="Be kind."),
     )
-    prompt = engine.route("m").prompt
+    prompt = engine.get_route("m").prompt
     assert (prompt.system, prompt.house_rules) == ("fold", "Be kind.")
-    assert engine.route("m").told({"system": "native"}).prompt.system == "native"
+    assert engine.get_route("m").with_client_prompt({"system": "native"}).prompt.system == "native"

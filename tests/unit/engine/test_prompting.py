@@ -36,7 +36,9 @@ def ask(*messages: Message, tools: tuple[str, ...] = ("ping",), **changes: Any) 
 
 async def turn(engine: Engine, request: Request, rules: ToolRules | None = None) -> tuple[Collected, TurnReport]:
     report = TurnReport(wire="openai_chat")
-    answer = engine.turn(ClientRequest(request=request), engine.route(request.model), rules or ToolRules(), report)
+    answer = engine.run_turn(
+        ClientRequest(request=request), engine.get_route(request.model), rules or ToolRules(), report
+    )
     async with aclosing(answer) as batches:
         events = [event async for batch in batches for event in batch]
     check_events(events)
@@ -157,7 +159,7 @@ def test_rc10_a_tool_with_a_long_name_is_called_by_its_own_name(native: bool, mo
     backend = Calls(SAID)
     answered, report = run(backend, ask(tools=(LONG_NAME,), tool_choice=LONG_NAME), ToolRules(output_mode=mode))
     assert len(backend.asked[0].tools[0].name) <= 64
-    assert [call.name for call in answered.tool_calls] == report.calls == [LONG_NAME]
+    assert [call.name for call in answered.tool_calls] == report.call_names == [LONG_NAME]
     assert backend.asked[0].tools[0].name not in answered.text
     assert (LONG_NAME in answered.text) == (mode == "obsidian-xml")
 
@@ -229,8 +231,8 @@ def test_the_window_is_the_backends_unless_it_is_set() -> None:
     engine = Engine(models, {"one": backend}, ToolRules())
 
     async def windows() -> list[int]:
-        await engine.refresh()
-        return [engine.window("one", engine.route(model.name)) for model in models]
+        await engine.refresh_models()
+        return [engine.get_context_window("one", engine.get_route(model.name)) for model in models]
 
     assert asyncio.run(windows()) == [1500, 9000, 8000]
     assert [model.context for model in engine.models] == [1500, 9000, 8000]
@@ -242,47 +244,47 @@ def test_what_a_backend_said_counts_while_it_is_silent() -> None:
 
     async def listings() -> list[str]:
         backend.listed = (ModelInfo(name="m"),)
-        await engine.refresh()
+        await engine.refresh_models()
         backend.listed = BackendError("gone")
-        problems = await engine.refresh()
+        problems = await engine.refresh_models()
         return [*problems.values(), *(model.name for model in engine.models)]
 
     assert asyncio.run(listings()) == ["gone", "m"]
 
 
 def test_old_answers_are_asked_for_again_behind_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("callwright.engine._OLD_SECONDS", -1.0)
+    monkeypatch.setattr("callwright.engine._REFRESH_SECONDS", -1.0)
     backend = Listed(SAID)
     engine = Engine([ModelSettings(name="m")], {"one": backend}, ToolRules())
 
     async def windows() -> list[int]:
-        await engine.refresh()
+        await engine.refresh_models()
         backend.listed = (ModelInfo(name="m", context=4096),)
-        before = engine.window("one", engine.route("m"))
+        before = engine.get_context_window("one", engine.get_route("m"))
         await turn(engine, ask())
-        while not engine.window("one", engine.route("m")):
+        while not engine.get_context_window("one", engine.get_route("m")):
             await asyncio.sleep(0)
         await engine.close()
-        return [before, engine.window("one", engine.route("m"))]
+        return [before, engine.get_context_window("one", engine.get_route("m"))]
 
     assert asyncio.run(windows()) == [0, 4096]
 
 
 def test_a_backend_that_did_not_answer_is_asked_again_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("callwright.engine._SILENT_SECONDS", -1.0)
+    monkeypatch.setattr("callwright.engine._RETRY_SECONDS", -1.0)
     backend = Listed(SAID)
     engine = Engine([ModelSettings(name="m")], {"one": backend}, ToolRules())
 
     async def window() -> int:
         backend.listed = BackendError("not started yet")
-        await engine.refresh()
+        await engine.refresh_models()
         backend.listed = (ModelInfo(name="m", context=4096),)
         await turn(engine, ask())
         async with asyncio.timeout(5):
-            while not engine.window("one", engine.route("m")):
+            while not engine.get_context_window("one", engine.get_route("m")):
                 await asyncio.sleep(0)
         await engine.close()
-        return engine.window("one", engine.route("m"))
+        return engine.get_context_window("one", engine.get_route("m"))
 
     assert asyncio.run(window()) == 4096
 
@@ -331,7 +333,7 @@ def test_a_prompt_is_measured_with_all_that_is_told_beside_it() -> None:
 def test_a_small_job_goes_to_the_model_of_its_rule() -> None:
     big, small = Fake(SAID), Fake(SAID, name="two")
     models = [ModelSettings(name="m"), ModelSettings(name="small", backend="two")]
-    jobs = [JobSettings(name="titles", model="small", marks=("title",))]
+    jobs = [JobSettings(name="titles", model="small", keywords=("title",))]
     engine = Engine(models, {"one": big, "two": small}, ToolRules(), jobs)
     title = ask(message("user", Text("A title, please.")), tools=())
     _, report = asyncio.run(turn(engine, title))
@@ -344,13 +346,15 @@ def test_a_small_job_goes_to_the_model_of_its_rule() -> None:
 def test_a_small_job_is_told_as_its_client_needs_it() -> None:
     small = Fake(SAID, name="two")
     models = [ModelSettings(name="m", backend="one"), ModelSettings(name="small", backend="two")]
-    jobs = [JobSettings(name="titles", model="small", marks=("title for",))]
+    jobs = [JobSettings(name="titles", model="small", keywords=("title for",))]
     engine = Engine(models, {"one": Fake(SAID), "two": small}, ToolRules(), jobs)
     request = ask(message("system", Text("cost: 1\nBe brief.")), message("user", Text("A title for this.")), tools=())
 
     async def told() -> None:
-        route = engine.route("m").told({"volatile": ("cost:",)})
-        async with aclosing(engine.turn(ClientRequest(request=request), route, ToolRules(), TurnReport())) as batches:
+        route = engine.get_route("m").with_client_prompt({"volatile": ("cost:",)})
+        async with aclosing(
+            engine.run_turn(ClientRequest(request=request), route, ToolRules(), TurnReport())
+        ) as batches:
             [batch async for batch in batches]
 
     asyncio.run(told())

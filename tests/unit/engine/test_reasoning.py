@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from callwright.engine.reasoning import ThoughtMemory
-from callwright.engine.routing import Route, Routes
+from callwright.engine.reasoning_cache import ReasoningCache
+from callwright.engine.routing import ModelRoute, RouteTable
 from callwright.engine.settings import ModelSettings, ToolRules
 from callwright.model import Message, Part, Reasoning, Request, Text, ToolCall, ToolResult
 from callwright.prompt.settings import PromptSettings
@@ -18,9 +18,9 @@ WORDS = (Reasoning("Let me think."),)
 SIGNED = (Reasoning("Let me think.", {"signature": "Eq=="}), Reasoning("", {"redacted": "Em=="}))
 
 
-def route(name: str = "deepseek-v4-pro", **history: Any) -> Route:
+def route(name: str = "deepseek-v4-pro", **history: Any) -> ModelRoute:
     models = [ModelSettings(name=name, backend="one", history=history)]
-    return Routes(models, ("one",), ToolRules(), PromptSettings()).find(name)
+    return RouteTable(models, ("one",), ToolRules(), PromptSettings()).find_route(name)
 
 
 def asked(question: str = "go", *rest: Message) -> Request:
@@ -37,14 +37,14 @@ def returned(*parts: Part | str, question: str = "go") -> Request:
     return asked(question, called(*parts), Message("tool", (ToolResult("a", "x"),)))
 
 
-def kept(thoughts: dict[str, tuple[Reasoning, ...]], to: Route | None = None, **bounds: int) -> ThoughtMemory:
-    memory = ThoughtMemory(**bounds)
-    memory.keep("me", to or route(), asked(), thoughts)
+def kept(thoughts: dict[str, tuple[Reasoning, ...]], to: ModelRoute | None = None, **bounds: int) -> ReasoningCache:
+    memory = ReasoningCache(**bounds)
+    memory.store_reasoning("me", to or route(), asked(), thoughts)
     return memory
 
 
-def restored(memory: ThoughtMemory, request: Request, to: Route | None = None, caller: str = "me") -> Request:
-    whole, notes = memory.restored(caller, to or route(), request)
+def restored(memory: ReasoningCache, request: Request, to: ModelRoute | None = None, caller: str = "me") -> Request:
+    whole, notes = memory.restore_reasoning(caller, to or route(), request)
     assert bool(notes) == (whole != request), "what is changed is told"
     assert whole is request or whole != request
     return whole
@@ -65,7 +65,7 @@ def test_thoughts_between_calls_stand_before_their_own_call() -> None:
 def test_every_earlier_round_gets_its_own() -> None:
     memory = kept({"a": WORDS})
     second = asked("go", called("a"), Message("tool", (ToolResult("a", "x"),)))
-    memory.keep("me", route(), second, {"b": SIGNED})
+    memory.store_reasoning("me", route(), second, {"b": SIGNED})
     third = asked("go", *second.messages[1:], called("b"), Message("tool", (ToolResult("b", "y"),)))
     answers = [message.parts for message in restored(memory, third).messages if message.role == "assistant"]
     assert answers == [called(*WORDS, "a").parts, called(*SIGNED, "b").parts]
@@ -120,8 +120,8 @@ def test_words_come_back_where_they_are_wanted_and_seals_always(
 ) -> None:
     """Groq and others refuse a field that they do not know, so the words alone go to who is known to demand them."""
     to = route(name, reasoning=policy)
-    memory = ThoughtMemory()
-    memory.keep("me", to, asked(), {"a": thoughts})
+    memory = ReasoningCache()
+    memory.store_reasoning("me", to, asked(), {"a": thoughts})
     assert (restored(memory, returned("a"), to) != returned("a")) is back
 
 
@@ -131,19 +131,19 @@ def test_a_model_that_was_told_to_drop_reasoning_gets_none_of_what_was_kept_befo
 
 
 def test_the_oldest_go_first_and_one_that_was_asked_for_is_not_old() -> None:
-    memory = ThoughtMemory(most=2)
+    memory = ReasoningCache(most=2)
     for call_id in ("a", "b"):
-        memory.keep("me", route(), asked(), {call_id: WORDS})
+        memory.store_reasoning("me", route(), asked(), {call_id: WORDS})
     restored(memory, returned("a"))
-    memory.keep("me", route(), asked(), {"c": WORDS})
+    memory.store_reasoning("me", route(), asked(), {"c": WORDS})
     assert [restored(memory, returned(each)) != returned(each) for each in "abc"] == [True, False, True]
 
 
 @given(st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(0, 30)), max_size=40), st.integers(1, 5))
 def test_the_memory_stays_within_its_bounds(kept: list[tuple[str, int]], most: int) -> None:
-    memory = ThoughtMemory(most=most, characters=50)
+    memory = ReasoningCache(most=most, characters=50)
     for call_id, size in kept:
-        memory.keep("me", route(), asked(), {call_id: (Reasoning("x" * size),)})
+        memory.store_reasoning("me", route(), asked(), {call_id: (Reasoning("x" * size),)})
     found = [each for each in "abcdef" if restored(memory, returned(each)) != returned(each)]
     assert len(found) <= most
     if kept:

@@ -13,7 +13,7 @@ from callwright import check_events, collect
 from callwright.backends.base import ModelInfo
 from callwright.engine import Engine, TurnReport
 from callwright.engine.settings import ModelSettings, ToolRules
-from callwright.engine.strategy import Abilities, decide
+from callwright.engine.strategy import ModelCapabilities, choose_strategy
 from callwright.errors import BackendError
 from callwright.events import Event, Finish, TextDelta
 from callwright.model import Message, Request, Text, ToolCall, ToolSpec
@@ -36,21 +36,21 @@ def request(*tools: ToolSpec, **changes: Any) -> Request:
 @pytest.mark.parametrize(
     ("wanted", "able", "strategy"),
     [
-        ("auto", Abilities(tools=True), "none"),
-        ("auto", Abilities(tools=False), "taught"),
-        ("auto", Abilities(kind="conversation"), "taught"),
-        ("auto", Abilities(kind="harmony"), "none"),
-        ("native", Abilities(tools=False), "none"),
-        ("taught", Abilities(tools=True), "taught"),
-        ("constrained", Abilities(tools=True), "taught"),
+        ("auto", ModelCapabilities(supports_tools=True), "none"),
+        ("auto", ModelCapabilities(supports_tools=False), "taught"),
+        ("auto", ModelCapabilities(kind="conversation"), "taught"),
+        ("auto", ModelCapabilities(kind="harmony"), "none"),
+        ("native", ModelCapabilities(supports_tools=False), "none"),
+        ("taught", ModelCapabilities(supports_tools=True), "taught"),
+        ("constrained", ModelCapabilities(supports_tools=True), "taught"),
     ],
 )
 def test_without_tools_earlier_calls_are_told_as_they_were_with_them(
-    wanted: Any, able: Abilities, strategy: str
+    wanted: Any, able: ModelCapabilities, strategy: str
 ) -> None:
     called = Message("assistant", (ToolCall("call_1", "ping", "{}"),))
-    assert decide(wanted, Request("m", (called,)), able)[0] == strategy
-    assert decide(wanted, request(), able)[0] == "none", "nothing was called"
+    assert choose_strategy(wanted, Request("m", (called,)), able)[0] == strategy
+    assert choose_strategy(wanted, request(), able)[0] == "none", "nothing was called"
 
 
 def said(*texts: str) -> list[Event]:
@@ -62,12 +62,12 @@ def turns(backend: Fake, count: int = 1, *, tools: str = "auto", **changes: Any)
     engine = Engine([ModelSettings(name="m", tools=tools)], {"one": backend}, ToolRules())  # type: ignore[arg-type]
 
     async def run() -> list[tuple[Collected, TurnReport]]:
-        await engine.refresh()
+        await engine.refresh_models()
         out = []
         for _ in range(count):
             report = TurnReport()
             ask = ClientRequest(request=request(PING, PONG, **changes))
-            async with aclosing(engine.turn(ask, engine.route("m"), ToolRules(), report)) as turn:
+            async with aclosing(engine.run_turn(ask, engine.get_route("m"), ToolRules(), report)) as turn:
                 events = [event async for batch in turn for event in batch]
             check_events(events)
             out.append((collect(events), report))
@@ -79,51 +79,53 @@ def turns(backend: Fake, count: int = 1, *, tools: str = "auto", **changes: Any)
 @pytest.mark.parametrize(
     ("wanted", "able", "changes", "strategy", "why"),
     [
-        ("auto", Abilities(), {}, "native", "nothing says"),
-        ("auto", Abilities(tools=True, flavour="llamacpp"), {}, "native", "known to take tools"),
-        ("auto", Abilities(tools=False), {}, "taught", "known to take no tools, and nothing says"),
-        ("auto", Abilities(tools=False, flavour="ollama"), {}, "constrained", "known to take no tools"),
-        ("auto", Abilities(kind="completions", flavour="vllm"), {}, "constrained", "only continues text"),
-        ("auto", Abilities(flavour="vllm", refused=frozenset({"native"})), {}, "constrained", "refused tools"),
-        ("auto", Abilities(flavour="vllm", refused=frozenset({"native", "constrained"})), {}, "taught", "to hold"),
-        ("auto", Abilities(tools=False, flavour="vllm"), {"tool_choice": "none"}, "taught", "no call may be made"),
-        ("auto", Abilities(tools=False, flavour="vllm"), {"options": {"response_format": {}}}, "taught", "its own"),
-        ("constrained", Abilities(tools=True, flavour="vllm"), {}, "constrained", "settings"),
-        ("constrained", Abilities(tools=True), {}, "taught", "settings say constrained, but nothing says"),
-        ("native", Abilities(tools=False), {}, "native", "settings"),
-        ("taught", Abilities(tools=True), {}, "taught", "settings"),
+        ("auto", ModelCapabilities(), {}, "native", "nothing says"),
+        ("auto", ModelCapabilities(supports_tools=True, flavour="llamacpp"), {}, "native", "known to take tools"),
+        ("auto", ModelCapabilities(supports_tools=False), {}, "taught", "known to take no tools, and nothing says"),
+        ("auto", ModelCapabilities(supports_tools=False, flavour="ollama"), {}, "constrained", "known to take no tools"),
+        ("auto", ModelCapabilities(kind="completions", flavour="vllm"), {}, "constrained", "only continues text"),
+        ("auto", ModelCapabilities(flavour="vllm", refused_strategies=frozenset({"native"})), {}, "constrained", "refused tools"),
+        ("auto", ModelCapabilities(flavour="vllm", refused_strategies=frozenset({"native", "constrained"})), {}, "taught", "to hold"),
+        ("auto", ModelCapabilities(supports_tools=False, flavour="vllm"), {"tool_choice": "none"}, "taught", "no call may be made"),
+        ("auto", ModelCapabilities(supports_tools=False, flavour="vllm"), {"options": {"response_format": {}}}, "taught", "its own"),
+        ("constrained", ModelCapabilities(supports_tools=True, flavour="vllm"), {}, "constrained", "settings"),
+        ("constrained", ModelCapabilities(supports_tools=True), {}, "taught", "settings say constrained, but nothing says"),
+        ("native", ModelCapabilities(supports_tools=False), {}, "native", "settings"),
+        ("taught", ModelCapabilities(supports_tools=True), {}, "taught", "settings"),
     ],
 )  # fmt: skip
 def test_the_best_way_that_is_open_is_taken_and_explained(
-    wanted: Any, able: Abilities, changes: dict[str, Any], strategy: str, why: str
+    wanted: Any, able: ModelCapabilities, changes: dict[str, Any], strategy: str, why: str
 ) -> None:
-    chosen, reason = decide(wanted, request(PING, **changes), able)
+    chosen, reason = choose_strategy(wanted, request(PING, **changes), able)
     assert chosen == strategy
     assert why in reason
 
 
 def test_a_call_that_did_not_come_is_constrained_the_next_time() -> None:
-    able = Abilities(tools=True, flavour="ollama")
-    assert decide("auto", request(PING, tool_choice="required"), able, failed=True)[0] == "constrained"
-    assert decide("auto", request(PING), able, failed=True)[0] == "native"
-    assert decide("auto", request(PING, tool_choice="required"), Abilities(), failed=True)[0] == "native"
+    able = ModelCapabilities(supports_tools=True, flavour="ollama")
+    assert choose_strategy("auto", request(PING, tool_choice="required"), able, failed=True)[0] == "constrained"
+    assert choose_strategy("auto", request(PING), able, failed=True)[0] == "native"
+    assert (
+        choose_strategy("auto", request(PING, tool_choice="required"), ModelCapabilities(), failed=True)[0] == "native"
+    )
 
 
 @pytest.mark.parametrize("wanted", ["auto", "native", "constrained", "taught"])
 def test_harmony_has_one_way(wanted: Any) -> None:
-    able = Abilities(kind="harmony", tools=False, flavour="vllm")
-    assert decide(wanted, request(PING), able, failed=True)[0] == "native"
+    able = ModelCapabilities(kind="harmony", supports_tools=False, flavour="vllm")
+    assert choose_strategy(wanted, request(PING), able, failed=True)[0] == "native"
 
 
 def test_a_request_without_tools_needs_no_way() -> None:
-    assert decide("constrained", request(), Abilities(flavour="vllm"))[0] == "none"
+    assert choose_strategy("constrained", request(), ModelCapabilities(flavour="vllm"))[0] == "none"
 
 
 def test_a_server_with_grammars_gets_one_in_the_dialect_that_the_model_was_taught() -> None:
     backend = Fake(said("So: ", CALL), flavour="llamacpp")
     [(turn, report)] = turns(backend, tools="constrained")
     assert (turn.text, [call.name for call in turn.tool_calls]) == ("So: ", ["ping"])
-    assert (report.strategy, report.strategy_why) == ("constrained", "the settings say so")
+    assert (report.strategy, report.strategy_reason) == ("constrained", "the settings say so")
     [told] = backend.asked
     assert not told.tools
     assert "<tool_call>" in told.messages[0].parts[0].text  # type: ignore[union-attr]
@@ -162,7 +164,7 @@ def test_a_server_that_refuses_the_form_is_taught_and_that_is_remembered() -> No
     backend = Fake(NO_FORM, said(CALL), flavour="openai")
     reports = [report for _, report in turns(backend, 2, tools="constrained")]
     assert [report.strategy for report in reports] == ["taught", "taught"]
-    assert "refused to hold an answer" in reports[1].strategy_why
+    assert "refused to hold an answer" in reports[1].strategy_reason
     assert [each.constraint is not None for each in backend.asked] == [True, False, False]
 
 
@@ -173,7 +175,7 @@ def test_a_refusal_that_has_nothing_to_do_with_the_form_is_told_and_not_remember
 
     async def run(report: TurnReport) -> None:
         async with aclosing(
-            engine.turn(ClientRequest(request=request(PING)), engine.route("m"), ToolRules(), report)
+            engine.run_turn(ClientRequest(request=request(PING)), engine.get_route("m"), ToolRules(), report)
         ) as turn:
             async for _ in turn:
                 pass
@@ -191,7 +193,7 @@ def test_what_the_backend_says_of_the_model_decides() -> None:
 
     [(_, report)] = turns(Blind(said(CALL), flavour="llamacpp"))
     assert report.strategy == "constrained"
-    assert report.strategy_why == "the model is known to take no tools"
+    assert report.strategy_reason == "the model is known to take no tools"
 
 
 @pytest.mark.parametrize(("diet", "strings"), [({}, 120), ({"terse": False}, None)])
@@ -199,19 +201,19 @@ def test_a_family_that_finds_no_end_is_held_to_one_unless_the_settings_say_other
     diet: dict[str, Any], strings: int | None
 ) -> None:
     backend = Fake(said(CALL), flavour="llamacpp")
-    settings = ModelSettings(name="small", model="SmolLM2-135M-Instruct.Q4_1", diet=diet)
+    settings = ModelSettings(name="small", model="SmolLM2-135M-Instruct.Q4_1", tool_limits=diet)
     engine = Engine([settings], {"one": backend}, ToolRules())
 
     async def run() -> TurnReport:
         report = TurnReport()
         ask = ClientRequest(request=request(PING, PONG, tool_choice="required"))
-        async with aclosing(engine.turn(ask, engine.route("small"), ToolRules(), report)) as turn:
+        async with aclosing(engine.run_turn(ask, engine.get_route("small"), ToolRules(), report)) as turn:
             async for _ in turn:
                 pass
         return report
 
     report = asyncio.run(run())
-    assert (report.strategy, report.strategy_why) == ("constrained", "the model is known to take no tools")
+    assert (report.strategy, report.strategy_reason) == ("constrained", "the model is known to take no tools")
     constraint = backend.asked[0].constraint
     assert constraint is not None
     grammar = Grammar.of(constraint.grammar)
@@ -233,5 +235,5 @@ def test_a_model_goes_by_the_name_that_llama_cpp_has_for_it(server: Any, given: 
             return (ModelInfo(name="Qwen2.5-7B", server=server),)
 
     engine = Engine([ModelSettings(name="m", **given)], {"one": One()}, ToolRules())
-    asyncio.run(engine.refresh())
-    assert engine.route("m").upstream == upstream
+    asyncio.run(engine.refresh_models())
+    assert engine.get_route("m").upstream == upstream

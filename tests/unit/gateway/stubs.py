@@ -14,8 +14,8 @@ from callwright.backends.base import ForwardedResponse
 from callwright.backends.settings import BackendSettings
 from callwright.engine.settings import ModelSettings
 from callwright.errors import RequestError
-from callwright.gateway.app import build
-from callwright.gateway.service import Service, State
+from callwright.gateway.app import build_app
+from callwright.gateway.service import GatewayService, GatewayState
 from callwright.gateway.settings import KeySettings, ServerSettings
 from callwright.model import Message, Request, Text
 from callwright.wire.base import ClientRequest, ErrorResponse
@@ -88,8 +88,8 @@ class StubEngine:
         self.closed += 1
 
 
-def state(*keys: KeySettings, engine: Any = None, **server: Any) -> State:
-    return State(ServerSettings(**server), keys, engine or StubEngine())
+def state(*keys: KeySettings, engine: Any = None, **server: Any) -> GatewayState:
+    return GatewayState(ServerSettings(**server), keys, engine or StubEngine())
 
 
 async def echo(scope: Scope, receive: Receive, send: Send) -> None:
@@ -100,8 +100,8 @@ async def echo(scope: Scope, receive: Receive, send: Send) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
-def gateway(*keys: KeySettings, engine: Any = None, turn: Any = echo, **server: Any) -> tuple[Any, Service]:
+def gateway(*keys: KeySettings, engine: Any = None, turn: Any = echo, **server: Any) -> tuple[Any, GatewayService]:
     """The app, and the service inside it."""
-    service = Service(state(*keys, engine=engine, **server))
+    service = GatewayService(state(*keys, engine=engine, **server))
     endpoint: Callable[[Any], Any] = lambda wire: turn  # noqa: E731
-    return build(service, SERVED, endpoint), service
+    return build_app(service, SERVED, endpoint), service

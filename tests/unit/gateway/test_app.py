@@ -11,7 +11,7 @@ import pytest
 from starlette.routing import Route
 
 from callwright.errors import BackendError
-from callwright.gateway.auth import PUBLIC
+from callwright.gateway.auth import PUBLIC_PATHS
 from callwright.gateway.openapi import OPERATIONS
 from tests.support.asgi import Answer, call
 from tests.unit.gateway.stubs import GUEST, TEAM, StubBackend, StubEngine, gateway
@@ -54,7 +54,7 @@ def test_every_route_is_described_and_every_description_is_a_route() -> None:
         for method in route.methods - {"HEAD"}
     }
     assert routes == {(each.method, each.path) for each in OPERATIONS}
-    assert {each.path for each in OPERATIONS if each.public} == PUBLIC
+    assert {each.path for each in OPERATIONS if each.is_public} == PUBLIC_PATHS
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda each: f"{each.method} {each.path}")
@@ -101,7 +101,7 @@ def test_readiness_tells_of_backends_and_of_shutting_down() -> None:
     ready = ask(app, "GET", "/readyz")
     assert (ready.status, ready.json["backends"]) == (200, {"a": False, "b": True})
     assert b"10.0.0.7" not in ready.body
-    service.stopping = True
+    service.is_stopping = True
     stopping = ask(app, "GET", "/readyz")
     assert (stopping.status, stopping.json["status"]) == (503, "stopping")
     assert engine.asked == 1
@@ -181,7 +181,7 @@ def test_only_health_and_greetings_need_no_key() -> None:
     app, _ = gateway(TEAM)
     for operation in OPERATIONS:
         answer = ask(app, operation.method.upper(), operation.path.replace("{id}", "coder"))
-        assert (answer.status == 401) == (operation.path not in PUBLIC), operation.path
+        assert (answer.status == 401) == (operation.path not in PUBLIC_PATHS), operation.path
 
 
 def test_a_browser_may_use_basic_to_read_but_not_to_spend() -> None:

@@ -9,7 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from callwright.errors import RequestError
-from callwright.gateway.limits import Limits, TooManyError, check_ask, limited, prompt_characters
+from callwright.gateway.limits import (
+    RateLimiter,
+    RateLimitError,
+    check_client_request,
+    count_prompt_characters,
+    limit_body,
+)
 from callwright.gateway.settings import KeySettings, ServerSettings
 from callwright.model import Image, Message, Reasoning, Request, Text, ToolCall, ToolResult
 from callwright.wire.base import ClientRequest
@@ -31,97 +37,97 @@ def key(**limits: int) -> KeySettings:
 
 
 def test_turns_at_once_are_bounded_for_all_and_a_place_is_given_back() -> None:
-    limits = Limits(Clock())
-    with limits.turn(SERVER, None), limits.turn(SERVER, key()):
-        with pytest.raises(TooManyError, match="busy") as caught, limits.turn(SERVER, None):
+    limits = RateLimiter(Clock())
+    with limits.admit_turn(SERVER, None), limits.admit_turn(SERVER, key()):
+        with pytest.raises(RateLimitError, match="busy") as caught, limits.admit_turn(SERVER, None):
             pass
         assert caught.value.retry_after > 0
-    with limits.turn(SERVER, None):
+    with limits.admit_turn(SERVER, None):
         pass
 
 
 def test_turns_at_once_are_bounded_for_each_key_alone() -> None:
-    limits, one = Limits(Clock()), key(streams=1)
-    with limits.turn(SERVER, one):
-        with pytest.raises(TooManyError, match="'team' has 1 turns"), limits.turn(SERVER, one):
+    limits, one = RateLimiter(Clock()), key(streams=1)
+    with limits.admit_turn(SERVER, one):
+        with pytest.raises(RateLimitError, match="'team' has 1 turns"), limits.admit_turn(SERVER, one):
             pass
-        with limits.turn(SERVER, KeySettings(name="other", key="o", streams=1)):
+        with limits.admit_turn(SERVER, KeySettings(name="other", key="o", streams=1)):
             pass
 
 
 def test_a_turn_that_fails_gives_its_place_back() -> None:
-    limits = Limits(Clock())
+    limits = RateLimiter(Clock())
     for _ in range(5):
-        with pytest.raises(ZeroDivisionError), limits.turn(ServerSettings(streams=1), key(streams=1)):
+        with pytest.raises(ZeroDivisionError), limits.admit_turn(ServerSettings(streams=1), key(streams=1)):
             raise ZeroDivisionError
 
 
 def test_a_request_may_come_when_the_oldest_of_its_rate_is_a_minute_ago() -> None:
     clock = Clock()
-    limits, three = Limits(clock), key(requests_per_minute=3)
+    limits, three = RateLimiter(clock), key(requests_per_minute=3)
     for _ in range(3):
-        with limits.turn(SERVER, three):
+        with limits.admit_turn(SERVER, three):
             clock.now += 10
-    with pytest.raises(TooManyError, match="3 requests a minute") as caught, limits.turn(SERVER, three):
+    with pytest.raises(RateLimitError, match="3 requests a minute") as caught, limits.admit_turn(SERVER, three):
         pass
     assert caught.value.retry_after == 30
     clock.now += 30
-    with limits.turn(SERVER, three):
+    with limits.admit_turn(SERVER, three):
         pass
-    with pytest.raises(TooManyError), limits.turn(SERVER, three):
+    with pytest.raises(RateLimitError), limits.admit_turn(SERVER, three):
         pass
 
 
 def test_a_refused_request_costs_nothing() -> None:
     clock = Clock()
-    limits, one = Limits(clock), key(requests_per_minute=1)
-    with limits.turn(SERVER, one):
+    limits, one = RateLimiter(clock), key(requests_per_minute=1)
+    with limits.admit_turn(SERVER, one):
         pass
     for _ in range(50):
-        with pytest.raises(TooManyError), limits.turn(SERVER, one):
+        with pytest.raises(RateLimitError), limits.admit_turn(SERVER, one):
             pass
     clock.now += 60
-    with limits.turn(SERVER, one):
+    with limits.admit_turn(SERVER, one):
         pass
 
 
 def test_one_turn_may_use_more_tokens_than_are_left_and_the_next_waits() -> None:
     clock = Clock()
-    limits, thrifty = Limits(clock), key(tokens_per_minute=600)
-    with limits.turn(SERVER, thrifty):
-        limits.spend(thrifty, 1200)
-    with pytest.raises(TooManyError, match="600 tokens") as caught, limits.turn(SERVER, thrifty):
+    limits, thrifty = RateLimiter(clock), key(tokens_per_minute=600)
+    with limits.admit_turn(SERVER, thrifty):
+        limits.add_tokens(thrifty, 1200)
+    with pytest.raises(RateLimitError, match="600 tokens") as caught, limits.admit_turn(SERVER, thrifty):
         pass
     assert caught.value.retry_after == 60
     clock.now += 60
-    with limits.turn(SERVER, thrifty):
+    with limits.admit_turn(SERVER, thrifty):
         pass
 
 
 def test_a_changed_rate_holds_at_once() -> None:
-    limits = Limits(Clock())
-    with limits.turn(SERVER, key(requests_per_minute=1)):
+    limits = RateLimiter(Clock())
+    with limits.admit_turn(SERVER, key(requests_per_minute=1)):
         pass
-    with limits.turn(SERVER, key(requests_per_minute=2)):
+    with limits.admit_turn(SERVER, key(requests_per_minute=2)):
         pass
-    with pytest.raises(TooManyError), limits.turn(SERVER, key(requests_per_minute=2)):
+    with pytest.raises(RateLimitError), limits.admit_turn(SERVER, key(requests_per_minute=2)):
         pass
 
 
 @given(st.integers(1, 30), st.lists(st.floats(0, 30), max_size=80))
 def test_no_minute_ever_sees_more_than_the_rate_and_who_waits_as_told_comes_in(rate: int, pauses: list[float]) -> None:
     clock = Clock()
-    limits, limit = Limits(clock), key(requests_per_minute=rate)
+    limits, limit = RateLimiter(clock), key(requests_per_minute=rate)
     admitted, waits = [], []
     for pause in pauses:
         clock.now += pause
         try:
-            with limits.turn(SERVER, limit):
+            with limits.admit_turn(SERVER, limit):
                 admitted.append(clock.now)
-        except TooManyError as error:
+        except RateLimitError as error:
             waits.append(error.retry_after)
             clock.now += error.retry_after + 1e-6
-            with limits.turn(SERVER, limit):
+            with limits.admit_turn(SERVER, limit):
                 admitted.append(clock.now)
     assert all(0 < wait <= 60 for wait in waits)
     for start in admitted:
@@ -139,7 +145,7 @@ def body_of(size: int, limit: int, length: str, piece: int = 10) -> int:
         return {"type": "http.request", "body": b"x" * step, "more_body": read < size}
 
     async def read_all() -> None:
-        counted = limited(length, receive, limit)
+        counted = limit_body(length, receive, limit)
         while (await counted())["more_body"]:
             pass
 
@@ -171,15 +177,15 @@ def ask(text: str = "hi", choices: int = 1) -> ClientRequest:
 @pytest.mark.parametrize("choices", [0, -1, 9])
 def test_choices_out_of_range_are_refused_by_name(choices: int) -> None:
     with pytest.raises(RequestError, match="n must be from 1 to 8") as caught:
-        check_ask(ask(choices=choices), ServerSettings())
+        check_client_request(ask(choices=choices), ServerSettings())
     assert caught.value.param == "n"
 
 
 def test_a_prompt_that_is_too_long_tells_agents_to_condense() -> None:
     server = ServerSettings(prompt_characters=10)
-    check_ask(ask("x" * 10), server)
+    check_client_request(ask("x" * 10), server)
     with pytest.raises(RequestError) as caught:
-        check_ask(ask("x" * 11), server)
+        check_client_request(ask("x" * 11), server)
     assert (caught.value.status, caught.value.code) == (400, "context_length_exceeded")
 
 
@@ -191,4 +197,4 @@ def test_every_part_of_a_prompt_counts_but_pictures() -> None:
         ToolCall("1", "fg", "{}"),
         ToolResult("1", "hij"),
     )
-    assert prompt_characters(Request(model="m", messages=(Message("user", parts),))) == 2 + 3 + 4 + 3
+    assert count_prompt_characters(Request(model="m", messages=(Message("user", parts),))) == 2 + 3 + 4 + 3

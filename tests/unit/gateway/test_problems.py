@@ -7,8 +7,8 @@ from typing import get_args
 import pytest
 
 from callwright.errors import BackendError, BackendErrorKind, MisuseError, RequestError, WireError
-from callwright.gateway import problems
-from callwright.gateway.limits import TooManyError
+from callwright.gateway import error_mapping
+from callwright.gateway.limits import RateLimitError
 
 STATUSES = {
     "auth": 502,
@@ -24,7 +24,7 @@ STATUSES = {
 
 @pytest.mark.parametrize("kind", get_args(BackendErrorKind))
 def test_each_backend_failure_has_its_status_and_blames_the_backend(kind) -> None:
-    problem = problems.of(BackendError("it said no.", kind=kind, retry_after=7))
+    problem = error_mapping.map_error(BackendError("it said no.", kind=kind, retry_after=7))
     assert problem.status == STATUSES[kind]
     assert problem.fault == "backend"
     assert problem.code == f"backend_{kind}"
@@ -33,19 +33,19 @@ def test_each_backend_failure_has_its_status_and_blames_the_backend(kind) -> Non
 
 
 def test_a_wrong_upstream_key_is_never_taken_for_the_clients() -> None:
-    problem = problems.of(BackendError("401", kind="auth", status=401))
+    problem = error_mapping.map_error(BackendError("401", kind="auth", status=401))
     assert problem.status not in (401, 403)
     assert "not yours" in problem.message
 
 
 @pytest.mark.parametrize(("status", "expected"), [(400, 400), (404, 400), (422, 400), (500, 502), (0, 502)])
 def test_what_the_backend_will_never_take_is_not_worth_a_retry(status: int, expected: int) -> None:
-    assert problems.of(BackendError("no tools", kind="refused", status=status)).status == expected
+    assert error_mapping.map_error(BackendError("no tools", kind="refused", status=status)).status == expected
 
 
 @pytest.mark.parametrize("kind", get_args(BackendErrorKind))
 def test_copilots_status_shows_the_message_but_a_rate_limit_stays_one(kind) -> None:
-    problem = problems.of(BackendError("no", kind=kind), backend_status=424)
+    problem = error_mapping.map_error(BackendError("no", kind=kind), backend_status=424)
     assert problem.status == (429 if kind == "rate_limit" else 424)
 
 
@@ -61,25 +61,25 @@ def test_copilots_status_shows_the_message_but_a_rate_limit_stays_one(kind) -> N
     ],
 )
 def test_request_errors_keep_their_status_unless_clients_misread_it(error, status: int, kind: str) -> None:
-    problem = problems.of(error, backend_status=424)
+    problem = error_mapping.map_error(error, backend_status=424)
     assert (problem.status, problem.kind, problem.fault) == (status, kind, "client")
     assert str(error) in problem.message
     assert (problem.param, problem.code) == (error.param, error.code)
 
 
 def test_a_reached_limit_says_when_to_come_back() -> None:
-    problem = problems.of(TooManyError("busy", 2.5))
+    problem = error_mapping.map_error(RateLimitError("busy", 2.5))
     assert (problem.status, problem.retry_after, problem.code) == (429, 2.5, "rate_limit_exceeded")
 
 
 def test_garbage_from_a_backend_is_its_fault() -> None:
-    problem = problems.of(WireError("not SSE"))
+    problem = error_mapping.map_error(WireError("not SSE"))
     assert problem.status == 502
     assert "`kind`" in problem.message
 
 
 def test_an_answer_that_broke_off_says_nothing_of_settings() -> None:
-    problem = problems.of(BackendError("the stream ended before the answer did", retryable=True))
+    problem = error_mapping.map_error(BackendError("the stream ended before the answer did", retryable=True))
     assert problem.message == (
         "the stream ended before the answer did. Try again; if it happens again, the log of its server may say why."
     )
@@ -87,7 +87,7 @@ def test_an_answer_that_broke_off_says_nothing_of_settings() -> None:
 
 @pytest.mark.parametrize("error", [ValueError("password=hunter2"), MisuseError("hunter2"), KeyError("hunter2")])
 def test_what_an_unexpected_exception_says_is_not_shown(error) -> None:
-    problem = problems.of(error, request_id="req_1")
+    problem = error_mapping.map_error(error, request_id="req_1")
     assert (problem.status, problem.fault) == (500, "gateway")
     assert "hunter2" not in problem.message
     assert "req_1" in problem.message

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from callwright.engine.settings import ToolRules
 from callwright.errors import RequestError
-from callwright.gateway.profiles import PROFILES, Evidence, choose, rules, split
+from callwright.gateway.profiles import PROFILES, ClientEvidence, choose_profile, get_rule_changes, split_model_name
 from callwright.prompt.settings import PromptSettings, merge_prompt_settings
 
 AGENTS = [
@@ -34,13 +34,13 @@ AGENTS = [
 ]  # fmt: skip
 
 
-def evidence(**headers: str) -> Evidence:
-    return Evidence(headers={name.replace("_", "-"): value for name, value in headers.items()})
+def evidence(**headers: str) -> ClientEvidence:
+    return ClientEvidence(headers={name.replace("_", "-"): value for name, value in headers.items()})
 
 
 @pytest.mark.parametrize(("agent", "name"), AGENTS)
 def test_a_client_is_known_by_its_user_agent(agent: str, name: str) -> None:
-    profile, why = choose(evidence(user_agent=agent))
+    profile, why = choose_profile(evidence(user_agent=agent))
     assert profile.name == name
     assert ("user agent" in why) == (name != "openai")
 
@@ -59,14 +59,14 @@ def test_a_client_is_known_by_its_user_agent(agent: str, name: str) -> None:
     ],
 )
 def test_a_client_is_known_by_headers_of_its_own(headers: dict[str, str], name: str) -> None:
-    assert choose(Evidence(headers=headers))[0].name == name
+    assert choose_profile(ClientEvidence(headers=headers))[0].name == name
 
 
 def test_a_client_is_known_by_its_tools_and_then_by_its_prompt() -> None:
-    tools = Evidence(headers={}, tools=frozenset({"read_file", "insert_edit_into_file"}))
-    prompt = Evidence(headers={}, prompt="You are Claude Code, Anthropic's official CLI for Claude.")
-    assert choose(tools)[0].name == "copilot"
-    assert choose(prompt) == (PROFILES["claude-code"], choose(prompt)[1])
+    tools = ClientEvidence(headers={}, tools=frozenset({"read_file", "insert_edit_into_file"}))
+    prompt = ClientEvidence(headers={}, prompt="You are Claude Code, Anthropic's official CLI for Claude.")
+    assert choose_profile(tools)[0].name == "copilot"
+    assert choose_profile(prompt) == (PROFILES["claude-code"], choose_profile(prompt)[1])
 
 
 # Seen on the wire: these clients send only the user agent of the library that they are built on.
@@ -78,29 +78,29 @@ def test_a_client_is_known_by_its_tools_and_then_by_its_prompt() -> None:
     ],
 )
 def test_a_client_without_a_user_agent_of_its_own_is_known_by_its_prompt(agent: str, prompt: str, name: str) -> None:
-    assert choose(Evidence(headers={"user-agent": agent}, prompt=prompt))[0].name == name
+    assert choose_profile(ClientEvidence(headers={"user-agent": agent}, prompt=prompt))[0].name == name
 
 
 def test_strong_evidence_beats_weak_evidence_of_a_profile_that_stands_earlier() -> None:
-    mixed = Evidence(headers={"user-agent": "QwenCode/1"}, prompt="working with a user in the VS Code editor")
-    assert choose(mixed)[0].name == "qwen-code"
+    mixed = ClientEvidence(headers={"user-agent": "QwenCode/1"}, prompt="working with a user in the VS Code editor")
+    assert choose_profile(mixed)[0].name == "qwen-code"
 
 
 def test_a_name_beats_evidence_header_first_then_suffix_then_setting() -> None:
     copilot = {"user-agent": "GitHubCopilotChat/0.66"}
-    asked = Evidence(headers={**copilot, "x-callwright-profile": "cline"})
-    assert choose(asked, suffix="codex", setting="opencode")[0].name == "cline"
-    plain = Evidence(headers=copilot)
-    assert choose(plain, suffix="codex", setting="opencode")[0].name == "codex"
-    assert choose(plain, setting="opencode")[0].name == "opencode"
-    assert choose(plain, setting="auto")[0].name == "copilot"
-    auto = Evidence(headers={**copilot, "x-callwright-profile": "auto"})
-    assert choose(auto)[0].name == "copilot"
+    asked = ClientEvidence(headers={**copilot, "x-callwright-profile": "cline"})
+    assert choose_profile(asked, suffix="codex", setting="opencode")[0].name == "cline"
+    plain = ClientEvidence(headers=copilot)
+    assert choose_profile(plain, suffix="codex", setting="opencode")[0].name == "codex"
+    assert choose_profile(plain, setting="opencode")[0].name == "opencode"
+    assert choose_profile(plain, setting="auto")[0].name == "copilot"
+    auto = ClientEvidence(headers={**copilot, "x-callwright-profile": "auto"})
+    assert choose_profile(auto)[0].name == "copilot"
 
 
 def test_an_unknown_profile_is_refused_with_the_nearest_name() -> None:
     with pytest.raises(RequestError, match=r"'obsidien'.*Did you mean 'obsidian'") as caught:
-        choose(Evidence(headers={"x-callwright-profile": "obsidien"}))
+        choose_profile(ClientEvidence(headers={"x-callwright-profile": "obsidien"}))
     assert caught.value.status == 400
 
 
@@ -117,16 +117,18 @@ def test_an_unknown_profile_is_refused_with_the_nearest_name() -> None:
     ],
 )
 def test_a_suffix_counts_only_when_it_is_a_profile(model: str, parts: tuple[str, str]) -> None:
-    assert split(model) == parts
+    assert split_model_name(model) == parts
 
 
 def test_the_output_mode_header_beats_the_profile() -> None:
     xml = PROFILES["obsidian-xml"]
-    assert rules(xml, {})["output_mode"] == "obsidian-xml"
-    assert rules(xml, {"x-proxy-output-mode": "openai-json"})["output_mode"] == "openai-json"
-    assert rules(PROFILES["openai"], {"x-proxy-output-mode": "obsidian-xml"}) == {"output_mode": "obsidian-xml"}
+    assert get_rule_changes(xml, {})["output_mode"] == "obsidian-xml"
+    assert get_rule_changes(xml, {"x-proxy-output-mode": "openai-json"})["output_mode"] == "openai-json"
+    assert get_rule_changes(PROFILES["openai"], {"x-proxy-output-mode": "obsidian-xml"}) == {
+        "output_mode": "obsidian-xml"
+    }
     with pytest.raises(RequestError, match="openai-json or obsidian-xml"):
-        rules(xml, {"x-proxy-output-mode": "xml"})
+        get_rule_changes(xml, {"x-proxy-output-mode": "xml"})
 
 
 @pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
@@ -134,7 +136,7 @@ def test_what_a_profile_changes_are_settings_that_exist(profile) -> None:
     msgspec.convert(profile.rules, ToolRules)
     assert profile.about
     assert all(name == name.lower() for name in profile.headers)
-    assert all(agent == agent.lower() for agent in profile.agents)
+    assert all(agent == agent.lower() for agent in profile.user_agents)
 
 
 @given(
@@ -144,7 +146,7 @@ def test_what_a_profile_changes_are_settings_that_exist(profile) -> None:
 )
 def test_any_request_has_a_profile_and_a_reason(headers: dict[str, str], tools: frozenset[str], prompt: str) -> None:
     headers.pop("x-callwright-profile", None)
-    profile, why = choose(Evidence(headers=headers, tools=tools, prompt=prompt))
+    profile, why = choose_profile(ClientEvidence(headers=headers, tools=tools, prompt=prompt))
     assert profile.name in PROFILES
     assert why
 

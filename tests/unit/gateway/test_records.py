@@ -16,9 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from callwright.errors import RequestError
-from callwright.gateway.ledger import COLUMNS, Ledger
-from callwright.gateway.logs import JsonLines, setup
-from callwright.gateway.record import TurnRecord
+from callwright.gateway.json_logging import JsonLogFormatter, configure_logging
+from callwright.gateway.ledger import USAGE_COLUMNS, UsageLedger
+from callwright.gateway.turn_record import TurnRecord
 from callwright.model import Usage
 from callwright.redaction import MASK, Redactor
 from tests.support.asgi import call
@@ -30,7 +30,7 @@ RECORD = TurnRecord(
     model="coder",
     key="team",
     client="copilot",
-    why="its user agent",
+    profile_reason="its user agent",
     usage=Usage(prompt_tokens=10, completion_tokens=4),
     tool_call_names=("read_file", "read_file"),
     dialect="hermes",
@@ -43,12 +43,12 @@ RECORD = TurnRecord(
 
 
 def test_the_comment_and_the_headers_say_the_same() -> None:
-    assert json.loads(RECORD.comment()) == {
+    assert json.loads(RECORD.build_comment()) == {
         "tool_call_count": 2,
         "tool_call_truncated": False,
         "stop_after_tools_mode": "burst",
     }
-    assert RECORD.headers() == {
+    assert RECORD.build_headers() == {
         "x-codex-tool-call-count": "2",
         "x-codex-tool-call-truncated": "false",
         "x-codex-stop-after-tools-mode": "burst",
@@ -56,12 +56,12 @@ def test_the_comment_and_the_headers_say_the_same() -> None:
 
 
 def test_the_logs_line_has_what_an_operator_looks_for() -> None:
-    fields = RECORD.fields()
+    fields = RECORD.to_log_fields()
     assert fields["has_tool_calls"] is True
     assert fields["tool_call_count"] == 2
     assert list(fields["tool_call_names"]) == ["read_file", "read_file"]
     assert fields["output_mode"] == "openai-json"
-    quiet = msgspec.structs.replace(RECORD, tool_call_names=(), fault="", error="").fields()
+    quiet = msgspec.structs.replace(RECORD, tool_call_names=(), fault="", error="").to_log_fields()
     assert (quiet["has_tool_calls"], quiet["tool_call_count"]) == (False, 0)
     assert "fault" not in quiet
 
@@ -71,7 +71,7 @@ def test_the_logs_line_has_what_an_operator_looks_for() -> None:
 
 def test_a_turn_is_counted_once_everywhere() -> None:
     _, service = gateway()
-    service.finish(RECORD)
+    service.finish_turn(RECORD)
     value = service.metrics.registry.get_sample_value
     labels = {"wire": "openai_chat", "model": "coder", "client": "copilot", "status": "200"}
     assert value("callwright_requests_total", labels) == 1
@@ -84,9 +84,11 @@ def test_a_turn_is_counted_once_everywhere() -> None:
 def test_no_flood_of_model_names_fills_the_memory() -> None:
     _, service = gateway()
     for number in range(1000):
-        service.metrics.count(msgspec.structs.replace(RECORD, model=f"made-up-{number}"))
-    service.metrics.count(msgspec.structs.replace(RECORD, model=""))
-    named = [line for line in service.metrics.page().decode().splitlines() if "callwright_requests_total{" in line]
+        service.metrics.count_turn(msgspec.structs.replace(RECORD, model=f"made-up-{number}"))
+    service.metrics.count_turn(msgspec.structs.replace(RECORD, model=""))
+    named = [
+        line for line in service.metrics.render_text().decode().splitlines() if "callwright_requests_total{" in line
+    ]
     assert len(named) == 201
     assert [line.rpartition(" ")[2] for line in named if 'model="other"' in line] == ["801.0"]
 
@@ -94,7 +96,7 @@ def test_no_flood_of_model_names_fills_the_memory() -> None:
 def test_failures_are_counted_by_who_failed() -> None:
     app, service = gateway(TEAM)
     asyncio.run(call(app, "POST", "/v1/chat/completions"))
-    service.finish(msgspec.structs.replace(RECORD, fault="backend", error="timeout_error"))
+    service.finish_turn(msgspec.structs.replace(RECORD, fault="backend", error="timeout_error"))
     value = service.metrics.registry.get_sample_value
     assert value("callwright_errors_total", {"fault": "client", "kind": "authentication_error"}) == 1
     assert value("callwright_errors_total", {"fault": "backend", "kind": "timeout_error"}) == 1
@@ -102,7 +104,7 @@ def test_failures_are_counted_by_who_failed() -> None:
 
 def test_prometheus_finds_the_page() -> None:
     app, service = gateway()
-    service.finish(RECORD)
+    service.finish_turn(RECORD)
     answer = asyncio.run(call(app, "GET", "/metrics"))
     assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
     assert b"callwright_requests_total{" in answer.body
@@ -112,14 +114,14 @@ def test_prometheus_finds_the_page() -> None:
 # The ledger
 
 
-def rows(ledger: Ledger, *args, **kwargs) -> list[dict]:
-    return asyncio.run(ledger.query(*args, **kwargs))
+def rows(ledger: UsageLedger, *args, **kwargs) -> list[dict]:
+    return asyncio.run(ledger.query_usage(*args, **kwargs))
 
 
 def test_the_ledger_adds_up_by_any_columns() -> None:
-    ledger = Ledger(today=lambda: date(2026, 5, 1))
+    ledger = UsageLedger(today=lambda: date(2026, 5, 1))
     for key, client in (("team", "copilot"), ("team", "codex"), ("guest", "codex")):
-        ledger.add(msgspec.structs.replace(RECORD, key=key, client=client))
+        ledger.add_turn(msgspec.structs.replace(RECORD, key=key, client=client))
     sums = {"prompt_tokens": 10, "completion_tokens": 4}
     assert rows(ledger, ["key"]) == [
         {"key": "guest", "requests": 1, **sums},
@@ -133,21 +135,21 @@ def test_the_ledger_adds_up_by_any_columns() -> None:
 
 def test_the_ledger_starts_from_a_day() -> None:
     day = date(2026, 5, 1)
-    ledger = Ledger(today=lambda: day)
-    ledger.add(RECORD)
+    ledger = UsageLedger(today=lambda: day)
+    ledger.add_turn(RECORD)
     day = date(2026, 5, 2)
-    ledger.add(RECORD)
+    ledger.add_turn(RECORD)
     assert [row["requests"] for row in rows(ledger, ["model"], date(2026, 5, 2))] == [1]
     assert rows(ledger, [], date(2026, 5, 3)) == []
-    assert rows(Ledger(), []) == []
+    assert rows(UsageLedger(), []) == []
     ledger.close()
 
 
 def test_the_ledger_survives_a_restart(tmp_path: Path) -> None:
     path = str(tmp_path / "usage.db")
     for _ in range(2):
-        ledger = Ledger(path)
-        ledger.add(RECORD)
+        ledger = UsageLedger(path)
+        ledger.add_turn(RECORD)
         ledger.close()
     with sqlite3.connect(path) as database:
         assert database.execute("select sum(requests), sum(prompt_tokens) from usage").fetchone() == (2, 20)
@@ -156,7 +158,7 @@ def test_the_ledger_survives_a_restart(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("column", ["secret", "day; drop table usage", "requests", "sum(requests)", "*"])
 def test_only_columns_are_columns(column: str) -> None:
-    ledger = Ledger()
+    ledger = UsageLedger()
     with pytest.raises(RequestError, match="no column"):
         rows(ledger, [column])
     ledger.close()
@@ -165,13 +167,13 @@ def test_only_columns_are_columns(column: str) -> None:
 def test_usage_is_asked_for_over_http() -> None:
     async def main() -> None:
         app, service = gateway()
-        service.finish(RECORD)
-        service.finish(msgspec.structs.replace(RECORD, status=503, fault="backend"))
+        service.finish_turn(RECORD)
+        service.finish_turn(msgspec.structs.replace(RECORD, status=503, fault="backend"))
         answer = await call(app, "GET", "/v1/usage?by=model,client&since=2020-01-01")
         assert answer.json["data"] == [
             {"model": "coder", "client": "copilot", "requests": 1, "prompt_tokens": 10, "completion_tokens": 4}
         ]
-        assert set((await call(app, "GET", "/v1/usage")).json["data"][0]) >= set(COLUMNS)
+        assert set((await call(app, "GET", "/v1/usage")).json["data"][0]) >= set(USAGE_COLUMNS)
         assert (await call(app, "GET", "/v1/usage?by=")).json["data"][0]["requests"] == 1
         assert (await call(app, "GET", "/v1/usage?by=x")).status == 400
         assert (await call(app, "GET", "/v1/usage?since=yesterday")).status == 400
@@ -186,7 +188,7 @@ def test_usage_is_asked_for_over_http() -> None:
 def line(message: str, secrets: tuple[str, ...] = (), **fields: object) -> str:
     record = logging.LogRecord("callwright.test", logging.INFO, "", 0, message, (), None)
     record.fields = fields
-    return JsonLines(Redactor(secrets)).format(record)
+    return JsonLogFormatter(Redactor(secrets)).format(record)
 
 
 HIDDEN = "qX9-zzTop_77.secret"
@@ -235,7 +237,7 @@ def test_a_known_secret_is_masked_whatever_it_looks_like(secret: str) -> None:
 
 def test_a_traceback_is_masked_too() -> None:
     stream = io.StringIO()
-    setup(stream, Redactor(("hunter2-hunter2",)))
+    configure_logging(stream, Redactor(("hunter2-hunter2",)))
     try:
         try:
             int("hunter2-hunter2")
@@ -259,7 +261,7 @@ def test_keys_never_reach_the_log_by_any_road(caplog: pytest.LogCaptureFixture) 
     for headers in ({"authorization": "Bearer " + TEAM.key + "x"}, {"x-api-key": TEAM.key}):
         asyncio.run(call(app, "GET", f"/nowhere?key={TEAM.key}", headers=headers))
         asyncio.run(call(app, "POST", f"/{TEAM.key}", headers=headers, body=TEAM.key.encode()))
-    formatter = JsonLines(service.redactor)
+    formatter = JsonLogFormatter(service.redactor)
     written = "\n".join(formatter.format(record) for record in caplog.records)
     assert "refused" in written
     assert TEAM.key not in written

@@ -15,17 +15,17 @@ from callwright.engine import Engine
 from callwright.engine.settings import ModelSettings, ToolRules
 from callwright.errors import StoreError
 from callwright.events import Event, Finish, TextDelta
-from callwright.gateway import scribe as scribes
-from callwright.gateway.app import build
-from callwright.gateway.draft import Draft
+from callwright.gateway import journal_writer as scribes
+from callwright.gateway.app import build_app
+from callwright.gateway.entry_builder import JournalEntryBuilder
+from callwright.gateway.error_responder import ErrorResponder
+from callwright.gateway.journal_writer import JournalWriter, StoreOpener
 from callwright.gateway.metrics import Metrics
-from callwright.gateway.record import TurnRecord
-from callwright.gateway.refusals import Refusals
-from callwright.gateway.replay import replay
-from callwright.gateway.scribe import Scribe, Shelf
-from callwright.gateway.service import Service, State
+from callwright.gateway.replay import replay_turn
+from callwright.gateway.service import GatewayService, GatewayState
 from callwright.gateway.settings import ServerSettings
-from callwright.gateway.turns import Turns
+from callwright.gateway.turn_endpoints import TurnEndpoints
+from callwright.gateway.turn_record import TurnRecord
 from callwright.redaction import Redactor
 from callwright.store.journal_records import JournalEntry, JournalQuery
 from callwright.store.open import Store, open_journal_search, open_store
@@ -69,11 +69,11 @@ def record(name: str = "r") -> TurnRecord:
     return TurnRecord(request_id=name, wire="openai_chat", model="m")
 
 
-def put(scribe: Scribe, name: str = "r", body: bytes = b"{}") -> None:
-    draft = scribe.draft({})
+def put(scribe: JournalWriter, name: str = "r", body: bytes = b"{}") -> None:
+    draft = scribe.start_entry({})
     if draft:
-        draft.read(body)
-        scribe.put(draft, record(name), None)
+        draft.set_body(body)
+        scribe.queue_entry(draft, record(name), None)
 
 
 def outcomes(metrics: Metrics) -> tuple[float, float]:
@@ -84,20 +84,20 @@ def outcomes(metrics: Metrics) -> tuple[float, float]:
 OUTCOMES = ("written", "dropped")
 
 
-def run(test: Callable[[Scribe, Metrics], Awaitable[None]]) -> None:
+def run(test: Callable[[JournalWriter, Metrics], Awaitable[None]]) -> None:
     async def main() -> None:
         metrics = Metrics()
         async with asyncio.timeout(20):
-            await test(Scribe(Redactor(), metrics), metrics)
+            await test(JournalWriter(Redactor(), metrics), metrics)
 
     asyncio.run(main())
 
 
 def test_nothing_is_made_while_nothing_is_kept() -> None:
-    async def test(scribe: Scribe, _metrics: Metrics) -> None:
+    async def test(scribe: JournalWriter, _metrics: Metrics) -> None:
         before = len(asyncio.all_tasks())
-        scribe.follow(None)
-        assert scribe.draft({}) is None
+        scribe.use_store(None)
+        assert scribe.start_entry({}) is None
         assert len(asyncio.all_tasks()) == before
         await scribe.close()
 
@@ -105,10 +105,10 @@ def test_nothing_is_made_while_nothing_is_kept() -> None:
 
 
 def test_rows_are_written_in_order_and_before_the_end() -> None:
-    async def test(scribe: Scribe, metrics: Metrics) -> None:
+    async def test(scribe: JournalWriter, metrics: Metrics) -> None:
         store = Slow()
         store.gate.set()
-        scribe.follow(Shelf(FULL, store.open))
+        scribe.use_store(StoreOpener(FULL, store.open))
         for number in range(100):
             put(scribe, f"r{number}")
         await scribe.close()
@@ -118,13 +118,13 @@ def test_rows_are_written_in_order_and_before_the_end() -> None:
     run(test)
 
 
-@pytest.mark.parametrize(("rows", "body"), [(scribes._ROWS, b"{}"), (4, b"x" * (scribes._SIZE // 8))])
+@pytest.mark.parametrize(("rows", "body"), [(scribes._MAX_ENTRIES, b"{}"), (4, b"x" * (scribes._MAX_SIZE // 8))])
 def test_what_does_not_fit_into_the_queue_is_dropped_and_counted_and_told_once(
     rows: int, body: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def test(scribe: Scribe, metrics: Metrics) -> None:
+    async def test(scribe: JournalWriter, metrics: Metrics) -> None:
         store = Slow()
-        scribe.follow(Shelf(FULL, store.open))
+        scribe.use_store(StoreOpener(FULL, store.open))
         for _ in range(rows + 7):
             put(scribe, body=body)
         assert outcomes(metrics) == (0.0, 7.0)
@@ -139,10 +139,10 @@ def test_what_does_not_fit_into_the_queue_is_dropped_and_counted_and_told_once(
 
 
 def test_a_row_that_the_store_refuses_is_dropped_and_the_next_is_tried() -> None:
-    async def test(scribe: Scribe, metrics: Metrics) -> None:
+    async def test(scribe: JournalWriter, metrics: Metrics) -> None:
         store = Slow(StoreError("the disk is full"))
         store.gate.set()
-        scribe.follow(Shelf(FULL, store.open))
+        scribe.use_store(StoreOpener(FULL, store.open))
         put(scribe, "lost")
         while outcomes(metrics) != (0.0, 1.0):
             await asyncio.sleep(0.01)
@@ -155,9 +155,9 @@ def test_a_row_that_the_store_refuses_is_dropped_and_the_next_is_tried() -> None
 
 
 def test_a_store_that_cannot_be_opened_yet_is_tried_again_and_rows_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scribes, "_AGAIN_SECONDS", 0.01)
+    monkeypatch.setattr(scribes, "_REOPEN_SECONDS", 0.01)
 
-    async def test(scribe: Scribe, metrics: Metrics) -> None:
+    async def test(scribe: JournalWriter, metrics: Metrics) -> None:
         store, tries = Slow(), iter(range(3))
         store.gate.set()
 
@@ -166,7 +166,7 @@ def test_a_store_that_cannot_be_opened_yet_is_tried_again_and_rows_wait(monkeypa
                 raise StoreError("no server there")
             return await store.open(redactor)
 
-        scribe.follow(Shelf(FULL, opening))
+        scribe.use_store(StoreOpener(FULL, opening))
         put(scribe)
         while not store.rows:
             await asyncio.sleep(0.01)
@@ -177,11 +177,11 @@ def test_a_store_that_cannot_be_opened_yet_is_tried_again_and_rows_wait(monkeypa
 
 
 def test_a_store_that_never_answers_holds_up_no_shutdown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scribes, "_LAST_SECONDS", 0.1)
+    monkeypatch.setattr(scribes, "_DRAIN_SECONDS", 0.1)
 
-    async def test(scribe: Scribe, metrics: Metrics) -> None:
+    async def test(scribe: JournalWriter, metrics: Metrics) -> None:
         store = Slow()
-        scribe.follow(Shelf(FULL, store.open))
+        scribe.use_store(StoreOpener(FULL, store.open))
         for _ in range(3):
             put(scribe)
         async with asyncio.timeout(2):
@@ -192,17 +192,17 @@ def test_a_store_that_never_answers_holds_up_no_shutdown(monkeypatch: pytest.Mon
 
 
 def test_a_reload_keeps_the_store_or_changes_it_without_losing_a_row() -> None:
-    async def test(scribe: Scribe, metrics: Metrics) -> None:
+    async def test(scribe: JournalWriter, metrics: Metrics) -> None:
         first, second = Slow(), Slow()
         first.gate.set()
         second.gate.set()
-        scribe.follow(Shelf(FULL, first.open))
+        scribe.use_store(StoreOpener(FULL, first.open))
         put(scribe, "one")
-        scribe.follow(Shelf(StoreSettings(journal="full", days=0), first.open))
+        scribe.use_store(StoreOpener(StoreSettings(journal="full", days=0), first.open))
         put(scribe, "two")
-        scribe.follow(Shelf(StoreSettings(journal="meta"), second.open))
+        scribe.use_store(StoreOpener(StoreSettings(journal="meta"), second.open))
         put(scribe, "three")
-        scribe.follow(None)
+        scribe.use_store(None)
         put(scribe, "four")
         await scribe.close()
         assert [row.request_id for row in first.rows] == ["one", "two"]
@@ -225,8 +225,8 @@ def test_a_full_disk_breaks_nothing_and_rows_go_on_when_there_is_room(tmp_path: 
         async with store._database.write_engine.connect() as connection:
             await connection.execute(text(f"pragma max_page_count = {pages}"))
 
-    async def test(scribe: Scribe, metrics: Metrics) -> None:
-        scribe.follow(Shelf(FULL, opening))
+    async def test(scribe: JournalWriter, metrics: Metrics) -> None:
+        scribe.use_store(StoreOpener(FULL, opening))
         put(scribe, "lost", json.dumps("x" * 100_000).encode())
         while outcomes(metrics) != (0.0, 1.0):
             await asyncio.sleep(0.01)
@@ -252,8 +252,14 @@ def kept(backend: Any, body: dict[str, Any], level: str = "full") -> tuple[Any, 
         store.gate.set()
         settings = StoreSettings(journal=level)
         engine = Engine([ModelSettings(name="m")], {"one": backend}, ToolRules())
-        service = Service(State(ServerSettings(), (), engine, shelf=Shelf(settings, store.open)))
-        app = build(service, SERVER_CODECS, Turns(service, Refusals(SERVER_CODECS, service.metrics)).endpoint)
+        service = GatewayService(
+            GatewayState(ServerSettings(), (), engine, store_opener=StoreOpener(settings, store.open))
+        )
+        app = build_app(
+            service,
+            SERVER_CODECS,
+            TurnEndpoints(service, ErrorResponder(SERVER_CODECS, service.metrics)).build_endpoint,
+        )
         reply = await call(app, "POST", "/v1/chat/completions", body=json.dumps(body).encode())
         await service.close()
         (row,) = store.rows
@@ -294,9 +300,9 @@ def test_a_row_without_the_words_cannot_be_replayed_and_says_why() -> None:
     assert (row.client_sent, row.asked[0].request, row.asked[0].events) == ("", None, ())
     engine = Engine([ModelSettings(name="m")], {"one": Fake(said("Hello"))}, ToolRules())
     with pytest.raises(Exception, match="was not kept whole"):
-        asyncio.run(replay(row, engine))
+        asyncio.run(replay_turn(row, engine))
 
 
 def test_a_draft_keeps_only_headers_that_tell_the_client() -> None:
     headers = {"user-agent": "x", "authorization": "Bearer abc", "cookie": "a=b", "x-api-key": "k", "x-secret": "s"}
-    assert Draft(headers, words=True).entry(record(), None).headers == {"user-agent": "x"}
+    assert JournalEntryBuilder(headers, words=True).build_entry(record(), None).headers == {"user-agent": "x"}

@@ -18,32 +18,32 @@ from typing import Any
 import pytest
 
 from callwright.errors import RequestError
-from callwright.gateway.app import build
-from callwright.gateway.server import Gateway, listen
-from callwright.gateway.service import Service
+from callwright.gateway.app import build_app
+from callwright.gateway.server import GatewayServer, open_listener
+from callwright.gateway.service import GatewayService
 from tests.unit.gateway.stubs import SERVED, TEAM, StubEngine, echo, state
 
-Talk = Callable[[int, Gateway, Service], Awaitable[None]]
+Talk = Callable[[int, GatewayServer, GatewayService], Awaitable[None]]
 
 
 def serve(talk: Talk, *, load: Any = None, turn: Any = echo, watch: tuple[Path, ...] = (), **server: Any) -> None:
     """Run a gateway on a free port while `talk` talks to it, then stop it."""
 
     async def main() -> None:
-        listener = listen("127.0.0.1", 0)
-        gateway: Gateway
-        services: list[Service] = []
+        listener = open_listener("127.0.0.1", 0)
+        gateway: GatewayServer
+        services: list[GatewayService] = []
         up = asyncio.Event()
 
-        def started(service: Service) -> None:
+        def started(service: GatewayService) -> None:
             services.append(service)
             up.set()
 
-        def assemble(service: Service) -> Any:
-            return build(service, SERVED, lambda wire: _bound(turn, service))
+        def assemble(service: GatewayService) -> Any:
+            return build_app(service, SERVED, lambda wire: _bound(turn, service))
 
-        gateway = Gateway(load or (lambda: state(**server)), assemble, watch=watch)
-        running = asyncio.create_task(gateway.serve(listener, started=started))
+        gateway = GatewayServer(load or (lambda: state(**server)), assemble, watch=watch)
+        running = asyncio.create_task(gateway.serve(listener, on_started=started))
         await up.wait()
         try:
             await talk(listener.getsockname()[1], gateway, services[0])
@@ -54,7 +54,7 @@ def serve(talk: Talk, *, load: Any = None, turn: Any = echo, watch: tuple[Path, 
     asyncio.run(main())
 
 
-def _bound(turn: Any, service: Service) -> Any:
+def _bound(turn: Any, service: GatewayService) -> Any:
     async def app(scope, receive, send) -> None:
         scope["service"] = service
         await turn(scope, receive, send)
@@ -89,7 +89,7 @@ async def drip(scope, receive, send) -> None:
 
 
 def test_a_request_is_served_over_a_socket() -> None:
-    async def talk(port: int, gateway: Gateway, service: Service) -> None:
+    async def talk(port: int, gateway: GatewayServer, service: GatewayService) -> None:
         answer = await request(port, GET_MODELS)
         assert answer.startswith(b"HTTP/1.1 200 OK")
         assert b"x-request-id: req_" in answer
@@ -100,7 +100,7 @@ def test_a_request_is_served_over_a_socket() -> None:
 
 
 def test_a_body_that_says_it_is_too_large_is_refused_before_it_is_sent() -> None:
-    async def talk(port: int, gateway: Gateway, service: Service) -> None:
+    async def talk(port: int, gateway: GatewayServer, service: GatewayService) -> None:
         answer = await request(
             port,
             "POST /v1/messages HTTP/1.1\nHost: localhost\nContent-Length: 999999999\n\nonly a little",
@@ -113,7 +113,7 @@ def test_a_body_that_says_it_is_too_large_is_refused_before_it_is_sent() -> None
 
 
 def test_streams_that_outlast_the_shutdown_are_told_before_they_are_closed() -> None:
-    async def talk(port: int, gateway: Gateway, service: Service) -> None:
+    async def talk(port: int, gateway: GatewayServer, service: GatewayService) -> None:
         streaming = asyncio.create_task(request(port, POST))
         await asyncio.sleep(0.1)
         gateway.stop()
@@ -132,7 +132,7 @@ def test_a_stream_that_ends_in_time_is_not_cut() -> None:
         await asyncio.sleep(0.5)
         await send({"type": "http.response.body", "body": b"whole"})
 
-    async def talk(port: int, gateway: Gateway, service: Service) -> None:
+    async def talk(port: int, gateway: GatewayServer, service: GatewayService) -> None:
         streaming = asyncio.create_task(request(port, POST))
         await asyncio.sleep(0.1)
         gateway.stop()
@@ -145,7 +145,7 @@ def test_a_reload_holds_for_new_requests_while_a_stream_goes_on() -> None:
     engines = [StubEngine(), StubEngine()]
     states = iter([state(engine=engines[0]), state(TEAM, engine=engines[1])])
 
-    async def talk(port: int, gateway: Gateway, service: Service) -> None:
+    async def talk(port: int, gateway: GatewayServer, service: GatewayService) -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(POST.replace("\n", "\r\n").encode())
         assert b"200" in await reader.readuntil(b"tick")
@@ -153,7 +153,7 @@ def test_a_reload_holds_for_new_requests_while_a_stream_goes_on() -> None:
         assert (await request(port, GET_MODELS)).startswith(b"HTTP/1.1 401")
         assert engines[0].closed == 0
         assert b"tick" in await reader.readuntil(b"tick")
-        service.end_turns()
+        service.cancel_turns()
         await reader.read()
         writer.close()
         await asyncio.sleep(0.05)
@@ -175,7 +175,7 @@ def test_a_bad_configuration_is_refused_with_its_reason_and_the_old_one_stays(
             raise error
         return state()
 
-    async def talk(port: int, gateway: Gateway, service: Service) -> None:
+    async def talk(port: int, gateway: GatewayServer, service: GatewayService) -> None:
         assert not gateway.reload()
         assert str(error) in caplog.text
         assert (await request(port, GET_MODELS)).startswith(b"HTTP/1.1 200")
@@ -192,7 +192,7 @@ def test_a_changed_file_is_loaded_again(tmp_path: Path, monkeypatch: pytest.Monk
     def load() -> Any:
         return state(*((TEAM,) if file.read_text() == "closed" else ()))
 
-    async def talk(port: int, gateway: Gateway, service: Service) -> None:
+    async def talk(port: int, gateway: GatewayServer, service: GatewayService) -> None:
         for content, status in (("closed", b"401"), ("open", b"200")):
             beside = tmp_path / "new"
             beside.write_text(content)
@@ -210,7 +210,7 @@ def test_a_changed_file_is_loaded_again(tmp_path: Path, monkeypatch: pytest.Monk
 def test_what_cannot_change_while_running_is_said(caplog: pytest.LogCaptureFixture) -> None:
     ports = iter([1, 2])
 
-    async def talk(port: int, gateway: Gateway, service: Service) -> None:
+    async def talk(port: int, gateway: GatewayServer, service: GatewayService) -> None:
         assert gateway.reload()
 
     with caplog.at_level(logging.WARNING):
@@ -219,8 +219,8 @@ def test_what_cannot_change_while_running_is_said(caplog: pytest.LogCaptureFixtu
 
 
 def test_a_taken_address_is_an_error_before_anything_starts() -> None:
-    with listen("127.0.0.1", 0) as taken, pytest.raises(OSError, match="in use"):
-        listen("127.0.0.1", taken.getsockname()[1])
+    with open_listener("127.0.0.1", 0) as taken, pytest.raises(OSError, match="in use"):
+        open_listener("127.0.0.1", taken.getsockname()[1])
 
 
 PROGRAM = """

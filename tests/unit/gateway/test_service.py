@@ -7,9 +7,9 @@ import asyncio
 import pytest
 
 from callwright.errors import MisuseError
-from callwright.gateway.exchange import exchange
-from callwright.gateway.keys import Keyring, check_use, is_local
-from callwright.gateway.service import Service
+from callwright.gateway.keys import Keyring, check_model_access, is_loopback_host
+from callwright.gateway.request_context import get_request_context
+from callwright.gateway.service import GatewayService
 from tests.support.asgi import call
 from tests.unit.gateway.stubs import GUEST, TEAM, StubEngine, gateway, state
 
@@ -22,7 +22,7 @@ def test_a_request_in_flight_keeps_its_state_and_the_old_engine_closes_after_it(
         async def wait(scope, receive, send) -> None:
             begun.set()
             await gate.wait()
-            seen.append(exchange(scope).state)
+            seen.append(get_request_context(scope).state)
             await send({"type": "http.response.start", "status": 200, "headers": []})
             await send({"type": "http.response.body", "body": b""})
 
@@ -30,7 +30,7 @@ def test_a_request_in_flight_keeps_its_state_and_the_old_engine_closes_after_it(
         app, service = gateway(engine=old, turn=wait)
         flying = asyncio.create_task(call(app, "POST", "/v1/messages"))
         await begun.wait()
-        service.replace(state(TEAM, engine=new))
+        service.replace_state(state(TEAM, engine=new))
         assert (await call(app, "GET", "/v1/models")).status == 401
         await asyncio.sleep(0)
         assert old.closed == 0
@@ -48,9 +48,9 @@ def test_a_request_in_flight_keeps_its_state_and_the_old_engine_closes_after_it(
 def test_an_old_state_that_nobody_uses_is_closed_at_once() -> None:
     async def main() -> None:
         engines = [StubEngine() for _ in range(3)]
-        service = Service(state(engine=engines[0]))
-        service.replace(state(engine=engines[1]))
-        service.replace(state(engine=engines[2]))
+        service = GatewayService(state(engine=engines[0]))
+        service.replace_state(state(engine=engines[1]))
+        service.replace_state(state(engine=engines[2]))
         await service.close()
         assert [engine.closed for engine in engines] == [1, 1, 1]
 
@@ -59,9 +59,9 @@ def test_an_old_state_that_nobody_uses_is_closed_at_once() -> None:
 
 def test_a_reload_teaches_new_secrets_and_forgets_none() -> None:
     async def main() -> None:
-        service = Service(state(TEAM))
+        service = GatewayService(state(TEAM))
         for _ in range(3):
-            service.replace(state(GUEST))
+            service.replace_state(state(GUEST))
         assert service.redactor.redact(f"a {GUEST.key} b {TEAM.key} c") == "a *** b *** c"
         await service.close()
 
@@ -76,13 +76,13 @@ def test_when_time_is_over_turns_are_cancelled_and_know_why() -> None:
             try:
                 await asyncio.sleep(60)
             except asyncio.CancelledError:
-                said.append(service.ending)
+                said.append(service.is_cancelling)
                 raise
 
         app, service = gateway(turn=endless)
         turn = asyncio.create_task(call(app, "POST", "/v1/messages"))
         await asyncio.sleep(0.01)
-        service.end_turns()
+        service.cancel_turns()
         with pytest.raises(asyncio.CancelledError):
             await turn
         assert said == [True]
@@ -96,7 +96,7 @@ def test_a_turn_outside_a_task_is_a_mistake_of_ours() -> None:
 
     def outside() -> None:
         try:
-            with Service(state()).turn():
+            with GatewayService(state()).track_turn():
                 pass
         except MisuseError as error:
             failures.append(error)
@@ -124,26 +124,26 @@ def test_a_turn_outside_a_task_is_a_mistake_of_ours() -> None:
     ],
 )
 def test_what_counts_as_this_machine(host: str, local: bool) -> None:
-    assert is_local(host) == local
+    assert is_loopback_host(host) == local
 
 
 def test_a_key_is_found_whole_or_not_at_all() -> None:
     keyring = Keyring((TEAM, GUEST), "127.0.0.1")
-    assert keyring.find(TEAM.key) is TEAM
-    assert keyring.find(GUEST.key) is GUEST
+    assert keyring.find_key(TEAM.key) is TEAM
+    assert keyring.find_key(GUEST.key) is GUEST
     for wrong in ("", TEAM.key[:-1], TEAM.key + "x", TEAM.key.upper(), "\udcff"):
-        assert keyring.find(wrong) is None
-    assert not keyring.open
+        assert keyring.find_key(wrong) is None
+    assert not keyring.is_open
 
 
 def test_every_key_is_compared_whatever_matched(monkeypatch: pytest.MonkeyPatch) -> None:
     compared = []
     monkeypatch.setattr("hmac.compare_digest", lambda a, b: compared.append(a) or a == b)
-    assert Keyring((TEAM, GUEST), "127.0.0.1").find(TEAM.key) is TEAM
+    assert Keyring((TEAM, GUEST), "127.0.0.1").find_key(TEAM.key) is TEAM
     assert len(compared) == 2
 
 
 def test_a_key_without_a_list_may_use_every_model() -> None:
-    check_use(None, "x")
-    check_use(TEAM, "x")
-    check_use(GUEST, "coder")
+    check_model_access(None, "x")
+    check_model_access(TEAM, "x")
+    check_model_access(GUEST, "coder")

@@ -15,15 +15,15 @@ from callwright.engine import Engine
 from callwright.engine.settings import ModelSettings, ToolRules
 from callwright.errors import BackendError
 from callwright.events import Event, Finish, ReasoningDelta, TextDelta, UsageSeen
-from callwright.gateway import outflow, turns
-from callwright.gateway.app import build
-from callwright.gateway.choices import side_by_side
-from callwright.gateway.memory import Memory
-from callwright.gateway.outflow import Outflow
-from callwright.gateway.refusals import Refusals
-from callwright.gateway.service import Service, State
+from callwright.gateway import response_stream, turn_endpoints
+from callwright.gateway.app import build_app
+from callwright.gateway.choices import merge_choices
+from callwright.gateway.error_responder import ErrorResponder
+from callwright.gateway.response_history import ResponseHistory
+from callwright.gateway.response_stream import ResponseStream
+from callwright.gateway.service import GatewayService, GatewayState
 from callwright.gateway.settings import ServerSettings
-from callwright.gateway.turns import Turns
+from callwright.gateway.turn_endpoints import TurnEndpoints
 from callwright.model import Message, Request, Text, Usage
 from callwright.wire import SERVER_CODECS
 from callwright.wire.base import ClientRequest, ResponseHead, StreamStyle
@@ -37,8 +37,10 @@ TOOL = {"type": "function", "function": {"name": "ping", "parameters": {"type": 
 
 def app(backend: Any, *, server: dict[str, Any] | None = None, **model: Any) -> Any:
     engine = Engine([ModelSettings(name="m", **model)], {"one": backend}, ToolRules())
-    service = Service(State(ServerSettings(**(server or {})), (), engine))
-    return build(service, SERVER_CODECS, Turns(service, Refusals(SERVER_CODECS, service.metrics)).endpoint)
+    service = GatewayService(GatewayState(ServerSettings(**(server or {})), (), engine))
+    return build_app(
+        service, SERVER_CODECS, TurnEndpoints(service, ErrorResponder(SERVER_CODECS, service.metrics)).build_endpoint
+    )
 
 
 def ask(backend: Any, path: str, body: dict[str, Any], headers: dict[str, str] | None = None, **options: Any) -> Reply:
@@ -154,7 +156,7 @@ def test_the_failure_of_one_choice_ends_the_others() -> None:
             closed.append(name)
 
     async def run() -> list[int]:
-        return [choice async for choice, _ in side_by_side([turn("a", fails=False), turn("b", fails=True)])]
+        return [choice async for choice, _ in merge_choices([turn("a", fails=False), turn("b", fails=True)])]
 
     with pytest.raises(BackendError):
         asyncio.run(run())
@@ -177,11 +179,11 @@ def stream(events: AsyncIterator[list[Event]], **times: float) -> list[str]:
             ClientRequest(request=request, stream=True), ResponseHead("x", 1, "m"), StreamStyle()
         )
         seconds = {"heartbeat_seconds": 5.0, "open_seconds": 5.0, **times}
-        out = Outflow(send, encoder, "text/event-stream", **seconds)
+        out = ResponseStream(send, encoder, "text/event-stream", **seconds)
         async for batch in events:
             await out.write(batch)
         await out.end("")
-        out.stop()
+        out.cancel_timers()
 
     asyncio.run(run())
     return sent
@@ -208,7 +210,7 @@ def test_a_stream_that_stays_silent_is_opened_by_the_clock_and_kept_alive() -> N
 
 
 def test_held_text_goes_out_when_nothing_follows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outflow, "_FLUSH_SECONDS", 0.01)
+    monkeypatch.setattr(response_stream, "_FLUSH_SECONDS", 0.01)
     sent = stream(paced([TextDelta("Hello. ")], [TextDelta("a")], [Finish("stop")], pause=0.1))
     assert [part for part in sent if '"content":"a"' in part and 'finish_reason":null' in part]
 
@@ -217,14 +219,14 @@ def test_held_text_goes_out_when_nothing_follows(monkeypatch: pytest.MonkeyPatch
 
 
 def test_the_oldest_conversations_go_first_and_callers_are_kept_apart() -> None:
-    memory = Memory(most=2, characters=100)
+    memory = ResponseHistory(most=2, characters=100)
     words = (Message("user", (Text("x" * 10),)),)
     for name in ("a", "b", "c"):
-        memory.keep("me", name, words)
-    assert set(memory.recall("me", ("a", "b", "c"))) == {"b", "c"}
-    assert not memory.recall("you", ("b", "c"))
-    memory.keep("me", "long", (Message("user", (Text("x" * 95),)),))
-    assert set(memory.recall("me", ("b", "c", "long"))) == {"long"}
+        memory.store_conversation("me", name, words)
+    assert set(memory.find_conversations("me", ("a", "b", "c"))) == {"b", "c"}
+    assert not memory.find_conversations("you", ("b", "c"))
+    memory.store_conversation("me", "long", (Message("user", (Text("x" * 95),)),))
+    assert set(memory.find_conversations("me", ("b", "c", "long"))) == {"long"}
 
 
 def test_a_turn_is_counted_once_whatever_became_of_it() -> None:
@@ -244,7 +246,7 @@ def test_a_turn_is_counted_once_whatever_became_of_it() -> None:
 
 
 def test_an_answer_that_is_kept_is_kept_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turns, "_MOST_KEPT", 100)
+    monkeypatch.setattr(turn_endpoints, "_MAX_STORED_CHARACTERS", 100)
     body = {"messages": [{"role": "user", "content": "go"}]}
     reply = ask(Fake(said(*["word " * 10] * 5)), "/v1/chat/completions", body)
     assert reply.status == 502

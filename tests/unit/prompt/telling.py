@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from callwright.dialects import REGISTRY
-from callwright.engine.prompts import built_in_templates
+from callwright.engine.builtin_templates import load_builtin_templates
 from callwright.model import Request, Text
 from callwright.prompt.final_answer_tool import add_final_answer_tool
 from callwright.prompt.history_repair import repair_history
@@ -55,7 +55,7 @@ def told(
         add_final_answer_tool(msgspec.structs.replace(request, messages=messages), chosen),
         chosen,
         REGISTRY[dialect],
-        templates or built_in_templates(),
+        templates or load_builtin_templates(),
         is_first_turn=not any(message.role == "assistant" for message in request.messages),
         strategy=strategy,
     )

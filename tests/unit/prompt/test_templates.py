@@ -9,7 +9,7 @@ import pytest
 from callwright.cli import main
 from callwright.config import read
 from callwright.config.templates import template_sources
-from callwright.engine.prompts import built_in, built_in_templates
+from callwright.engine.builtin_templates import load_builtin_sources, load_builtin_templates
 from callwright.errors import ConfigError
 from callwright.model import Image, Text
 from callwright.prompt.prompt_templates import (
@@ -23,12 +23,14 @@ from tests.unit.prompt.telling import decoded, said, system, told, user
 
 
 def with_own(**texts: str) -> PromptTemplates:
-    return PromptTemplates(built_in() | {name: TemplateSource(text, f"{name}.j2") for name, text in texts.items()})
+    return PromptTemplates(
+        load_builtin_sources() | {name: TemplateSource(text, f"{name}.j2") for name, text in texts.items()}
+    )
 
 
 @pytest.mark.parametrize("name", TEMPLATE_NAMES)
 def test_the_built_in_ones_are_right(name: str) -> None:
-    assert list(find_template_errors(name, built_in()[name])) == []
+    assert list(find_template_errors(name, load_builtin_sources()[name])) == []
 
 
 @pytest.mark.parametrize(
@@ -125,7 +127,7 @@ def test_a_wrong_template_is_a_mistake_of_the_configuration(tmp_path: Path) -> N
 
 
 def test_compiled_once() -> None:
-    assert built_in_templates() is built_in_templates()
+    assert load_builtin_templates() is load_builtin_templates()
 
 
 # ── the command ──────────────────────────────────────────────────────────────────────────────────

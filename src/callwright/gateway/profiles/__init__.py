@@ -13,7 +13,7 @@ from typing import Any, get_args
 
 from callwright.engine.settings import OutputMode
 from callwright.errors import RequestError
-from callwright.gateway.profiles.base import Evidence, Profile
+from callwright.gateway.profiles.base import ClientEvidence, Profile
 from callwright.gateway.profiles.claude_code import CLAUDE_CODE
 from callwright.gateway.profiles.cline import CLINE
 from callwright.gateway.profiles.codex import CODEX
@@ -32,12 +32,12 @@ __all__ = [
     "OUTPUT_MODE_HEADER",
     "PROFILES",
     "PROFILE_HEADER",
-    "Evidence",
+    "ClientEvidence",
     "Profile",
-    "choose",
-    "evidence",
-    "rules",
-    "split",
+    "choose_profile",
+    "collect_evidence",
+    "get_rule_changes",
+    "split_model_name",
 ]
 
 PROFILE_HEADER = "x-callwright-profile"
@@ -65,20 +65,24 @@ PROFILES: dict[str, Profile] = {
 }
 
 
-def split(model: str) -> tuple[str, str]:
+def split_model_name(model: str) -> tuple[str, str]:
     """A model's name and the profile that its suffix asks for; names that merely contain an `@` stay whole."""
     name, _, profile = model.rpartition("@")
     return (name, profile) if name and profile in PROFILES else (model, "")
 
 
-def evidence(ask: ClientRequest, headers: Mapping[str, str]) -> Evidence:
+def collect_evidence(client_request: ClientRequest, headers: Mapping[str, str]) -> ClientEvidence:
     """What a request shows."""
-    system = next((message for message in ask.request.messages if message.role in ("system", "developer")), None)
+    system = next(
+        (message for message in client_request.request.messages if message.role in ("system", "developer")), None
+    )
     prompt = "".join(part.text for part in system.parts if isinstance(part, Text)) if system else ""
-    return Evidence(headers=headers, tools=frozenset(tool.name for tool in ask.request.tools), prompt=prompt)
+    return ClientEvidence(
+        headers=headers, tools=frozenset(tool.name for tool in client_request.request.tools), prompt=prompt
+    )
 
 
-def choose(evidence: Evidence, *, suffix: str = "", setting: str = "auto") -> tuple[Profile, str]:
+def choose_profile(evidence: ClientEvidence, *, suffix: str = "", setting: str = "auto") -> tuple[Profile, str]:
     """The profile for a request, and why. `RequestError` when a header asks for one that does not exist."""
     named = (
         (evidence.headers.get(PROFILE_HEADER, ""), f"the header {PROFILE_HEADER}"),
@@ -87,11 +91,11 @@ def choose(evidence: Evidence, *, suffix: str = "", setting: str = "auto") -> tu
     )
     for name, source in named:
         if name not in ("", "auto"):
-            return _named(name, source), f"{source} asks for it"
-    return next(_shown(evidence), (OPENAI, "nothing in the request names another client"))
+            return _get_named_profile(name, source), f"{source} asks for it"
+    return next(_match_profiles(evidence), (OPENAI, "nothing in the request names another client"))
 
 
-def rules(profile: Profile, headers: Mapping[str, str]) -> dict[str, Any]:
+def get_rule_changes(profile: Profile, headers: Mapping[str, str]) -> dict[str, Any]:
     """What the profile, and then the request's own header, change of the `[tools]` table."""
     mode = headers.get(OUTPUT_MODE_HEADER, "")
     if not mode:
@@ -104,7 +108,7 @@ def rules(profile: Profile, headers: Mapping[str, str]) -> dict[str, Any]:
     return {**profile.rules, "output_mode": mode}
 
 
-def _named(name: str, source: str) -> Profile:
+def _get_named_profile(name: str, source: str) -> Profile:
     if name in PROFILES:
         return PROFILES[name]
     near = get_close_matches(name, PROFILES, 1, 0)[0]
@@ -114,10 +118,10 @@ def _named(name: str, source: str) -> Profile:
     )
 
 
-def _shown(evidence: Evidence) -> Iterator[tuple[Profile, str]]:
+def _match_profiles(evidence: ClientEvidence) -> Iterator[tuple[Profile, str]]:
     """The profiles that a request shows, the strongest evidence first."""
     if agent := evidence.headers.get("user-agent", "").lower():
-        yield from ((profile, f"its user agent has {part!r}") for part, profile in _AGENTS if part in agent)
+        yield from ((profile, f"its user agent has {part!r}") for part, profile in _USER_AGENTS if part in agent)
     sent = evidence.headers
     for (name, start), profile in _HEADERS:
         if name in sent and sent[name].startswith(start):
@@ -125,12 +129,14 @@ def _shown(evidence: Evidence) -> Iterator[tuple[Profile, str]]:
     if evidence.tools & _ALL_TOOLS:
         yield from ((profile, f"it offers the tool {name!r}") for name, profile in _TOOLS if name in evidence.tools)
     if prompt := evidence.prompt:
-        yield from ((profile, f"its system prompt says {part!r}") for part, profile in _PROMPTS if part in prompt)
+        yield from (
+            (profile, f"its system prompt says {part!r}") for part, profile in _PROMPT_PHRASES if part in prompt
+        )
 
 
 # Each with its profile, in the order of the table: a request is looked through once for all of them.
-_AGENTS = [(part, profile) for profile in PROFILES.values() for part in profile.agents]
+_USER_AGENTS = [(part, profile) for profile in PROFILES.values() for part in profile.user_agents]
 _HEADERS = [(header, profile) for profile in PROFILES.values() for header in profile.headers.items()]
 _TOOLS = [(name, profile) for profile in PROFILES.values() for name in sorted(profile.tools)]
 _ALL_TOOLS = frozenset(name for name, _ in _TOOLS)
-_PROMPTS = [(part, profile) for profile in PROFILES.values() for part in profile.prompts]
+_PROMPT_PHRASES = [(part, profile) for profile in PROFILES.values() for part in profile.prompt_phrases]

@@ -13,10 +13,10 @@ import msgspec
 
 from callwright.wire.base import StreamStyle
 
-__all__ = ["Evidence", "Profile"]
+__all__ = ["ClientEvidence", "Profile"]
 
 
-class Evidence(msgspec.Struct, frozen=True, kw_only=True):
+class ClientEvidence(msgspec.Struct, frozen=True, kw_only=True):
     """What a request shows of the client that sent it."""
 
     headers: Mapping[str, str]
@@ -31,16 +31,16 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     """One client. The first group of fields recognises it, the second says what it needs."""
 
     name: str
-    about: str
+    description: str
     """One line for a person who chooses."""
 
-    agents: tuple[str, ...] = ()
+    user_agents: tuple[str, ...] = ()
     """Parts of the `User-Agent`, in lower case, that no other client sends."""
     headers: dict[str, str] = msgspec.field(default_factory=dict)
     """Headers that only it sends, each with how its value begins; empty for any value."""
     tools: frozenset[str] = frozenset()
     """Tools that only it offers: one of them is enough."""
-    prompts: tuple[str, ...] = ()
+    prompt_phrases: tuple[str, ...] = ()
     """Phrases of its system prompt."""
 
     style: StreamStyle = StreamStyle()
@@ -51,6 +51,6 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     """What is different for it of the `[prompt]` table."""
     backend_status: int = 0
     """The status of a failure of the backend, where the client hides the usual one's message. 0: the usual one."""
-    first_byte_wait: float = 10.0
+    first_byte_seconds: float = 10.0
     """Seconds in which a failing backend still becomes a proper error status. After them the stream is opened, so
     that the client sees life: undici (Copilot Chat, Cline, Continue) gives up 300 s after the request otherwise."""

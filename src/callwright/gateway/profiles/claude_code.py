@@ -7,11 +7,11 @@ from callwright.wire.base import StreamStyle
 
 CLAUDE_CODE = Profile(
     name="claude-code",
-    about="Claude Code (Messages).",
-    agents=("claude-cli/", "claude-code/"),
+    description="Claude Code (Messages).",
+    user_agents=("claude-cli/", "claude-code/"),
     headers={"x-app": "cli", "x-claude-code-session-id": ""},
     tools=frozenset({"DeferredToolPlaceholder"}),
-    prompts=("You are Claude Code, Anthropic's official CLI",),
+    prompt_phrases=("You are Claude Code, Anthropic's official CLI",),
     # Anthropic's API sends `ping` events itself, so this is the sign of life that its SDKs expect.
     style=StreamStyle(heartbeat="event"),
     # The first line of its system text has a number that is another in every request, which has a local server read

@@ -8,9 +8,9 @@ from callwright.gateway.profiles.base import Profile
 # also Roo Code's, which behaved the same.
 CLINE = Profile(
     name="cline",
-    about="Cline 3, and Cline 2 and Roo Code, which parse XML themselves.",
-    agents=("cline/", "roocode/"),
+    description="Cline 3, and Cline 2 and Roo Code, which parse XML themselves.",
+    user_agents=("cline/", "roocode/"),
     headers={"x-title": "Cline"},
     # 3.0.65 sends no header of its own, but those of the AI SDK.
-    prompts=("<attempt_completion>", "You are Cline, an AI coding agent"),
+    prompt_phrases=("<attempt_completion>", "You are Cline, an AI coding agent"),
 )

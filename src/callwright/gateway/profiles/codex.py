@@ -7,8 +7,8 @@ from callwright.wire.base import StreamStyle
 
 CODEX = Profile(
     name="codex",
-    about="OpenAI Codex (Responses).",
-    agents=("codex_", "codex-", "codex desktop/"),
+    description="OpenAI Codex (Responses).",
+    user_agents=("codex_", "codex-", "codex desktop/"),
     headers={"originator": "codex"},
     # Its idle timer does not count SSE comments (openai/codex issue 31539): only a real event keeps it waiting.
     style=StreamStyle(heartbeat="event"),

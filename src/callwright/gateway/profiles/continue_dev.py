@@ -8,7 +8,7 @@ from callwright.gateway.profiles.base import Profile
 # known by its prompt. A call without an index silently gets empty arguments there; ours are always numbered.
 CONTINUE_DEV = Profile(
     name="continue",
-    about="Continue.",
-    agents=("continue/", "continue-cli/"),
-    prompts=("You are an agent in the Continue CLI",),
+    description="Continue.",
+    user_agents=("continue/", "continue-cli/"),
+    prompt_phrases=("You are an agent in the Continue CLI",),
 )

@@ -7,11 +7,11 @@ from callwright.wire.base import StreamStyle
 
 COPILOT = Profile(
     name="copilot",
-    about="GitHub Copilot Chat in VS Code.",
-    agents=("githubcopilotchat/",),
+    description="GitHub Copilot Chat in VS Code.",
+    user_agents=("githubcopilotchat/",),
     headers={"x-vscode-user-agent-library-version": "", "x-onbehalf-extension-id": ""},
     tools=frozenset({"insert_edit_into_file", "replace_string_in_file"}),
-    prompts=("working with a user in the VS Code editor",),
+    prompt_phrases=("working with a user in the VS Code editor",),
     # 0.42 reads only `cot_summary`, 0.66 the first of several that is not empty: both show the reasoning once.
     style=StreamStyle(reasoning_fields=("cot_summary", "reasoning_content")),
     # 0.66 hides the body of 500, 501, 502, 504 and 529 and calls 503 a rate limit; of a 424 it shows all.

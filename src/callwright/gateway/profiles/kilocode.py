@@ -7,16 +7,16 @@ from callwright.gateway.profiles.base import Profile
 # 7.7.7 shows XML as prose and ends with an error on an empty turn, so it needs nothing but a native call.
 KILOCODE = Profile(
     name="kilocode",
-    about="Kilo Code 7: native calls.",
-    agents=("kilo-code/", "kilocode", "kilo/"),
+    description="Kilo Code 7: native calls.",
+    user_agents=("kilo-code/", "kilocode", "kilo/"),
     headers={"x-kilocode-version": "", "x-kilocode-taskid": "", "x-kilocode-editorname": ""},
-    prompts=("You are Kilo Code",),
+    prompt_phrases=("You are Kilo Code",),
 )
 
 # 5.10.4 runs one tool per message (`didAlreadyUseTool`) and in XML mode drops the native calls beside the text. What
 # gpt-oss says after a call ("The task is now in progress") would stand between the call and its result.
 KILOCODE_XML = Profile(
     name="kilocode-xml",
-    about="Kilo Code 5 and earlier: one call a turn, also as the tool's XML in the text. Chosen by name only.",
+    description="Kilo Code 5 and earlier: one call a turn, also as the tool's XML in the text. Chosen by name only.",
     rules={"output_mode": "kilo-xml", "enable_parallel_tool_calls": False, "suppress_tail_after_tools": True},
 )

@@ -9,8 +9,8 @@ from callwright.gateway.profiles.base import Profile
 # Obsidian 1.x, no other application's.
 OBSIDIAN = Profile(
     name="obsidian",
-    about="Obsidian Copilot 3.2.0 and later: native calls.",
-    agents=("obsidian/",),
+    description="Obsidian Copilot 3.2.0 and later: native calls.",
+    user_agents=("obsidian/",),
     headers={"origin": "app://obsidian.md"},
 )
 
@@ -18,6 +18,6 @@ OBSIDIAN = Profile(
 # chosen by name: header, model alias or the model's `profile`.
 OBSIDIAN_XML = Profile(
     name="obsidian-xml",
-    about="Obsidian Copilot before 3.2.0: calls also as <use_tool> in the text. Chosen by name only.",
+    description="Obsidian Copilot before 3.2.0: calls also as <use_tool> in the text. Chosen by name only.",
     rules={"output_mode": "obsidian-xml"},
 )

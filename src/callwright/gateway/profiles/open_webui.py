@@ -7,6 +7,6 @@ from callwright.gateway.profiles.base import Profile
 # It names itself only when ENABLE_FORWARD_USER_INFO_HEADERS is set there; otherwise it is chosen by name.
 OPEN_WEBUI = Profile(
     name="open-webui",
-    about="Open WebUI.",
+    description="Open WebUI.",
     headers={"x-openwebui-user-id": "", "x-openwebui-user-name": "", "x-openwebui-chat-id": ""},
 )

@@ -6,5 +6,5 @@ from callwright.gateway.profiles.base import Profile
 
 OPENAI = Profile(
     name="openai",
-    about="Any client that follows OpenAI's API; what is used when no other client is recognised.",
+    description="Any client that follows OpenAI's API; what is used when no other client is recognised.",
 )

@@ -8,8 +8,8 @@ from callwright.gateway.profiles.base import Profile
 # no encoder of ours leaves out. The affinity header goes to every provider but opencode's own.
 OPENCODE = Profile(
     name="opencode",
-    about="opencode.",
-    agents=("opencode/",),
+    description="opencode.",
+    user_agents=("opencode/",),
     headers={"x-opencode-session": "", "x-opencode-client": "", "x-session-affinity": ""},
-    prompts=("You are opencode, an interactive CLI tool",),
+    prompt_phrases=("You are opencode, an interactive CLI tool",),
 )

@@ -7,7 +7,7 @@ from callwright.gateway.profiles.base import Profile
 # It retries an empty turn by itself, up to four times, and sends tool results as lists of parts.
 QWEN_CODE = Profile(
     name="qwen-code",
-    about="Qwen Code.",
-    agents=("qwencode/",),
-    prompts=("You are Qwen Code, an interactive CLI agent",),
+    description="Qwen Code.",
+    user_agents=("qwencode/",),
+    prompt_phrases=("You are Qwen Code, an interactive CLI agent",),
 )

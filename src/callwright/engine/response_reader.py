@@ -36,30 +36,32 @@ from callwright.parser import Parser
 from callwright.text.source import DEFAULT_LIMIT
 from callwright.turn import Turn, collect
 
-__all__ = ["Listener", "Plain", "Reading"]
+__all__ = ["PassThroughReader", "Reader", "ResponseReader"]
 
-Words = TextDelta | ReasoningDelta | ReasoningSealed
+TextualEvent = TextDelta | ReasoningDelta | ReasoningSealed
 
-REASONING_KEPT = 262_144
+REASONING_SEARCH_LIMIT = 262_144
 """Characters of reasoning that are searched for a call; a call further in is not recovered."""
 
 
-class Reading(Protocol):
+class Reader(Protocol):
     """Raw events of a backend in, legal events out."""
 
-    def hear(self, heard: Iterable[Event]) -> list[Event]:
+    def feed(self, raw_events: Iterable[Event]) -> list[Event]:
         """Events of what the backend just sent."""
         ...
 
 
-class Plain:
+class PassThroughReader:
     """No tools were offered: text and reasoning pass untouched."""
 
-    def hear(self, heard: Iterable[Event]) -> list[Event]:
-        return [_ending(event) for event in heard if not isinstance(event, CallStart | CallDelta | CallEnd)]
+    def feed(self, raw_events: Iterable[Event]) -> list[Event]:
+        return [
+            _normalize_finish(event) for event in raw_events if not isinstance(event, CallStart | CallDelta | CallEnd)
+        ]
 
 
-class Listener:
+class ResponseReader:
     """Reads one turn of a model that was offered tools, or that frames whatever it says."""
 
     def __init__(self, parser: Parser, tools: Sequence[ToolSpec], *, reasoning_calls: bool = True) -> None:
@@ -67,156 +69,159 @@ class Listener:
         self._turn: Turn = parser.turn
         self._dialect: Dialect = parser.dialect
         self._tools = tools
-        self._names = _Names(tools)
+        self._tool_names = _ToolNameIndex(tools)
         self._native = NativeCallWriter(self._turn)
         self._reasoning_calls = reasoning_calls
         self._reasoning: list[str] = []
-        self._reasoned = 0
-        self._waiting: list[Words] = []
-        self._held: dict[int, list[CallStart | CallDelta]] = {}
+        self._reasoning_length = 0
+        self._queued_text: list[TextualEvent] = []
+        self._pending_calls: dict[int, list[CallStart | CallDelta]] = {}
         """Native calls that may repeat one read from the text: they wait until they are whole."""
-        self._read: list[Event] = []
+        self._text_calls: list[Event] = []
         """The calls read from the text, while native ones may repeat them."""
         self._frame = parser.dialect.reasoning_prefill if reasoning_calls else ""
-        self._framed = False
+        self._in_frame = False
         """Reasoning is being read in its dialect's frame."""
 
-    def hear(self, heard: Iterable[Event]) -> list[Event]:
+    def feed(self, raw_events: Iterable[Event]) -> list[Event]:
         """Events of what the backend just sent."""
         out: list[Event] = []
         # What came in one read is read in one go: that costs a tenth of chunk by chunk.
-        for event in merge_deltas(heard):
+        for event in merge_deltas(raw_events):
             match event:
                 case TextDelta() | ReasoningDelta() | ReasoningSealed():
-                    out += self._say(event)
+                    out += self._feed_text(event)
                 case CallStart() | CallDelta() | CallEnd():
-                    out += self._call(event)
+                    out += self._feed_call(event)
                 case UsageSeen():
                     self._turn.add_usage(event.usage)
                 case Finish():
-                    out += self._finish(event)
+                    out += self._finish_turn(event)
                 case _:
                     self._turn.add_malformed(event.raw, event.reason, shown=event.shown)
         return out
 
-    def _say(self, event: Words) -> list[Event]:
+    def _feed_text(self, event: TextualEvent) -> list[Event]:
         if self._native.is_open:
-            self._wait(event)
+            self._queue_text(event)
             return []
         if isinstance(event, TextDelta):
-            if self._framed:
-                self._settle()
-            events = self._parse(event.text)
+            if self._in_frame:
+                self._switch_frame()
+            events = self._parse_text(event.text)
             if self._frame:
-                self._think("".join(each.text for each in events if isinstance(each, ReasoningDelta)))
+                self._collect_reasoning("".join(each.text for each in events if isinstance(each, ReasoningDelta)))
             return events
         if isinstance(event, ReasoningSealed):
-            self._settle()
+            self._switch_frame()
             self._turn.seal_reasoning(event.opaque)
             return self._turn.drain_events()
-        if not self._framed:
-            self._settle(self._frame)
-        self._think(event.text)
-        if self._framed:
-            return self._parse(event.text)
+        if not self._in_frame:
+            self._switch_frame(self._frame)
+        self._collect_reasoning(event.text)
+        if self._in_frame:
+            return self._parse_text(event.text)
         self._turn.add_reasoning(event.text)
         return self._turn.drain_events()
 
-    def _think(self, text: str) -> None:
+    def _collect_reasoning(self, text: str) -> None:
         """Reasoning in which a call may have been made."""
-        if text and self._reasoned < REASONING_KEPT:
-            self._reasoned += len(text)
+        if text and self._reasoning_length < REASONING_SEARCH_LIMIT:
+            self._reasoning_length += len(text)
             self._reasoning.append(text)
 
-    def _settle(self, frame: str = "") -> None:
+    def _switch_frame(self, frame: str = "") -> None:
         """What was being read is over. What follows stands by itself, or is reasoning in its dialect's frame."""
-        self._framed = bool(frame)
+        self._in_frame = bool(frame)
         self._parser.end_segment(frame)
 
-    def _parse(self, text: str) -> list[Event]:
+    def _parse_text(self, text: str) -> list[Event]:
         events = self._parser.feed(text)
         if self._turn.call_count:
-            self._read += [each for each in events if isinstance(each, CallStart | CallDelta | CallEnd)]
+            self._text_calls += [each for each in events if isinstance(each, CallStart | CallDelta | CallEnd)]
         return events
 
-    def _wait(self, event: Words) -> None:
+    def _queue_text(self, event: TextualEvent) -> None:
         """Words in the middle of a native call: the event grammar has no place for them before its end."""
-        self._waiting.append(event)
-        if sum(len(each.text) for each in self._waiting if not isinstance(each, ReasoningSealed)) > DEFAULT_LIMIT:
+        self._queued_text.append(event)
+        if sum(len(each.text) for each in self._queued_text if not isinstance(each, ReasoningSealed)) > DEFAULT_LIMIT:
             message = f"the backend sent more than {DEFAULT_LIMIT} characters of text inside a tool call"
             raise BackendError(message, kind="unusable")
 
     # ── native calls ─────────────────────────────────────────────────────────────────────────────
 
-    def _call(self, event: CallStart | CallDelta | CallEnd) -> list[Event]:
+    def _feed_call(self, event: CallStart | CallDelta | CallEnd) -> list[Event]:
         if isinstance(event, CallEnd):
-            if event.index in self._held:
-                self._release(event.index)
+            if event.index in self._pending_calls:
+                self._release_call(event.index)
             else:
                 self._native.end_calls(event.index)
-        elif isinstance(event, CallStart) and self._read:
-            self._settle()
-            self._held[event.index] = [event]
-        elif event.index in self._held:
-            self._held[event.index].append(event)
+        elif isinstance(event, CallStart) and self._text_calls:
+            self._switch_frame()
+            self._pending_calls[event.index] = [event]
+        elif event.index in self._pending_calls:
+            self._pending_calls[event.index].append(event)
         else:
-            self._pass_on(event)
-        return [*self._turn.drain_events(), *self._catch_up()]
+            self._forward_call(event)
+        return [*self._turn.drain_events(), *self._drain_queue()]
 
-    def _pass_on(self, event: CallStart | CallDelta) -> None:
+    def _forward_call(self, event: CallStart | CallDelta) -> None:
         if isinstance(event, CallDelta):
             self._native.feed(event.index, event.text)
             return
-        self._settle()
-        name = self._meant(event.name)
+        self._switch_frame()
+        name = self._resolve_tool_name(event.name)
         if name != event.name:
             self._turn.add_repair("renamed_tool", f"{event.name} was taken for {name}")
         self._native.start_call(event.index, name, event.id)
 
-    def _meant(self, name: str) -> str:
+    def _resolve_tool_name(self, name: str) -> str:
         """The offered tool that a name means. Servers leave on it what followed in gpt-oss's header: markers (vLLM
         #32587, ollama #11704), or a type that is glued to it (llama.cpp #15158). No tool has a marker in its name."""
         clean = name.partition("<|")[0].strip()
-        near = self._dialect.resolve_tool_name(clean, self._turn.tools) or self._names.nearest(clean)
+        near = self._dialect.resolve_tool_name(clean, self._turn.tools) or self._tool_names.find_nearest(clean)
         return near if near in self._turn.tools else name
 
-    def _release(self, index: int) -> None:
+    def _release_call(self, index: int) -> None:
         """A held call is whole: say it, unless the text has said it already."""
-        begun, *rest = self._held.pop(index)
+        begun, *rest = self._pending_calls.pop(index)
         arguments = "".join(event.text for event in rest if isinstance(event, CallDelta))
-        name = self._meant(begun.name) if isinstance(begun, CallStart) else ""
-        if any(call.name == name and _same(call.arguments, arguments) for call in collect(self._read).tool_calls):
+        name = self._resolve_tool_name(begun.name) if isinstance(begun, CallStart) else ""
+        if any(
+            call.name == name and _is_same_json(call.arguments, arguments)
+            for call in collect(self._text_calls).tool_calls
+        ):
             self._turn.add_repair("repeated_call", f"the backend sent the call of {name} as text and natively")
             return
         for event in (begun, *rest):
-            self._pass_on(event)
+            self._forward_call(event)
         self._native.end_calls(index)
 
-    def _catch_up(self) -> list[Event]:
+    def _drain_queue(self) -> list[Event]:
         """What was said while a native call was open."""
         out: list[Event] = []
-        while self._waiting and not self._native.is_open:
-            out += self._say(self._waiting.pop(0))
+        while self._queued_text and not self._native.is_open:
+            out += self._feed_text(self._queued_text.pop(0))
         return out
 
     # ── the end ──────────────────────────────────────────────────────────────────────────────────
 
-    def _finish(self, finish: Finish) -> list[Event]:
-        for index in list(self._held):
-            self._release(index)
+    def _finish_turn(self, finish: Finish) -> list[Event]:
+        for index in list(self._pending_calls):
+            self._release_call(index)
         if finish.reason == "length":
             self._native.mark_cut()
         self._native.end_calls()
-        out = [*self._turn.drain_events(), *self._catch_up()]
-        self._settle()
+        out = [*self._turn.drain_events(), *self._drain_queue()]
+        self._switch_frame()
         out += self._turn.drain_events()
         if self._reasoning_calls and not self._turn.call_count and not self._turn.has_text:
-            self._recover()
+            self._recover_reasoning_calls()
         for repair in finish.repairs:
             self._turn.add_repair(repair.kind, repair.detail)
         return out + self._parser.close(finish.reason)
 
-    def _recover(self) -> None:
+    def _recover_reasoning_calls(self) -> None:
         """Calls made while thinking, in a turn that has nothing else."""
         thoughts = Parser(self._dialect, self._tools)
         made = collect([*thoughts.feed("".join(self._reasoning)), *thoughts.close()])
@@ -228,39 +233,45 @@ class Listener:
                 said.end()
 
 
-class _Names:
+class _ToolNameIndex:
     """Tool names as models get them almost right: other case, other separators, a prefix such as `functions.`"""
 
     def __init__(self, tools: Iterable[ToolSpec]) -> None:
         self._exact = {tool.name for tool in tools}
-        self._plain: dict[str, str] = {}
+        self._by_normalized_name: dict[str, str] = {}
         for name in self._exact:
             # Two names that come to the same leave neither to be guessed at.
-            self._plain[_squeezed(name)] = "" if _squeezed(name) in self._plain else name
+            self._by_normalized_name[_normalize_name(name)] = (
+                "" if _normalize_name(name) in self._by_normalized_name else name
+            )
 
-    def nearest(self, name: str) -> str:
+    def find_nearest(self, name: str) -> str:
         """The offered name that is meant; the name as it is when none is."""
         if name in self._exact:
             return name
-        return self._plain.get(_squeezed(name)) or self._plain.get(_squeezed(name.rpartition(".")[2])) or name
+        return (
+            self._by_normalized_name.get(_normalize_name(name))
+            or self._by_normalized_name.get(_normalize_name(name.rpartition(".")[2]))
+            or name
+        )
 
 
-def _squeezed(name: str) -> str:
+def _normalize_name(name: str) -> str:
     return name.strip().casefold().replace("-", "").replace("_", "").replace(" ", "")
 
 
-def _same(left: str, right: str) -> bool:
-    return bool(_parsed(left) == _parsed(right))
+def _is_same_json(left: str, right: str) -> bool:
+    return bool(_parse_json(left) == _parse_json(right))
 
 
-def _parsed(text: str) -> Any:
+def _parse_json(text: str) -> Any:
     try:
         return json.loads(text or "{}")
     except (ValueError, RecursionError):
         return text
 
 
-def _ending(event: Event) -> Event:
+def _normalize_finish(event: Event) -> Event:
     """A plain turn cannot end on calls."""
     if isinstance(event, Finish) and event.reason == "tool_calls":
         return Finish("stop", (*event.repairs, Repair("dropped_calls", "no tools were offered")))

@@ -28,10 +28,10 @@ from callwright.backends.conversation.frames import (
 from callwright.backends.conversation.page_registry import BridgeConnection
 from callwright.engine import Engine
 from callwright.errors import WireError
-from callwright.gateway.keys import is_local
-from callwright.gateway.service import Service
+from callwright.gateway.keys import is_loopback_host
+from callwright.gateway.service import GatewayService
 
-__all__ = ["BridgeRoutes", "bridges"]
+__all__ = ["BridgeRoutes", "list_bridges"]
 
 log = logging.getLogger("callwright.bridge")
 
@@ -39,28 +39,30 @@ HELLO_SECONDS = 10.0
 HEARTBEAT_SECONDS = 15.0
 """How often a page is asked whether it lives; one that is silent for twice as long is gone."""
 
-_GOODBYE = (BridgeCloseCode.NORMAL, BridgeCloseCode.GOING_AWAY)
+_NORMAL_CLOSE_CODES = (BridgeCloseCode.NORMAL, BridgeCloseCode.GOING_AWAY)
 
 
 class BridgeRoutes:
     """The handlers, one method each."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: GatewayService) -> None:
         self._service = service
         folder = files(callwright).joinpath("gateway", "bridge_page")
         self._script = folder.joinpath("client.js").read_bytes()
         self._example = folder.joinpath("example.html").read_text(encoding="utf-8")
 
-    async def script(self, request: Request) -> Response:
+    async def get_script(self, request: Request) -> Response:
         return Response(self._script, media_type="text/javascript")
 
-    async def example(self, request: Request) -> Response:
+    async def get_example(self, request: Request) -> Response:
         return HTMLResponse(self._example)
 
-    async def socket(self, socket: WebSocket) -> None:
+    async def serve_socket(self, socket: WebSocket) -> None:
         """One page, from its hello to its end."""
         origin = socket.headers.get("origin")
-        able = [each for each in bridges(self._service.state.engine) if self._lets_in(socket, origin, each)]
+        able = [
+            each for each in list_bridges(self._service.state.engine) if self._is_origin_allowed(socket, origin, each)
+        ]
         if not able:
             log.warning("a page of an origin that is not allowed was refused", extra={"fields": {"origin": origin}})
             await socket.close()  # before it stands: the browser sees a 403
@@ -81,19 +83,19 @@ class BridgeRoutes:
             log.warning("a page with a wrong token was refused", extra={"fields": {"origin": origin}})
             await socket.close(BridgeCloseCode.WRONG_TOKEN, "wrong token")
             return
-        await _Connection(socket, found[-1]).serve(hello)
+        await _PageConnection(socket, found[-1]).serve(hello)
 
-    def _lets_in(self, socket: WebSocket, origin: str | None, backend: BridgeBackend) -> bool:
+    def _is_origin_allowed(self, socket: WebSocket, origin: str | None, backend: BridgeBackend) -> bool:
         """Whether a page may try. Programs that are no browsers have no origin, and only need the token."""
         if origin is None or origin in backend.settings.origins:
             return True
         host = socket.headers.get("host", "")
         own = origin.partition("://")[2] == host
         # Where no key is needed, a strange name for this machine may be a foreign page's trick.
-        return own and (not self._service.state.keyring.open or is_local(host.rpartition(":")[0] or host))
+        return own and (not self._service.state.keyring.is_open or is_loopback_host(host.rpartition(":")[0] or host))
 
 
-class _Connection:
+class _PageConnection:
     """One connection of a page that was let in."""
 
     def __init__(self, socket: WebSocket, backend: BridgeBackend) -> None:
@@ -107,17 +109,17 @@ class _Connection:
         link = self._backend.connect_page(hello, self._outbox.put_nowait)
         fields = {"backend": self._backend.settings.name, "page": hello.page}
         log.info("a page has joined", extra={"fields": fields})
-        tasks = [asyncio.create_task(work) for work in (self._write(), self._release(link))]
+        tasks = [asyncio.create_task(work) for work in (self._write_frames(), self._close_on_release(link))]
         code = 0
         try:
-            code = await self._read(link)
+            code = await self._read_frames(link)
         finally:
             for task in tasks:
                 task.cancel()
-            self._backend.disconnect_page(link, goodbye=code in _GOODBYE)
+            self._backend.disconnect_page(link, goodbye=code in _NORMAL_CLOSE_CODES)
             log.info("a page has left", extra={"fields": {**fields, "code": code}})
 
-    async def _read(self, link: BridgeConnection) -> int:
+    async def _read_frames(self, link: BridgeConnection) -> int:
         """Hand over what the page says. Returns the code that the connection was closed with."""
         asked = False
         while True:
@@ -140,7 +142,7 @@ class _Connection:
                 if not isinstance(frame, HelloFrame | PongFrame):
                     link.receive_frame(frame)
 
-    async def _write(self) -> None:
+    async def _write_frames(self) -> None:
         try:
             while not isinstance(frame := await self._outbox.get(), BridgeCloseCode):
                 await self._socket.send_text(encode_frame(frame))
@@ -148,11 +150,11 @@ class _Connection:
         except (WebSocketDisconnect, RuntimeError):  # it was closed meanwhile; whoever reads is told
             pass
 
-    async def _release(self, link: BridgeConnection) -> None:
+    async def _close_on_release(self, link: BridgeConnection) -> None:
         await self._backend.wait_until_released(link)
         self._outbox.put_nowait(BridgeCloseCode.SERVICE_RESTART)
 
 
-def bridges(engine: Engine) -> list[BridgeBackend]:
+def list_bridges(engine: Engine) -> list[BridgeBackend]:
     """The backends that pages connect to."""
     return [backend for backend in engine.backends.values() if isinstance(backend, BridgeBackend)]

@@ -14,39 +14,39 @@ from dataclasses import dataclass
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from callwright.backends.trace_context import TRACEPARENT, continue_trace
-from callwright.gateway.service import Service, State
+from callwright.gateway.service import GatewayService, GatewayState
 from callwright.gateway.settings import KeySettings
 
-__all__ = ["Exchange", "Exchanges", "exchange"]
+__all__ = ["RequestContext", "RequestContextMiddleware", "get_request_context"]
 
 _SCOPE_KEY = "callwright.exchange"
-_FIT = re.compile(r"[\w.:+/=@-]{1,128}", re.ASCII)
+_REQUEST_ID_PATTERN = re.compile(r"[\w.:+/=@-]{1,128}", re.ASCII)
 
 
 @dataclass
-class Exchange:
+class RequestContext:
     """What is known of one request."""
 
     id: str
-    state: State
+    state: GatewayState
     headers: Mapping[str, str]
     """Those of the request by their names in lower case, as ASGI has them; of several with one name the last."""
-    trace: str = ""
+    traceparent: str = ""
     """The trace that it belongs to, as servers are told."""
     key: KeySettings | None = None
     """Set by `auth`; None where no key is needed."""
 
 
-def exchange(scope: Scope) -> Exchange:
+def get_request_context(scope: Scope) -> RequestContext:
     """That of this scope."""
-    found: Exchange = scope[_SCOPE_KEY]
+    found: RequestContext = scope[_SCOPE_KEY]
     return found
 
 
-class Exchanges:
+class RequestContextMiddleware:
     """Opens an exchange around each request."""
 
-    def __init__(self, app: ASGIApp, service: Service) -> None:
+    def __init__(self, app: ASGIApp, service: GatewayService) -> None:
         self._app = app
         self._service = service
 
@@ -58,13 +58,13 @@ class Exchanges:
         given = headers.get("x-request-id", "")
         trace = continue_trace(headers.get("traceparent", ""))
         TRACEPARENT.set(trace)
-        request_id = given if _FIT.fullmatch(given) else f"req_{secrets.token_hex(12)}"
+        request_id = given if _REQUEST_ID_PATTERN.fullmatch(given) else f"req_{secrets.token_hex(12)}"
 
         async def send_with_id(message: Message) -> None:
             if message["type"] == "http.response.start":
                 message["headers"] = [*message.get("headers", ()), (b"x-request-id", request_id.encode())]
             await send(message)
 
-        with self._service.using() as state:
-            scope[_SCOPE_KEY] = Exchange(request_id, state, headers, trace)
+        with self._service.lease_state() as state:
+            scope[_SCOPE_KEY] = RequestContext(request_id, state, headers, trace)
             await self._app(scope, receive, send_with_id)

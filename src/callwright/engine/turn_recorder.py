@@ -12,35 +12,35 @@ from contextlib import aclosing
 from typing import Any
 
 from callwright.backends.base import Backend, EventStream
-from callwright.engine.telling import Way
+from callwright.engine.backend_request import CallPlan
 from callwright.errors import BackendError
 from callwright.events import CallDelta, Event, Malformed, ReasoningDelta, TextDelta, merge_deltas
 from callwright.model import Request
 from callwright.store.journal_records import RecordedAttempt, RecordedFailure
 
-__all__ = ["Tape"]
+__all__ = ["TurnRecorder"]
 
-_MOST = 1_000_000
+_MAX_CHARACTERS = 1_000_000
 """Characters of one answer: many times what a model writes in a turn, unless it never stops."""
 
 
-class _Track:
+class _BoundedEvents:
     """Events of one answer, as far as they are kept."""
 
     def __init__(self) -> None:
         self._events: list[Event] = []
-        self.size = 0
+        self.character_count = 0
 
     def add(self, events: Sequence[Event]) -> None:
         for event in events:
             match event:
                 case TextDelta() | ReasoningDelta() | CallDelta():
-                    self.size += len(event.text)
+                    self.character_count += len(event.text)
                 case Malformed():
-                    self.size += len(event.raw)
+                    self.character_count += len(event.raw)
                 case _:
                     pass
-        if self.size <= _MOST:
+        if self.character_count <= _MAX_CHARACTERS:
             self._events += events
 
     @property
@@ -49,98 +49,101 @@ class _Track:
         return tuple(merge_deltas(self._events))
 
 
-class _Asking:
+class _Attempt:
     """One time that the model is being asked."""
 
-    def __init__(self, backend: Backend, way: Way, request: Request, extra: dict[str, Any]) -> None:
+    def __init__(self, backend: Backend, way: CallPlan, request: Request, extra: dict[str, Any]) -> None:
         self.backend = backend
         self.flavour = backend.flavour
-        self.way = way
+        self.plan = way
         self.request = request
         self.extra = extra
-        self.said = _Track()
+        self.answer = _BoundedEvents()
         self.failure: BackendError | None = None
-        self.again = ""
+        self.retry_reason = ""
 
 
-class Tape:
+class TurnRecorder:
     """The record of one choice. `words`: whether what was said is kept, or only that it was."""
 
     def __init__(self, choice: int = 0, *, words: bool = True) -> None:
         self._choice = choice
-        self._words = words
-        self._asked: list[_Asking] = []
-        self._out = _Track()
+        self._keeps_content = words
+        self._attempts: list[_Attempt] = []
+        self._client_events = _BoundedEvents()
 
-    def asking(
-        self, backend: Backend, way: Way, request: Request, extra: dict[str, Any], answer: EventStream
+    def record_attempt(
+        self, backend: Backend, plan: CallPlan, request: Request, extra: dict[str, Any], answer: EventStream
     ) -> EventStream:
         """A backend's answer to this request, recorded while it comes."""
-        asking = _Asking(backend, way, request, extra)
-        self._asked.append(asking)
-        return self._heard(asking, answer)
+        asking = _Attempt(backend, plan, request, extra)
+        self._attempts.append(asking)
+        return self._record_answer(asking, answer)
 
-    async def _heard(self, asking: _Asking, answer: EventStream) -> EventStream:
+    async def _record_answer(self, attempt: _Attempt, answer: EventStream) -> EventStream:
         try:
             async with aclosing(answer):
                 async for events in answer:
-                    if self._words:
-                        asking.said.add(events)
+                    if self._keeps_content:
+                        attempt.answer.add(events)
                     yield events
         except BackendError as problem:
-            asking.failure = problem
+            attempt.failure = problem
             raise
 
-    def again(self, why: str) -> None:
+    def record_retry(self, detail: str) -> None:
         """The last answer will not do. What was not even asked has no place here."""
-        if self._asked and not self._asked[-1].again:
-            self._asked[-1].again = why
+        if self._attempts and not self._attempts[-1].retry_reason:
+            self._attempts[-1].retry_reason = detail
 
-    async def sent(self, turn: EventStream) -> EventStream:
+    async def record_turn(self, turn: EventStream) -> EventStream:
         """A turn, recorded on its way to the client."""
         async with aclosing(turn):
             async for events in turn:
-                if self._words:
-                    self._out.add(events)
+                if self._keeps_content:
+                    self._client_events.add(events)
                 yield events
 
     @property
-    def size(self) -> int:
+    def character_count(self) -> int:
         """Roughly how many characters it holds."""
-        return self._out.size + sum(each.said.size for each in self._asked)
+        return self._client_events.character_count + sum(each.answer.character_count for each in self._attempts)
 
     @property
-    def cut(self) -> bool:
+    def is_truncated(self) -> bool:
         """Something was too long to be kept whole."""
-        return any(track.size > _MOST for track in (self._out, *(each.said for each in self._asked)))
+        return any(
+            track.character_count > _MAX_CHARACTERS
+            for track in (self._client_events, *(each.answer for each in self._attempts))
+        )
 
     @property
-    def asked(self) -> tuple[RecordedAttempt, ...]:
+    def attempts(self) -> tuple[RecordedAttempt, ...]:
         """Each time that the model was asked, in order."""
-        return tuple(map(self._value, self._asked))
+        return tuple(map(self._to_journal_value, self._attempts))
 
     @property
-    def got(self) -> tuple[Event, ...]:
+    def client_events(self) -> tuple[Event, ...]:
         """What the client got."""
-        return self._out.events
+        return self._client_events.events
 
-    def _value(self, asking: _Asking) -> RecordedAttempt:
+    def _to_journal_value(self, attempt: _Attempt) -> RecordedAttempt:
         return RecordedAttempt(
             choice=self._choice,
-            backend=asking.backend.settings.name,
-            kind=asking.backend.settings.kind,
-            wire=asking.backend.wire,
-            flavour=asking.flavour,
-            strategy=asking.way.strategy,
-            strategy_reason=asking.way.why,
-            request=asking.request if self._words else None,
-            extra=asking.extra if self._words else {},
-            events=asking.said.events,
-            failure=_failure(asking.failure) if asking.failure else None,
-            retry_reason=asking.again,
+            backend=attempt.backend.settings.name,
+            kind=attempt.backend.settings.kind,
+            wire=attempt.backend.wire,
+            flavour=attempt.flavour,
+            strategy=attempt.plan.strategy,
+            strategy_reason=attempt.plan.strategy_reason,
+            request=attempt.request if self._keeps_content else None,
+            extra=attempt.extra if self._keeps_content else {},
+            events=attempt.answer.events,
+            failure=_to_failure(attempt.failure) if attempt.failure else None,
+            retry_reason=attempt.retry_reason,
         )
 
 
-def _failure(problem: BackendError) -> RecordedFailure:
+def _to_failure(problem: BackendError) -> RecordedFailure:
     same = {name: getattr(problem, name) for name in RecordedFailure.__struct_fields__ if name != "message"}
     return RecordedFailure(message=str(problem), **same)

@@ -13,40 +13,40 @@ from typing import NamedTuple
 import msgspec
 
 from callwright.dialects import Dialect
-from callwright.engine.routing import Route
+from callwright.engine.routing import ModelRoute
 from callwright.engine.strategy import ToolStrategy
-from callwright.engine.tokens import at_most, prompt_size
+from callwright.engine.tokens import count_prompt_tokens_sync, estimate_max_tokens
 from callwright.model import Constraint, Message, Repair, Request
 from callwright.prompt.context_window import PromptBudget, fit_to_window
 from callwright.prompt.message_roles import drop_reasoning, drop_result_images, merge_roles_strictly, move_result_images
 from callwright.prompt.prompt_templates import PromptTemplates
 from callwright.prompt.request_prompt import prepare_request
 
-__all__ = ["Way", "told", "told_within"]
+__all__ = ["CallPlan", "build_backend_request", "fit_backend_request"]
 
-_RESULT_IMAGES = frozenset({"anthropic", "codex", "openai_responses"})
+_RESULT_IMAGE_WIRES = frozenset({"anthropic", "codex", "openai_responses"})
 """Wires whose tool results may hold pictures."""
 
 
-class Way(NamedTuple):
+class CallPlan(NamedTuple):
     """How a backend is asked."""
 
     wire: str
     strategy: ToolStrategy
-    why: str
+    strategy_reason: str
     """The reason for the strategy."""
-    reads: Dialect
+    answer_dialect: Dialect
     """The dialect of the answer."""
-    teaches: Dialect
+    prompt_dialect: Dialect
     """The dialect of what is told in words."""
-    held: Constraint | None
+    constraint: Constraint | None
     """The form that the answer is held to."""
     templates: PromptTemplates
-    first: bool
+    is_first_turn: bool
     """Nothing of the conversation was answered yet."""
 
 
-def told(request: Request, route: Route, way: Way, notes: list[Repair]) -> Request:
+def build_backend_request(request: Request, route: ModelRoute, plan: CallPlan, notes: list[Repair]) -> Request:
     """The request as it goes over the wire. What was changed is added to the notes."""
     messages = request.messages
     if route.history.reasoning == "drop":
@@ -55,33 +55,42 @@ def told(request: Request, route: Route, way: Way, notes: list[Repair]) -> Reque
         messages = drop_result_images(messages, notes)
     seen = msgspec.structs.replace(request, messages=messages)
     said, warnings = prepare_request(
-        seen, route.prompt, way.teaches, way.templates, is_first_turn=way.first, strategy=way.strategy
+        seen,
+        route.prompt,
+        plan.prompt_dialect,
+        plan.templates,
+        is_first_turn=plan.is_first_turn,
+        strategy=plan.strategy,
     )
     notes += warnings
-    ordered = _ordered(said.messages, route, way.wire, notes)
-    return msgspec.structs.replace(said, messages=ordered, constraint=way.held)
+    ordered = _arrange_messages(said.messages, route, plan.wire, notes)
+    return msgspec.structs.replace(said, messages=ordered, constraint=plan.constraint)
 
 
-def _ordered(messages: tuple[Message, ...], route: Route, wire: str, notes: list[Repair]) -> tuple[Message, ...]:
+def _arrange_messages(
+    messages: tuple[Message, ...], route: ModelRoute, wire: str, notes: list[Repair]
+) -> tuple[Message, ...]:
     """Last, because it is about what the server sees: pictures where the wire has a place, roles as templates want."""
     pictures = route.history.result_images
-    if pictures == "move" or (pictures == "auto" and wire not in _RESULT_IMAGES):
+    if pictures == "move" or (pictures == "auto" and wire not in _RESULT_IMAGE_WIRES):
         messages = move_result_images(messages, notes)
     return merge_roles_strictly(messages, notes) if route.history.roles == "strict" else messages
 
 
-async def told_within(window: int, request: Request, route: Route, way: Way) -> tuple[Request, list[Repair]]:
+async def fit_backend_request(
+    window: int, request: Request, route: ModelRoute, plan: CallPlan
+) -> tuple[Request, list[Repair]]:
     """The same, and the notes. `RequestError` when it does not fit the window and may not be condensed; 0 fits all."""
-    diet, notes = route.diet, list[Repair]()
-    whole = told(request, route, way, notes)
+    diet, notes = route.tool_limits, list[Repair]()
+    whole = build_backend_request(request, route, plan, notes)
     reserve = min(diet.reserve, request.options.get("max_tokens") or diet.reserve)
     room = PromptBudget(window, reserve)
-    if not window or diet.overflow == "send" or at_most(whole) <= room.max_prompt_tokens:
+    if not window or diet.overflow == "send" or estimate_max_tokens(whole) <= room.max_prompt_tokens:
         return whole, notes
 
     def size(shorter: Request) -> int:
-        return prompt_size(told(shorter, route, way, []))
+        return count_prompt_tokens_sync(build_backend_request(shorter, route, plan, []))
 
     fit = partial(fit_to_window, request, room, size, condense=diet.overflow == "condense")
     shorter, repairs = await asyncio.to_thread(fit)
-    return told(shorter, route, way, []), [*notes, *repairs]
+    return build_backend_request(shorter, route, plan, []), [*notes, *repairs]

@@ -12,22 +12,22 @@ import msgspec
 from callwright.backends.context_overflow import is_context_overflow
 from callwright.backends.errors import LOGIN_NEEDED
 from callwright.errors import BackendError, BackendErrorKind, RequestError, WireError
-from callwright.gateway.limits import TooManyError
+from callwright.gateway.limits import RateLimitError
 from callwright.wire.base import ErrorResponse
 
-__all__ = ["of", "stopping"]
+__all__ = ["build_shutdown_error", "map_error"]
 
 # OpenAI's `error.type` by status.
-_KINDS = {
+_ERROR_TYPES = {
     401: "authentication_error",
     403: "permission_error",
     404: "not_found_error",
     429: "rate_limit_error",
 }
-_MISREAD = {402, 422}
+_MISREAD_STATUSES = {402, 422}
 
 
-class _Failure(msgspec.Struct, frozen=True):
+class _FailureResponse(msgspec.Struct, frozen=True):
     """What one kind of backend failure is to a client."""
 
     status: int
@@ -35,36 +35,42 @@ class _Failure(msgspec.Struct, frozen=True):
     advice: str
 
 
-_FAILURES: dict[BackendErrorKind, _Failure] = {
-    "auth": _Failure(
+_FAILURES: dict[BackendErrorKind, _FailureResponse] = {
+    "auth": _FailureResponse(
         502,
         "server_error",
         "The gateway's own key for this backend is wrong, not yours: correct `key` in its [[backends]] table.",
     ),
-    "rate_limit": _Failure(429, "rate_limit_error", "Wait, then try again."),
-    "overloaded": _Failure(503, "overloaded_error", "Try again in a moment."),
-    "unavailable": _Failure(503, "server_error", "Check that it is running and that its [[backends]] table is right."),
-    "timeout": _Failure(504, "timeout_error", "Make the prompt smaller, or the time in its [[backends]] table longer."),
-    "refused": _Failure(502, "server_error", "Change the request, or the model's settings, so that it accepts it."),
-    "protocol": _Failure(
+    "rate_limit": _FailureResponse(429, "rate_limit_error", "Wait, then try again."),
+    "overloaded": _FailureResponse(503, "overloaded_error", "Try again in a moment."),
+    "unavailable": _FailureResponse(
+        503, "server_error", "Check that it is running and that its [[backends]] table is right."
+    ),
+    "timeout": _FailureResponse(
+        504, "timeout_error", "Make the prompt smaller, or the time in its [[backends]] table longer."
+    ),
+    "refused": _FailureResponse(
+        502, "server_error", "Change the request, or the model's settings, so that it accepts it."
+    ),
+    "protocol": _FailureResponse(
         502, "server_error", "It does not speak what the `kind` in its [[backends]] table says: correct one of the two."
     ),
-    "unusable": _Failure(
+    "unusable": _FailureResponse(
         502, "server_error", "Try again, or use another model; `callwright serve --journal full` keeps what it wrote."
     ),
 }
-_BROKE_OFF = "Try again; if it happens again, the log of its server may say why."
+_CONNECTION_LOST_ADVICE = "Try again; if it happens again, the log of its server may say why."
 
 
-def of(error: BaseException, *, request_id: str = "", backend_status: int = 0) -> ErrorResponse:
+def map_error(error: BaseException, *, request_id: str = "", backend_status: int = 0) -> ErrorResponse:
     """The problem that an exception is to a client; `backend_status` is its profile's."""
     match error:
         case RequestError():
-            return _request(error)
+            return _map_request_error(error)
         case BackendError():
-            return _backend(error, backend_status)
+            return _map_backend_error(error, backend_status)
         case WireError():
-            return _backend(BackendError(str(error)), backend_status)
+            return _map_backend_error(BackendError(str(error)), backend_status)
         case _:
             return ErrorResponse(
                 status=500,
@@ -76,7 +82,7 @@ def of(error: BaseException, *, request_id: str = "", backend_status: int = 0) -
             )
 
 
-def stopping() -> ErrorResponse:
+def build_shutdown_error() -> ErrorResponse:
     """For turns that are still running when the service's time to shut down is over."""
     return ErrorResponse(
         status=503,
@@ -87,20 +93,20 @@ def stopping() -> ErrorResponse:
     )
 
 
-def _request(error: RequestError) -> ErrorResponse:
-    status = 400 if error.status in _MISREAD else error.status
+def _map_request_error(error: RequestError) -> ErrorResponse:
+    status = 400 if error.status in _MISREAD_STATUSES else error.status
     return ErrorResponse(
         status=status,
         message=str(error),
         fault="client",
-        kind=_KINDS.get(status, "invalid_request_error"),
+        kind=_ERROR_TYPES.get(status, "invalid_request_error"),
         code=error.code,
         param=error.param,
-        retry_after=error.retry_after if isinstance(error, TooManyError) else None,
+        retry_after=error.retry_after if isinstance(error, RateLimitError) else None,
     )
 
 
-def _backend(error: BackendError, backend_status: int) -> ErrorResponse:
+def _map_backend_error(error: BackendError, backend_status: int) -> ErrorResponse:
     failure = _FAILURES[error.kind]
     status = failure.status
     if error.kind == "refused" and 400 <= error.status < 500:
@@ -109,12 +115,14 @@ def _backend(error: BackendError, backend_status: int) -> ErrorResponse:
         status = backend_status
     said = str(error).strip()
     if is_context_overflow(error):
-        return _too_long(said)
+        return _build_too_long_error(said)
     if error.code == LOGIN_NEEDED:
-        return ErrorResponse(status=401, message=_sentence(said), fault="backend", kind=_KINDS[401], code=LOGIN_NEEDED)
+        return ErrorResponse(
+            status=401, message=_end_sentence(said), fault="backend", kind=_ERROR_TYPES[401], code=LOGIN_NEEDED
+        )
     return ErrorResponse(
         status=status,
-        message=f"{_sentence(said)} {_BROKE_OFF if error.kind == 'protocol' and error.retryable else failure.advice}",
+        message=f"{_end_sentence(said)} {_CONNECTION_LOST_ADVICE if error.kind == 'protocol' and error.retryable else failure.advice}",
         fault="backend",
         kind="invalid_request_error" if status == 400 else failure.kind,
         code=f"backend_{error.kind}",
@@ -122,15 +130,15 @@ def _backend(error: BackendError, backend_status: int) -> ErrorResponse:
     )
 
 
-def _too_long(said: str) -> ErrorResponse:
+def _build_too_long_error(message: str) -> ErrorResponse:
     """In the words by which agents know that they must condense: the code for OpenAI's, the message for Claude Code."""
     return ErrorResponse(
         status=400,
-        message=f"prompt is too long: {_sentence(said)} Shorten the conversation, or give the model a larger window.",
+        message=f"prompt is too long: {_end_sentence(message)} Shorten the conversation, or give the model a larger window.",
         fault="backend",
         code="context_length_exceeded",
     )
 
 
-def _sentence(said: str) -> str:
-    return said if said.endswith((".", "?", "!")) else f"{said}."
+def _end_sentence(message: str) -> str:
+    return message if message.endswith((".", "?", "!")) else f"{message}."

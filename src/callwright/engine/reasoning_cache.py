@@ -16,74 +16,76 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from callwright.engine.routing import Route
+from callwright.engine.routing import ModelRoute
 from callwright.model import Message, Part, Reasoning, Repair, Request, ToolCall
 from callwright.prompt.message_text import get_message_text
 
-__all__ = ["Thought", "ThoughtMemory"]
+__all__ = ["CallReasoning", "ReasoningCache"]
 
-Thought = tuple[Reasoning, ...]
+CallReasoning = tuple[Reasoning, ...]
 """What stood before one call."""
-_Key = tuple[str, str, int, str]
+_CacheKey = tuple[str, str, int, str]
 
 
-class ThoughtMemory:
+class ReasoningCache:
     """What was thought before calls, of all callers."""
 
     def __init__(self, *, most: int = 16_384, characters: int = 64_000_000) -> None:
-        self._most = most
-        self._characters = characters
+        self._max_entries = most
+        self._max_characters = characters
         self._size = 0
-        self._kept: OrderedDict[_Key, Thought] = OrderedDict()
+        self._entries: OrderedDict[_CacheKey, CallReasoning] = OrderedDict()
 
-    def keep(self, caller: str, route: Route, request: Request, thoughts: Mapping[str, Thought]) -> None:
+    def store_reasoning(
+        self, caller: str, route: ModelRoute, request: Request, reasoning: Mapping[str, CallReasoning]
+    ) -> None:
         """Remember what stood before the calls of an answer, by their ids; what nobody will ask for is not kept."""
-        if not any(thoughts.values()) or not _wanted(route, thoughts):
+        if not any(reasoning.values()) or not _should_store(route, reasoning):
             return
-        *_, question = _questions(request.messages)
-        for call_id, thought in thoughts.items():
+        *_, question = _iter_question_hashes(request.messages)
+        for call_id, thought in reasoning.items():
             if thought:
-                self._put((caller, route.upstream, question, call_id), thought)
+                self._put_entry((caller, route.upstream, question, call_id), thought)
 
-    def restored(self, caller: str, route: Route, request: Request) -> tuple[Request, tuple[Repair, ...]]:
+    def restore_reasoning(self, caller: str, route: ModelRoute, request: Request) -> tuple[Request, tuple[Repair, ...]]:
         """The request with the thoughts that its client left out."""
-        if not self._kept or route.history.reasoning == "drop":
+        if not self._entries or route.history.reasoning == "drop":
             return request, ()
         messages: list[Message] = []
         notes: list[Repair] = []
-        for message, question in zip(request.messages, _questions(request.messages), strict=False):
-            thoughts = self._found(message, (caller, route.upstream, question))
-            whole = _with(message, thoughts) if thoughts else message
+        for message, question in zip(request.messages, _iter_question_hashes(request.messages), strict=False):
+            thoughts = self._find_reasoning(message, (caller, route.upstream, question))
+            whole = _insert_reasoning(message, thoughts) if thoughts else message
             if whole is not message:
                 notes.append(Repair("restored_reasoning", f"of {', '.join(thoughts)}"))
             messages.append(whole)
         return (msgspec.structs.replace(request, messages=tuple(messages)), tuple(notes)) if notes else (request, ())
 
-    def _found(self, message: Message, scope: tuple[str, str, int]) -> dict[str, Thought]:
+    def _find_reasoning(self, message: Message, scope: tuple[str, str, int]) -> dict[str, CallReasoning]:
         if message.role != "assistant":
             return {}
         keys = [(*scope, part.id) for part in message.parts if isinstance(part, ToolCall)]
-        found = [key for key in keys if key in self._kept]
+        found = [key for key in keys if key in self._entries]
         for key in found:
-            self._kept.move_to_end(key)
-        return {key[-1]: self._kept[key] for key in found}
+            self._entries.move_to_end(key)
+        return {key[-1]: self._entries[key] for key in found}
 
-    def _put(self, key: _Key, thought: Thought) -> None:
-        self._size += _size(thought) - _size(self._kept.pop(key, ()))
-        self._kept[key] = thought
-        while len(self._kept) > self._most or (self._size > self._characters and len(self._kept) > 1):
-            _, gone = self._kept.popitem(last=False)
-            self._size -= _size(gone)
+    def _put_entry(self, key: _CacheKey, reasoning: CallReasoning) -> None:
+        self._size += _count_characters(reasoning) - _count_characters(self._entries.pop(key, ()))
+        self._entries[key] = reasoning
+        while len(self._entries) > self._max_entries or (self._size > self._max_characters and len(self._entries) > 1):
+            _, gone = self._entries.popitem(last=False)
+            self._size -= _count_characters(gone)
 
 
-def _wanted(route: Route, thoughts: Mapping[str, Thought]) -> bool:
+def _should_store(route: ModelRoute, reasoning: Mapping[str, CallReasoning]) -> bool:
     """Seals always; words only where the model is known to want them, for there are servers that refuse the field."""
     policy = route.history.reasoning
-    sealed = any(part.opaque for thought in thoughts.values() for part in thought)
-    return policy == "restore" or (policy == "keep" and (sealed or route.facts.reasons_on))
+    sealed = any(part.opaque for thought in reasoning.values() for part in thought)
+    return policy == "restore" or (policy == "keep" and (sealed or route.family.requires_reasoning_echo))
 
 
-def _questions(messages: Sequence[Message]) -> Iterator[int]:
+def _iter_question_hashes(messages: Sequence[Message]) -> Iterator[int]:
     """For every message, and for the answer to come, what the user said last before it."""
     question = 0
     for message in messages:
@@ -93,11 +95,11 @@ def _questions(messages: Sequence[Message]) -> Iterator[int]:
     yield question
 
 
-def _with(message: Message, thoughts: Mapping[str, Thought]) -> Message:
+def _insert_reasoning(message: Message, reasoning: Mapping[str, CallReasoning]) -> Message:
     """An answer with these thoughts before its calls; those before the first call come before its words too, where
     Anthropic's API looks for them."""
     own = [part for part in message.parts if isinstance(part, Reasoning) and (part.text or part.opaque)]
-    sealed = any(part.opaque for thought in thoughts.values() for part in thought)
+    sealed = any(part.opaque for thought in reasoning.values() for part in thought)
     if any(part.opaque for part in own) or (own and not sealed):
         return message
     parts: list[Part] = []
@@ -107,11 +109,11 @@ def _with(message: Message, thoughts: Mapping[str, Thought]) -> Message:
             continue
         if isinstance(part, ToolCall):
             at = len(parts) if called else 0
-            parts[at:at] = thoughts.get(part.id, ())
+            parts[at:at] = reasoning.get(part.id, ())
             called = True
         parts.append(part)
     return Message(message.role, tuple(parts))
 
 
-def _size(thought: Thought) -> int:
-    return sum(len(part.text) + len(msgspec.json.encode(part.opaque)) for part in thought)
+def _count_characters(reasoning: CallReasoning) -> int:
+    return sum(len(part.text) + len(msgspec.json.encode(part.opaque)) for part in reasoning)

@@ -10,54 +10,56 @@ import msgspec
 
 from callwright.dialects import REGISTRY, Dialect, find_model_dialect
 
-__all__ = ["RAW_HARMONY", "Facts", "facts_of", "table", "taught_in"]
+__all__ = ["RAW_HARMONY", "ModelFamily", "choose_prompt_dialect", "find_family", "load_families"]
 
-_TAUGHT_OTHERWISE = "hermes"
+_DEFAULT_PROMPT_DIALECT = "hermes"
 
 
-class Facts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ModelFamily(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One family's entry."""
 
     patterns: tuple[str, ...] = ()
     source: str = ""
-    reads: str = "auto"
-    teach: str = ""
+    answer_dialect: str = "auto"
+    prompt_dialect: str = ""
     vision: bool | None = None
-    reasons_on: bool = False
+    requires_reasoning_echo: bool = False
     """It refuses a round of calls whose reasoning does not come back."""
     tools: bool | None = None
     terse: bool = False
 
 
-RAW_HARMONY = Facts(
+RAW_HARMONY = ModelFamily(
     source="model card of gpt-oss; openai/harmony docs/format.md on what is kept of a chain of calls",
-    reads="harmony",
-    teach="harmony",
+    answer_dialect="harmony",
+    prompt_dialect="harmony",
     vision=False,
-    reasons_on=True,
+    requires_reasoning_echo=True,
 )
 """Of whatever a backend of the kind `harmony` has, and whatever it is called there."""
 
 
-class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    families: tuple[Facts, ...]
+class _FamilyTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    families: tuple[ModelFamily, ...]
 
 
 @cache
-def table() -> tuple[Facts, ...]:
+def load_families() -> tuple[ModelFamily, ...]:
     """All entries, in order."""
     text = files("callwright.engine").joinpath("models.toml").read_bytes()
-    return msgspec.toml.decode(text, type=_Table).families
+    return msgspec.toml.decode(text, type=_FamilyTable).families
 
 
 @lru_cache(1024)
-def facts_of(model: str) -> Facts:
+def find_family(model: str) -> ModelFamily:
     """What is known about a model of this name; an entry of defaults when nothing is."""
     name = model.lower()
-    return next((each for each in table() if any(fnmatchcase(name, one) for one in each.patterns)), Facts())
+    return next(
+        (each for each in load_families() if any(fnmatchcase(name, one) for one in each.patterns)), ModelFamily()
+    )
 
 
-def taught_in(model: str) -> Dialect:
+def choose_prompt_dialect(model: str) -> Dialect:
     """The dialect that a model is taught: its family's own where that is known."""
-    named = facts_of(model).teach
-    return REGISTRY[named] if named else find_model_dialect(model) or REGISTRY[_TAUGHT_OTHERWISE]
+    named = find_family(model).prompt_dialect
+    return REGISTRY[named] if named else find_model_dialect(model) or REGISTRY[_DEFAULT_PROMPT_DIALECT]

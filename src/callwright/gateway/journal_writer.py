@@ -17,34 +17,34 @@ from functools import partial
 from itertools import islice
 from typing import NamedTuple, Protocol
 
-from callwright.engine.continuing import Conversations
+from callwright.engine.conversation_routing import ConversationRegistry
 from callwright.errors import CallwrightError, StoreError
-from callwright.gateway.draft import Draft
+from callwright.gateway.entry_builder import JournalEntryBuilder
 from callwright.gateway.metrics import Metrics
-from callwright.gateway.record import TurnRecord
+from callwright.gateway.turn_record import TurnRecord
 from callwright.redaction import Redactor
 from callwright.store.journal_records import JournalEntry
 from callwright.store.settings import StoreSettings
 from callwright.wire.base import ErrorResponse
 
-__all__ = ["Kept", "Rows", "Scribe", "Shelf"]
+__all__ = ["JournalSink", "JournalWriter", "OpenStore", "StoreOpener"]
 
 log = logging.getLogger("callwright.journal")
 
-_ROWS = 1024
-_SIZE = 64_000_000
+_MAX_ENTRIES = 1024
+_MAX_SIZE = 64_000_000
 """How much may wait, in rows and in characters."""
-_TOGETHER = 16
+_BATCH_SIZE = 16
 """Rows on their way at once: they share a commit."""
-_AGAIN_SECONDS = 5.0
+_REOPEN_SECONDS = 5.0
 """Before a store that cannot be opened is tried again; rows wait meanwhile."""
-_LAST_SECONDS = 5.0
+_DRAIN_SECONDS = 5.0
 """For what is left when the service stops: about as long as turns have for their last words."""
-_QUIET_SECONDS = 60.0
+_LOG_INTERVAL_SECONDS = 60.0
 """Between two lines of the log about rows that were dropped."""
 
 
-class Rows(Protocol):
+class JournalSink(Protocol):
     """What rows are added to."""
 
     async def append(self, entry: JournalEntry) -> int:
@@ -52,16 +52,16 @@ class Rows(Protocol):
         ...
 
 
-class Kept(Protocol):
+class OpenStore(Protocol):
     """An open store, as far as it matters here: what it is made of is loaded only where one is opened."""
 
     @property
-    def journal(self) -> Rows:
+    def journal(self) -> JournalSink:
         """Where rows go."""
         ...
 
     @property
-    def conversations(self) -> Conversations:
+    def conversations(self) -> ConversationRegistry:
         """Which conversation belongs to which history."""
         ...
 
@@ -70,141 +70,145 @@ class Kept(Protocol):
         ...
 
 
-class Shelf(NamedTuple):
+class StoreOpener(NamedTuple):
     """Where the journal goes and conversations are found again: its settings, and how that store is opened."""
 
     settings: StoreSettings
-    open: Callable[[Redactor], Awaitable[Kept]]
+    open: Callable[[Redactor], Awaitable[OpenStore]]
 
 
-class _Row(NamedTuple):
-    entry: Callable[[], JournalEntry]
+class _PendingEntry(NamedTuple):
+    build_entry: Callable[[], JournalEntry]
     """Makes it: that may take a while."""
     size: int
 
 
-class Scribe:
+class JournalWriter:
     """One for the life of the service. Needs the running loop once there is something to keep."""
 
     def __init__(self, redactor: Redactor, metrics: Metrics) -> None:
         self._redactor = redactor
         self._metrics = metrics
-        self._desk: _Desk | None = None
+        self._queue: _WriteQueue | None = None
         self._closing: set[asyncio.Task[None]] = set()
 
-    def follow(self, shelf: Shelf | None) -> None:
+    def use_store(self, opener: StoreOpener | None) -> None:
         """Write there from now on; None for nowhere."""
-        old = self._desk
-        if shelf and old and shelf.settings == old.shelf.settings:
+        old = self._queue
+        if opener and old and opener.settings == old.opener.settings:
             return
-        self._desk = _Desk(shelf, self._redactor, self._metrics) if shelf else None
+        self._queue = _WriteQueue(opener, self._redactor, self._metrics) if opener else None
         if old:
             task = asyncio.get_running_loop().create_task(old.close())
             self._closing.add(task)
             task.add_done_callback(self._closing.discard)
 
-    def draft(self, headers: Mapping[str, str]) -> Draft | None:
+    def start_entry(self, headers: Mapping[str, str]) -> JournalEntryBuilder | None:
         """A row for a turn that begins; None when nothing is kept."""
-        desk = self._desk
-        keep = desk.shelf.settings.journal if desk else "off"
-        return Draft(headers, words=keep == "full") if keep != "off" else None
+        desk = self._queue
+        keep = desk.opener.settings.journal if desk else "off"
+        return JournalEntryBuilder(headers, words=keep == "full") if keep != "off" else None
 
-    def put(self, draft: Draft, record: TurnRecord, problem: ErrorResponse | None) -> None:
+    def queue_entry(
+        self, entry_builder: JournalEntryBuilder, record: TurnRecord, problem: ErrorResponse | None
+    ) -> None:
         """The turn of this draft is over: write it some time soon."""
-        if self._desk:
-            self._desk.put(_Row(partial(draft.entry, record, problem), draft.size))
+        if self._queue:
+            self._queue.put(
+                _PendingEntry(partial(entry_builder.build_entry, record, problem), entry_builder.size_estimate)
+            )
 
-    async def store(self) -> Kept | None:
+    async def get_store(self) -> OpenStore | None:
         """The store, once it is open; None when there is none, or it cannot be opened for now."""
-        return await self._desk.opened() if self._desk else None
+        return await self._queue.wait_for_store() if self._queue else None
 
     async def close(self) -> None:
         """Write what is left, within the time that there is for it."""
-        self.follow(None)
+        self.use_store(None)
         if self._closing:
             await asyncio.wait(self._closing)
 
 
-class _Desk:
+class _WriteQueue:
     """Rows on their way to one store."""
 
-    def __init__(self, shelf: Shelf, redactor: Redactor, metrics: Metrics) -> None:
-        self.shelf = shelf
+    def __init__(self, shelf: StoreOpener, redactor: Redactor, metrics: Metrics) -> None:
+        self.opener = shelf
         self._redactor = redactor
-        self._outcomes = {name: metrics.journal.labels(name) for name in ("written", "dropped")}
-        self._rows: deque[_Row] = deque()
+        self._outcomes = {name: metrics.journal_entries.labels(name) for name in ("written", "dropped")}
+        self._entries: deque[_PendingEntry] = deque()
         self._size = 0
         self._wake = asyncio.Event()
-        self._store: Kept | None = None
-        self._tried = asyncio.Event()
+        self._store: OpenStore | None = None
+        self._open_tried = asyncio.Event()
         """Whether it can be opened is known."""
         self._closing = False
         self._dropped = 0
-        self._told = -_QUIET_SECONDS
-        self._task = asyncio.create_task(self._run())
+        self._logged_at = -_LOG_INTERVAL_SECONDS
+        self._task = asyncio.create_task(self._write_entries())
 
-    def put(self, row: _Row) -> None:
-        if len(self._rows) >= _ROWS or self._size + row.size > _SIZE:
-            self._drop(1, "the store is too slow for them")
+    def put(self, row: _PendingEntry) -> None:
+        if len(self._entries) >= _MAX_ENTRIES or self._size + row.size > _MAX_SIZE:
+            self._drop_entries(1, "the store is too slow for them")
             return
-        self._rows.append(row)
+        self._entries.append(row)
         self._size += row.size
         self._wake.set()
 
-    async def opened(self) -> Kept | None:
-        await self._tried.wait()
+    async def wait_for_store(self) -> OpenStore | None:
+        await self._open_tried.wait()
         return self._store
 
     async def close(self) -> None:
         self._closing = True
-        self._tried.set()
+        self._open_tried.set()
         self._wake.set()
-        await asyncio.wait([self._task], timeout=_LAST_SECONDS if self._store or self._rows else 0)
+        await asyncio.wait([self._task], timeout=_DRAIN_SECONDS if self._store or self._entries else 0)
         self._task.cancel()
-        await asyncio.wait([self._task], timeout=_LAST_SECONDS)
-        if self._rows:
-            self._drop(len(self._rows), "the service stopped before they were written")
+        await asyncio.wait([self._task], timeout=_DRAIN_SECONDS)
+        if self._entries:
+            self._drop_entries(len(self._entries), "the service stopped before they were written")
 
-    async def _run(self) -> None:
-        store = self._store = await self._open()
-        self._tried.set()
+    async def _write_entries(self) -> None:
+        store = self._store = await self._open_store()
+        self._open_tried.set()
         try:
             while True:
                 self._wake.clear()
-                while some := list(islice(self._rows, _TOGETHER)):
-                    entries = [await asyncio.to_thread(row.entry) for row in some]
-                    await asyncio.gather(*(self._write(store, entry) for entry in entries))
+                while some := list(islice(self._entries, _BATCH_SIZE)):
+                    entries = [await asyncio.to_thread(row.build_entry) for row in some]
+                    await asyncio.gather(*(self._write_entry(store, entry) for entry in entries))
                     for row in some:
                         self._size -= row.size
-                        self._rows.popleft()
+                        self._entries.popleft()
                 if self._closing:
                     return
                 await self._wake.wait()
         finally:
             await store.close()
 
-    async def _open(self) -> Kept:
+    async def _open_store(self) -> OpenStore:
         while True:
             try:
-                return await self.shelf.open(self._redactor)
+                return await self.opener.open(self._redactor)
             except CallwrightError as problem:
                 log.error("the journal cannot be opened, and is tried again soon: %s", problem)  # noqa: TRY400 - no bug
-            self._tried.set()
-            await asyncio.sleep(_AGAIN_SECONDS)
+            self._open_tried.set()
+            await asyncio.sleep(_REOPEN_SECONDS)
 
-    async def _write(self, store: Kept, entry: JournalEntry) -> None:
+    async def _write_entry(self, store: OpenStore, entry: JournalEntry) -> None:
         try:
             await store.journal.append(entry)
         except (StoreError, RecursionError) as problem:  # the second: a schema that is nested too deeply for Python
-            self._drop(1, str(problem))
+            self._drop_entries(1, str(problem))
         else:
             self._outcomes["written"].inc()
 
-    def _drop(self, rows: int, why: str) -> None:
+    def _drop_entries(self, rows: int, reason: str) -> None:
         """Count, and say so now and then: a disk that is full must not fill the log as well."""
         self._outcomes["dropped"].inc(rows)
         self._dropped += rows
-        if time.monotonic() - self._told >= _QUIET_SECONDS:
-            self._told = time.monotonic()
-            log.error("rows of the journal were dropped: %s", why, extra={"fields": {"rows": self._dropped}})
+        if time.monotonic() - self._logged_at >= _LOG_INTERVAL_SECONDS:
+            self._logged_at = time.monotonic()
+            log.error("rows of the journal were dropped: %s", reason, extra={"fields": {"rows": self._dropped}})
             self._dropped = 0

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from callwright.engine.again import Reason
-from callwright.engine.tape import Tape
+from callwright.engine.reask import RetryReason
+from callwright.engine.turn_recorder import TurnRecorder
 from callwright.events import (
     CallDelta,
     CallEnd,
@@ -21,7 +21,7 @@ from callwright.events import (
 )
 from callwright.model import Repair, Usage
 
-__all__ = ["TurnReport", "total"]
+__all__ = ["TurnReport", "sum_usage"]
 
 
 @dataclass
@@ -36,55 +36,55 @@ class TurnReport:
     backend: str = ""
     strategy: str = ""
     """How the model got its tools: native, constrained, taught, or none …"""
-    strategy_why: str = ""
+    strategy_reason: str = ""
     """… and the reason for it."""
     dialect: str = ""
-    why: str = ""
-    asked_again: list[str] = field(default_factory=list)
+    dialect_reason: str = ""
+    retries: list[str] = field(default_factory=list)
     """Why the model was asked again, each time, and what it was told …"""
-    reasons: list[Reason] = field(default_factory=list)
+    retry_reasons: list[RetryReason] = field(default_factory=list)
     """… and the same in one word each, for counting."""
-    calls: list[str] = field(default_factory=list)
-    truncated: bool = False
+    call_names: list[str] = field(default_factory=list)
+    has_dropped_calls: bool = False
     """Calls were left out because there were too many."""
     repairs: list[Repair] = field(default_factory=list)
-    malformed: int = 0
-    finish: str = ""
+    malformed_count: int = 0
+    finish_reason: str = ""
     usage: Usage = field(default_factory=Usage)
-    tape: Tape | None = None
+    recorder: TurnRecorder | None = None
     """Records the turn, if it is to be kept."""
 
-    def again(self, reason: Reason, why: str) -> None:
+    def record_retry(self, reason: RetryReason, detail: str) -> None:
         """Take note of an answer that will not do."""
-        self.reasons.append(reason)
-        self.asked_again.append(why)
-        if self.tape is not None:
-            self.tape.again(why)
+        self.retry_reasons.append(reason)
+        self.retries.append(detail)
+        if self.recorder is not None:
+            self.recorder.record_retry(detail)
 
-    def mend(self, repairs: Iterable[Repair]) -> None:
+    def record_repairs(self, repairs: Iterable[Repair]) -> None:
         """Take note of what was mended in the request; once, however often it is told."""
         self.repairs.extend(repair for repair in repairs if repair not in self.repairs)
 
-    def see(self, events: list[Event]) -> None:
+    def record_events(self, events: list[Event]) -> None:
         """Take note of events on their way to the client."""
         for event in events:
             match event:
                 case TextDelta() | CallDelta() | ReasoningDelta() | ReasoningSealed():
                     pass
                 case CallStart():
-                    self.calls.append(event.name)
+                    self.call_names.append(event.name)
                 case CallEnd():
                     self.repairs.extend(event.repairs)
                 case Malformed():
-                    self.malformed += 1
+                    self.malformed_count += 1
                 case UsageSeen():
                     self.usage = event.usage
                 case Finish():
-                    self.finish, self.dialect, self.why = event.reason, event.dialect, event.why
+                    self.finish_reason, self.dialect, self.dialect_reason = event.reason, event.dialect, event.why
                     self.repairs.extend(event.repairs)
 
 
-def total(usages: Iterable[Usage]) -> Usage:
+def sum_usage(usages: Iterable[Usage]) -> Usage:
     """The tokens of several answers together."""
     some = tuple(usages)
     return Usage(*(sum(getattr(usage, name) for usage in some) for name in Usage.__struct_fields__))

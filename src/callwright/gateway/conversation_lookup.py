@@ -9,25 +9,25 @@ import logging
 from collections.abc import Sequence
 
 from callwright.errors import StoreError
-from callwright.gateway.scribe import Scribe
+from callwright.gateway.journal_writer import JournalWriter
 from callwright.model import Message
 from callwright.store.identity import ConversationScope, MatchedConversation
 
-__all__ = ["Recall"]
+__all__ = ["ConversationLookup"]
 
 log = logging.getLogger("callwright.store")
 
 
-class Recall:
+class ConversationLookup:
     """The conversations of the scribe's store."""
 
-    def __init__(self, scribe: Scribe) -> None:
-        self._scribe = scribe
+    def __init__(self, scribe: JournalWriter) -> None:
+        self._journal_writer = scribe
 
     async def find(self, messages: Sequence[Message], scope: ConversationScope) -> MatchedConversation | None:
         """Take out the conversation that has seen most of this history."""
         try:
-            store = await self._scribe.store()
+            store = await self._journal_writer.get_store()
             return await store.conversations.find(messages, scope) if store else None
         except StoreError as problem:
             log.warning("a conversation was not found again: %s", problem)
@@ -36,7 +36,7 @@ class Recall:
     async def remember(self, messages: Sequence[Message], scope: ConversationScope, backend_id: str) -> None:
         """This conversation has seen these messages."""
         try:
-            if store := await self._scribe.store():
+            if store := await self._journal_writer.get_store():
                 await store.conversations.remember(messages, scope, backend_id)
         except StoreError as problem:
             log.warning("a conversation will not be found again: %s", problem)

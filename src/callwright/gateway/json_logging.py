@@ -13,10 +13,10 @@ import msgspec
 
 from callwright.redaction import Redactor
 
-__all__ = ["JsonLines", "setup"]
+__all__ = ["JsonLogFormatter", "configure_logging"]
 
 
-class JsonLines(logging.Formatter):
+class JsonLogFormatter(logging.Formatter):
     """Writes a record as one line of JSON; `extra={"fields": {...}}` adds to it."""
 
     def __init__(self, redactor: Redactor) -> None:
@@ -36,10 +36,10 @@ class JsonLines(logging.Formatter):
         return self._redactor.redact(msgspec.json.encode(line, enc_hook=str).decode())
 
 
-def setup(stream: TextIO, redactor: Redactor, *, debug: bool = False) -> None:
+def configure_logging(stream: TextIO, redactor: Redactor, *, debug: bool = False) -> None:
     """Send our log and uvicorn's to this stream. Called once, by whoever runs the service."""
     handler = logging.StreamHandler(stream)
-    handler.setFormatter(JsonLines(redactor))
+    handler.setFormatter(JsonLogFormatter(redactor))
     for name, level in (("callwright", logging.DEBUG if debug else logging.INFO), ("uvicorn", logging.WARNING)):
         logger = logging.getLogger(name)
         logger.handlers = [handler]

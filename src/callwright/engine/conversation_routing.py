@@ -16,8 +16,8 @@ import msgspec
 
 from callwright.backends.base import EventStream
 from callwright.backends.conversation.contract import CONVERSATION_LOST, ServiceConversation, StatefulBackend
-from callwright.engine.routing import Route
-from callwright.engine.telling import Way
+from callwright.engine.backend_request import CallPlan
+from callwright.engine.routing import ModelRoute
 from callwright.errors import BackendError
 from callwright.events import Event, Finish
 from callwright.model import Message, Request, Text
@@ -25,14 +25,14 @@ from callwright.prompt.volatile_lines import move_volatile_lines_last
 from callwright.store.identity import ConversationScope, MatchedConversation
 from callwright.turn import collect
 
-__all__ = ["Continuing", "Conversations", "Place"]
+__all__ = ["ConversationRegistry", "ConversationRouting", "ConversationSlot"]
 
 
-_MOST = 200_000
+_MAX_EVENTS = 200_000
 """Events of one answer: a conversation in which a model does not stop is forgotten."""
 
 
-class Conversations(Protocol):
+class ConversationRegistry(Protocol):
     """Which of a backend's conversations belongs to a history. `store.conversations` says more."""
 
     async def find(self, messages: Sequence[Message], scope: ConversationScope) -> MatchedConversation | None:
@@ -44,120 +44,120 @@ class Conversations(Protocol):
         ...
 
 
-class Continuing:
+class ConversationRouting:
     """The conversations of one turn, one for each backend that is asked."""
 
     def __init__(
         self,
         keepers: Mapping[str, StatefulBackend],
-        conversations: Conversations | None,
+        conversations: ConversationRegistry | None,
         request: Request,
-        route: Route,
+        route: ModelRoute,
         caller: str,
     ) -> None:
-        self._keepers = keepers
+        self._backends = keepers
         self._conversations = conversations
         # Lines that change from request to request do not make it another history.
         self._history, _ = move_volatile_lines_last(request.messages, route.prompt.volatile)
         self._scopes = {name: ConversationScope(caller, route.upstream, name) for name in keepers}
-        self._places: dict[str, Place] = {}
-        self._last: Place | None = None
+        self._slots: dict[str, ConversationSlot] = {}
+        self._last_slot: ConversationSlot | None = None
 
-    async def at(self, name: str) -> Place | None:
+    async def get_slot(self, name: str) -> ConversationSlot | None:
         """Where this turn is at a backend; None at one that keeps nothing."""
-        if name not in self._keepers:
-            self._last = None
+        if name not in self._backends:
+            self._last_slot = None
             return None
-        if name not in self._places:
+        if name not in self._slots:
             found = None
             if self._conversations is not None:
                 found = await self._conversations.find(self._history, self._scopes[name])
-            self._places[name] = Place(self._keepers[name], self._history, found)
-        self._last = self._places[name]
-        return self._last
+            self._slots[name] = ConversationSlot(self._backends[name], self._history, found)
+        self._last_slot = self._slots[name]
+        return self._last_slot
 
-    async def watched(self, turn: EventStream) -> EventStream:
+    async def track_turn(self, turn: EventStream) -> EventStream:
         """A turn on its way to the client. What its backend's conversation knows is remembered before the turn's end
         goes out: the client may go on from there at once."""
         said: list[Event] = []
         try:
             async with aclosing(turn):
                 async for events in turn:
-                    said += events[: _MOST - len(said)]
+                    said += events[: _MAX_EVENTS - len(said)]
                     if isinstance(said[-1], Finish):
-                        await self._remember(said)
+                        await self._remember_answer(said)
                     yield events
         finally:
-            await self._give_back()
+            await self._return_unused()
 
-    async def _remember(self, said: Sequence[Event]) -> None:
-        place = self._last
-        if self._conversations is None or place is None or not place.whole:
+    async def _remember_answer(self, events: Sequence[Event]) -> None:
+        place = self._last_slot
+        if self._conversations is None or place is None or not place.is_complete:
             return
-        turn = collect(said)
+        turn = collect(events)
         answer = Message("assistant", ((Text(turn.text),) if turn.text else ()) + turn.tool_calls)
-        name = next(name for name, each in self._places.items() if each is place)
+        name = next(name for name, each in self._slots.items() if each is place)
         await self._conversations.remember((*self._history, answer), self._scopes[name], place.conversation.id)
 
-    async def _give_back(self) -> None:
+    async def _return_unused(self) -> None:
         """Those that were taken out, and heard nothing."""
-        for name, place in self._places.items():
-            if self._conversations is not None and place.known and not place.conversation.has_received:
-                heard = self._history[: place.known]
+        for name, place in self._slots.items():
+            if self._conversations is not None and place.known_messages and not place.conversation.has_received:
+                heard = self._history[: place.known_messages]
                 await self._conversations.remember(heard, self._scopes[name], place.conversation.id)
 
 
-class Place:
+class ConversationSlot:
     """Where a turn is at one backend: the conversation, and how much of the history it has heard."""
 
     def __init__(self, keeper: StatefulBackend, history: Sequence[Message], found: MatchedConversation | None) -> None:
-        self._keeper = keeper
+        self._backend = keeper
         self.conversation = ServiceConversation(found.backend_id if found else "")
-        self.known = found.known_messages if found else 0
-        self._since = sum(message.role == "assistant" for message in history[self.known :])
+        self.known_messages = found.known_messages if found else 0
+        self._foreign_answers = sum(message.role == "assistant" for message in history[self.known_messages :])
         """Answers in the history that it has not heard: they came from elsewhere."""
-        self._asked = 0
+        self._sent_messages = 0
         """Messages of the request that it was asked with in this turn."""
-        self.whole = False
+        self.is_complete = False
         """Its last answer was heard to the end."""
 
-    def told(self, route: Route, way: Way) -> tuple[Route, Way]:
+    def adapt_plan(self, route: ModelRoute, plan: CallPlan) -> tuple[ModelRoute, CallPlan]:
         """How it is told: instructions at the beginning of the conversation only, where they are heard."""
-        if self.conversation.has_received and not self.whole:
-            self._begin_anew()
+        if self.conversation.has_received and not self.is_complete:
+            self._start_new()
         prompt = msgspec.structs.replace(route.prompt, system="fold_first")
         # Messages must not be joined: a part of them is sent.
         history = msgspec.structs.replace(route.history, roles="as-sent")
         told = msgspec.structs.replace(route, prompt=prompt, history=history)
-        return told, way._replace(first=not self.conversation.id)
+        return told, plan._replace(is_first_turn=not self.conversation.id)
 
-    def unheard(self, told: Request, asked: Request) -> Request:
+    def unsent_messages(self, backend_request: Request, request: Request) -> Request:
         """What is to be said of a request as it is told: all of it in a new conversation; in one that has heard this
         request already what was added to it; else what follows the last answer that it gave."""
         if self.conversation.has_received:
-            new = max(1, len(asked.messages) - self._asked)
-            return msgspec.structs.replace(told, messages=told.messages[-new:])
-        self._asked = len(asked.messages)
+            new = max(1, len(request.messages) - self._sent_messages)
+            return msgspec.structs.replace(backend_request, messages=backend_request.messages[-new:])
+        self._sent_messages = len(request.messages)
         if not self.conversation.id:
-            return told
-        answers = [at for at, message in enumerate(told.messages, 1) if message.role == "assistant"]
-        heard = answers[: len(answers) - self._since]
-        return msgspec.structs.replace(told, messages=told.messages[heard[-1] if heard else 0 :])
+            return backend_request
+        answers = [at for at, message in enumerate(backend_request.messages, 1) if message.role == "assistant"]
+        heard = answers[: len(answers) - self._foreign_answers]
+        return msgspec.structs.replace(backend_request, messages=backend_request.messages[heard[-1] if heard else 0 :])
 
-    async def answer(self, request: Request) -> EventStream:
+    async def stream_answer(self, request: Request) -> EventStream:
         """Say it, and hear what comes back."""
-        self.whole = False
-        async with aclosing(self._keeper.stream_conversation(request, self.conversation)) as answer:
+        self.is_complete = False
+        async with aclosing(self._backend.stream_conversation(request, self.conversation)) as answer:
             async for events in answer:
-                self.whole = isinstance(events[-1], Finish)
+                self.is_complete = isinstance(events[-1], Finish)
                 yield events
 
-    def is_lost(self, problem: BackendError) -> bool:
+    def reset_if_lost(self, problem: BackendError) -> bool:
         """Whether it failed because the service does not have the conversation any more; there is a new one then."""
         if problem.code != CONVERSATION_LOST or not self.conversation.id:
             return False
-        self._begin_anew()
+        self._start_new()
         return True
 
-    def _begin_anew(self) -> None:
-        self.conversation, self.known = ServiceConversation(), 0
+    def _start_new(self) -> None:
+        self.conversation, self.known_messages = ServiceConversation(), 0

@@ -10,13 +10,13 @@ from typing import Any, Literal
 
 import msgspec
 
-from callwright.engine.again import Reason
-from callwright.engine.report import TurnReport, total
+from callwright.engine.reask import RetryReason
 from callwright.engine.settings import OutputMode
+from callwright.engine.turn_report import TurnReport, sum_usage
 from callwright.model import Usage
 from callwright.wire.base import ErrorSource
 
-__all__ = ["TurnRecord", "learnt"]
+__all__ = ["TurnRecord", "summarize_reports"]
 
 
 class TurnRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,11 +31,11 @@ class TurnRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The name of the key, never the key."""
     client: str = "openai"
     """The profile …"""
-    why: str = ""
+    profile_reason: str = ""
     """… and the reason for choosing it."""
     stream: bool = False
     status: int = 200
-    finish: str = ""
+    finish_reason: str = ""
     seconds: float = 0.0
     first_byte_seconds: float | None = None
     usage: Usage = Usage()
@@ -48,11 +48,11 @@ class TurnRecord(msgspec.Struct, frozen=True, kw_only=True):
     """What the calls were read as; empty for the backend's own."""
     strategy: str = ""
     """How the model got its tools …"""
-    strategy_why: str = ""
+    strategy_reason: str = ""
     """… and the reason for it."""
-    asked_again: tuple[str, ...] = ()
+    retries: tuple[str, ...] = ()
     """Why the model was asked again, each time …"""
-    again: tuple[Reason, ...] = ()
+    retry_reasons: tuple[RetryReason, ...] = ()
     """… and the same in one word each."""
     repairs: tuple[str, ...] = ()
     """Their kinds, as often as they happened."""
@@ -61,14 +61,14 @@ class TurnRecord(msgspec.Struct, frozen=True, kw_only=True):
     error: str = ""
     """The `kind` of the problem."""
 
-    def fields(self) -> dict[str, Any]:
+    def to_log_fields(self) -> dict[str, Any]:
         """The log's line."""
         fields: dict[str, Any] = msgspec.to_builtins(self)
         fields["has_tool_calls"] = bool(self.tool_call_names)
         fields["tool_call_count"] = len(self.tool_call_names)
         return {name: value for name, value in fields.items() if value not in ("", None, [], ())}
 
-    def comment(self) -> str:
+    def build_comment(self) -> str:
         """The telemetry at the end of a stream."""
         return msgspec.json.encode(
             {
@@ -78,7 +78,7 @@ class TurnRecord(msgspec.Struct, frozen=True, kw_only=True):
             }
         ).decode()
 
-    def headers(self) -> dict[str, str]:
+    def build_headers(self) -> dict[str, str]:
         """The telemetry of an answer in one piece."""
         return {
             "x-codex-tool-call-count": str(len(self.tool_call_names)),
@@ -87,19 +87,19 @@ class TurnRecord(msgspec.Struct, frozen=True, kw_only=True):
         }
 
 
-def learnt(reports: Sequence[TurnReport]) -> dict[str, Any]:
+def summarize_reports(reports: Sequence[TurnReport]) -> dict[str, Any]:
     """What the record says of the answers, one for each choice; of what they have in common, the first."""
     if not reports:
         return {}
     return {
-        "finish": reports[0].finish,
+        "finish": reports[0].finish_reason,
         "dialect": reports[0].dialect,
         "strategy": reports[0].strategy,
-        "strategy_why": reports[0].strategy_why,
-        "usage": total(report.usage for report in reports),
-        "tool_call_names": tuple(name for report in reports for name in report.calls),
-        "tool_call_truncated": any(report.truncated for report in reports),
-        "asked_again": tuple(why for report in reports for why in report.asked_again),
-        "again": tuple(reason for report in reports for reason in report.reasons),
+        "strategy_why": reports[0].strategy_reason,
+        "usage": sum_usage(report.usage for report in reports),
+        "tool_call_names": tuple(name for report in reports for name in report.call_names),
+        "tool_call_truncated": any(report.has_dropped_calls for report in reports),
+        "asked_again": tuple(why for report in reports for why in report.retries),
+        "again": tuple(reason for report in reports for reason in report.retry_reasons),
         "repairs": tuple(repair.kind for report in reports for repair in report.repairs),
     }

@@ -7,11 +7,11 @@ from importlib.resources import files
 
 from callwright.prompt.prompt_templates import TEMPLATE_NAMES, PromptTemplateName, PromptTemplates, TemplateSource
 
-__all__ = ["built_in", "built_in_templates"]
+__all__ = ["load_builtin_sources", "load_builtin_templates"]
 
 
 @cache
-def built_in() -> dict[PromptTemplateName, TemplateSource]:
+def load_builtin_sources() -> dict[PromptTemplateName, TemplateSource]:
     """The text of each."""
     folder = files("callwright.prompt").joinpath("templates")
     return {
@@ -21,6 +21,6 @@ def built_in() -> dict[PromptTemplateName, TemplateSource]:
 
 
 @cache
-def built_in_templates() -> PromptTemplates:
+def load_builtin_templates() -> PromptTemplates:
     """All of them, compiled."""
-    return PromptTemplates(built_in())
+    return PromptTemplates(load_builtin_sources())

@@ -15,12 +15,12 @@ from starlette.types import Scope
 from callwright.gateway.metrics import Metrics
 from callwright.wire.base import ErrorResponse, ServerCodec
 
-__all__ = ["Refusals"]
+__all__ = ["ErrorResponder"]
 
 log = logging.getLogger("callwright.refusals")
 
 # The first that fits; other paths are OpenAI's.
-_WIRES = (
+_PATH_WIRES = (
     ("/v1/messages", "anthropic"),
     ("/v1/responses", "openai_responses"),
     ("/api/", "ollama"),
@@ -28,23 +28,27 @@ _WIRES = (
 )
 
 
-class Refusals:
+class ErrorResponder:
     """Writes problems as answers."""
 
     def __init__(self, served: Mapping[str, ServerCodec], metrics: Metrics) -> None:
-        self._served = served
+        self._codecs = served
         self._metrics = metrics
 
-    def answer(self, scope: Scope, problem: ErrorResponse, headers: Mapping[str, str] | None = None) -> Response:
+    def build_response(
+        self, scope: Scope, problem: ErrorResponse, headers: Mapping[str, str] | None = None
+    ) -> Response:
         """The answer to the request of this scope; for a turn, whose record counts and logs the failure."""
         path: str = scope["path"]
-        wire = next(self._served[name] for start, name in _WIRES if path.startswith(start))
+        wire = next(self._codecs[name] for start, name in _PATH_WIRES if path.startswith(start))
         sent = dict(headers or {})
         if problem.retry_after is not None:
             sent["retry-after"] = str(max(1, math.ceil(problem.retry_after)))
         return Response(wire.encode_error(problem), problem.status, sent, "application/json")
 
-    def refuse(self, scope: Scope, problem: ErrorResponse, headers: Mapping[str, str] | None = None) -> Response:
+    def refuse_request(
+        self, scope: Scope, problem: ErrorResponse, headers: Mapping[str, str] | None = None
+    ) -> Response:
         """The same for a request that never became a turn: counted and logged here."""
         self._metrics.errors.labels(problem.fault, problem.kind).inc()
         log.info(
@@ -60,4 +64,4 @@ class Refusals:
                 }
             },
         )
-        return self.answer(scope, problem, headers)
+        return self.build_response(scope, problem, headers)
