@@ -28,10 +28,10 @@ from rich.console import Console
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from callwright.agent.events import Condensed, Stamped
 from callwright.agent.faces.terminal.transcript import reopened
-from callwright.agent.sessions import SessionDesk
-from callwright.agent.stream import SIGNAL
+from callwright.agent.loop.answer_stream import COMPLETION_SIGNAL
+from callwright.agent.session.session_manager import SessionManager
+from callwright.agent.session_events import HistoryCondensed, StampedEvent
 from tests.support.agents import Project, call, told, turn
 
 HOUR = 3600.0
@@ -56,12 +56,12 @@ def project_at(folder: Path) -> Project:
         *steps,
         turn(call("write_file", path="notes.md", content="${last_user}\n" * 30)),
         turn(call("run_terminal_command", command="wc -l notes.md source.py")),
-        turn(f"{'That is how it is. ' * 30}{SIGNAL}"),
+        turn(f"{'That is how it is. ' * 30}{COMPLETION_SIGNAL}"),
     )
     return project
 
 
-async def worked(desk: SessionDesk, events: int) -> tuple[str, list[Stamped]]:
+async def worked(desk: SessionManager, events: int) -> tuple[str, list[StampedEvent]]:
     """Work until there are so many events; the session, and what was shown of it."""
     session = await desk.open()
     shown = list(session.events)
@@ -81,7 +81,7 @@ async def measured(folder: Path, events: int) -> dict[str, Any]:
     async with project.desk() as desk:
         bare = megabytes()
         began = time.monotonic()
-        fast = SessionDesk(dataclasses.replace(desk._workshop, clock=lambda: 1_800_000_000 + next(ticks)))
+        fast = SessionManager(dataclasses.replace(desk._context, clock=lambda: 1_800_000_000 + next(ticks)))
         session, shown = await worked(fast, events)
         seconds, most = time.monotonic() - began, megabytes()
     async with project.desk() as desk:
@@ -93,7 +93,7 @@ async def measured(folder: Path, events: int) -> dict[str, Any]:
         again, processor = time.monotonic() - began, time.process_time() - processor
     return {
         "events": len(stored),
-        "condensed": len(told(stored, Condensed)),
+        "condensed": len(told(stored, HistoryCondensed)),
         "worked_seconds": round(seconds, 1),
         "megabytes_at_the_start": round(bare),
         "megabytes_at_most": round(most),

@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from callwright.agent.events import ApprovalAsked, ToolEnded
 from callwright.agent.faces.base import Reply
+from callwright.agent.session_events import ApprovalRequested, ToolFinished
 from callwright.agent.tools import find
 from callwright.agent.tools.base import Editor, Reader, Room
 from callwright.agent.workspace import Workspace
@@ -30,22 +30,22 @@ from tests.support.tool_cases import make
 OUT = [escape for escape in escapes() if not escape.stays_inside]
 
 
-def worked(base: Path, here: Ground, calls: Sequence[dict[str, Any]], **agent: Any) -> list[ToolEnded]:
+def worked(base: Path, here: Ground, calls: Sequence[dict[str, Any]], **agent: Any) -> list[ToolFinished]:
     """A model makes these calls, and everything that is asked is allowed."""
     place = Place(base, {}, [*([call] for call in calls), [DONE]], **agent)
     place.root = here.workspace.root
 
-    async def run() -> list[ToolEnded]:
+    async def run() -> list[ToolFinished]:
         async with asyncio.timeout(120), place.desk("--iterations", "1000") as desk:
             session = await desk.open()
 
             def person(stamped: Any) -> None:
-                if isinstance(stamped.event, ApprovalAsked):
+                if isinstance(stamped.event, ApprovalRequested):
                     session.answer(stamped.event.approval, Reply(verdict="once"))
 
             session.watch(person)
             await session.run("what is it?")
-            ended = [stamped.event for stamped in session.events if isinstance(stamped.event, ToolEnded)]
+            ended = [stamped.event for stamped in session.events if isinstance(stamped.event, ToolFinished)]
             await session.close()
             return ended
 

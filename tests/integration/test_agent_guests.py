@@ -11,9 +11,16 @@ from typing import Any
 
 import pytest
 
-from callwright.agent.events import ApprovalAsked, Decided, Stamped, Stopped, ToolEnded, Warned
 from callwright.agent.faces.base import Reply
 from callwright.agent.faces.headless import headless
+from callwright.agent.session_events import (
+    ApprovalRequested,
+    CallDecided,
+    StampedEvent,
+    TaskStopped,
+    ToolFinished,
+    WarningIssued,
+)
 from tests.support.desks import DONE, Place, tool
 
 SERVER = str(Path(__file__).parents[1] / "mcp_server.py")
@@ -26,7 +33,7 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 """
 CALLS = [[tool("theirs__add", a=2, b=3)], [DONE]]
 ONCE, ALWAYS, DENY, STOP = (Reply(verdict=verdict) for verdict in ("once", "always", "deny", "stop"))
-Person = Callable[[ApprovalAsked], Reply]
+Person = Callable[[ApprovalRequested], Reply]
 
 
 class Project:
@@ -58,8 +65,8 @@ class Project:
             async with asyncio.timeout(60), self.place.desk(*flags) as desk:
                 session = await desk.open()
 
-                def person(stamped: Stamped) -> None:
-                    if isinstance(stamped.event, ApprovalAsked):
+                def person(stamped: StampedEvent) -> None:
+                    if isinstance(stamped.event, ApprovalRequested):
                         work.starts_when_asked.append(self.starts)
                         assert session.answer(stamped.event.approval, work.replies.pop(0)) == ""
 
@@ -81,7 +88,7 @@ class Work:
         self.project = project
         self.replies = replies
         self.events: list[Any] = []
-        self.ends: list[Stopped] = []
+        self.ends: list[TaskStopped] = []
         self.starts_when_asked: list[int] = []
 
     def of(self, kind: type) -> list[Any]:
@@ -89,19 +96,19 @@ class Work:
 
     @property
     def subjects(self) -> list[str]:
-        return [asked.subject for asked in self.of(ApprovalAsked)]
+        return [asked.subject for asked in self.of(ApprovalRequested)]
 
 
 def test_nothing_is_started_before_the_answer_and_everything_is_shown(tmp_path: Path) -> None:
     project = Project(tmp_path)
     work = project.work(ONCE)
-    (asked,) = work.of(ApprovalAsked)
+    (asked,) = work.of(ApprovalRequested)
     assert work.starts_when_asked == [0]
     assert (asked.subject, asked.tier) == ("server", "high")
     assert all(word in asked.title for word in (*project.command, str(project.file), "theirs"))
     assert str(project.file) in asked.remember[0]
     assert project.starts == 1
-    assert [(decided.verdict, decided.by) for decided in work.of(Decided)] == [("allow", "person")]
+    assert [(decided.verdict, decided.by) for decided in work.of(CallDecided)] == [("allow", "person")]
 
 
 def test_once_is_for_one_session(tmp_path: Path) -> None:
@@ -145,7 +152,7 @@ def test_denied_is_said_and_the_task_goes_on(tmp_path: Path, approve: str) -> No
     project = Project(tmp_path, approve=approve)
     work = project.work(DENY)
     assert project.starts == 0
-    assert "were not started" in work.of(Warned)[0].text
+    assert "were not started" in work.of(WarningIssued)[0].text
     assert work.ends[0].reason == "done"
 
 
@@ -171,8 +178,8 @@ def test_where_nobody_is_nothing_is_started(tmp_path: Path, approve: str, capsys
 def test_each_call_of_a_guest_is_asked(tmp_path: Path, reply: Reply, status: str, content: str) -> None:
     work = Project(tmp_path, CALLS).work(ONCE, reply)
     assert work.subjects == ["server", "tool"]
-    assert work.of(ApprovalAsked)[1].title == 'theirs: add {"a": 2, "b": 3}'
-    (ended,) = work.of(ToolEnded)
+    assert work.of(ApprovalRequested)[1].title == 'theirs: add {"a": 2, "b": 3}'
+    (ended,) = work.of(ToolFinished)
     assert ended.status == status
     assert content in ended.content
 
@@ -181,8 +188,8 @@ def test_always_for_a_guests_tool_holds_for_the_session(tmp_path: Path) -> None:
     calls = [[tool("theirs__add", a=1, b=1)], [tool("theirs__add", a=2, b=2)], [tool("theirs__fail", why="x")], [DONE]]
     work = Project(tmp_path, calls).work(ONCE, ALWAYS, DENY)
     assert work.subjects == ["server", "tool", "tool"]
-    assert [ended.status for ended in work.of(ToolEnded)] == ["ok", "ok", "denied"]
-    assert [decided.by for decided in work.of(Decided)] == ["person", "person", "remembered", "person"]
+    assert [ended.status for ended in work.of(ToolFinished)] == ["ok", "ok", "denied"]
+    assert [decided.by for decided in work.of(CallDecided)] == ["person", "person", "remembered", "person"]
 
 
 def test_a_policy_can_allow_a_guests_tool(tmp_path: Path) -> None:
@@ -191,7 +198,7 @@ def test_a_policy_can_allow_a_guests_tool(tmp_path: Path) -> None:
     rules.parent.mkdir()
     rules.write_text('[[tool]]\nname = "theirs__*"\ndecision = "allow"\n')
     work = project.work(ONCE)
-    assert [ended.status for ended in work.of(ToolEnded)] == ["ok"]
+    assert [ended.status for ended in work.of(ToolFinished)] == ["ok"]
 
 
 def test_servers_of_the_persons_own_settings_are_not_asked_for(tmp_path: Path) -> None:
@@ -200,7 +207,7 @@ def test_servers_of_the_persons_own_settings_are_not_asked_for(tmp_path: Path) -
     project.place.more = f'[[mcp]]\nname = "mine"\ncommand = {json.dumps(project.command)}\n'
     work = project.work(ONCE)
     assert work.subjects == ["tool"]
-    assert [ended.content for ended in work.of(ToolEnded)] == ["5"]
+    assert [ended.content for ended in work.of(ToolFinished)] == ["5"]
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"mcpServers": {"x y": {"command": "z"}}}', '{"mcpServers": {"x": {}}}'])
@@ -208,21 +215,21 @@ def test_a_file_that_cannot_be_read_is_a_warning(tmp_path: Path, text: str) -> N
     project = Project(tmp_path)
     project.file.write_text(text)
     work = project.work()
-    assert ".mcp.json" in work.of(Warned)[0].text
+    assert ".mcp.json" in work.of(WarningIssued)[0].text
     assert work.ends[0].reason == "done"
 
 
 def test_a_stop_at_the_question_is_no_answer(tmp_path: Path) -> None:
     """The next task asks again."""
     project = Project(tmp_path)
-    asked: list[ApprovalAsked] = []
+    asked: list[ApprovalRequested] = []
 
     async def run() -> None:
         async with asyncio.timeout(60), project.place.desk() as desk:
             session = await desk.open()
 
-            def person(stamped: Stamped) -> None:
-                if isinstance(stamped.event, ApprovalAsked):
+            def person(stamped: StampedEvent) -> None:
+                if isinstance(stamped.event, ApprovalRequested):
                     asked.append(stamped.event)
                     session.stop() if len(asked) == 1 else session.answer(stamped.event.approval, ONCE)
 

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from callwright.agent.mcp import servers
-from callwright.agent.mcp.servers import Servers
+from callwright.agent.mcp.servers import McpServers
 from callwright.agent.mcp.settings import McpSettings
 from callwright.agent.tools.base import Outside, Room
 from callwright.agent.workspace import Workspace
@@ -36,7 +36,7 @@ class Talk:
     def __init__(self, root: Path, *settings: McpSettings) -> None:
         self.now = 0.0
         self.told: list[str] = []
-        self.servers = Servers(settings, root, lambda: self.now)
+        self.servers = McpServers(settings, root, lambda: self.now)
         self.room = Room(workspace=Workspace(root), tell=self.told.append)
         self.warnings: tuple[str, ...] = ()
 

@@ -12,9 +12,16 @@ from unittest.mock import patch
 
 import pytest
 
-from callwright.agent.events import Stamped, Stopped, Summarised, TaskGiven, ToolBegan, ToolEnded
 from callwright.agent.faces.base import Reply
-from callwright.agent.stream import SIGNAL
+from callwright.agent.loop.answer_stream import COMPLETION_SIGNAL
+from callwright.agent.session_events import (
+    StampedEvent,
+    TaskStarted,
+    TaskStopped,
+    TaskSummarized,
+    ToolFinished,
+    ToolStarted,
+)
 from callwright.errors import StoreError
 from callwright.store.writer import DatabaseWriter
 from tests.support.agents import Child, Person, Project, call, told, tree, turn
@@ -32,45 +39,45 @@ def project_at(folder: Path) -> Project:
         turn({"reasoning": "A sign."}, call("edit_file", path="calc.py", old="a - b", new="a - b + b + b")),
         turn(call("run_terminal_command", command="echo ran >> log.txt; sleep 0.3")),
         turn(call("run_terminal_command", command="rm -rf build")),
-        turn(f"It is right now. {SIGNAL}"),
+        turn(f"It is right now. {COMPLETION_SIGNAL}"),
     )
     return project
 
 
-def is_interrupted(events: Sequence[Stamped]) -> bool:
+def is_interrupted(events: Sequence[StampedEvent]) -> bool:
     """The command ran when the process ended: nobody knows whether it came to anything."""
-    return any(each.status == "unknown" for each in told(events, ToolEnded))
+    return any(each.status == "unknown" for each in told(events, ToolFinished))
 
 
-def assert_done_once(project: Project, before: Sequence[Stamped], whole: dict[str, bytes]) -> None:
+def assert_done_once(project: Project, before: Sequence[StampedEvent], whole: dict[str, bytes]) -> None:
     """The session has come to its end, and the files are those of a run that nobody interrupted."""
     events = asyncio.run(project.stored())
     assert events[: len(before)] == list(before), "what has happened stays"
     assert [stamped.seq for stamped in events] == list(range(1, len(events) + 1))
-    assert [(each.task, each.reason) for each in told(events, Stopped)] == [(1, "denied")]
-    assert isinstance(events[-1].event, Summarised)
-    assert len(told(events, TaskGiven)) == 1
-    began = [each.call for each in told(events, ToolBegan) if each.name == "run_terminal_command"]
+    assert [(each.task, each.reason) for each in told(events, TaskStopped)] == [(1, "denied")]
+    assert isinstance(events[-1].event, TaskSummarized)
+    assert len(told(events, TaskStarted)) == 1
+    began = [each.call for each in told(events, ToolStarted) if each.name == "run_terminal_command"]
     assert len(began) == len(set(began)) == 1
-    ended = [each.call for each in told(events, ToolEnded)]
+    ended = [each.call for each in told(events, ToolFinished)]
     assert len(ended) == len(set(ended)) == 5
     files = tree(project.root)
     log, expected = files.pop("log.txt", b""), dict(whole)
     assert expected.pop("log.txt") == b"ran\n"
     assert files == expected
     assert log in (b"ran\n", b"") if is_interrupted(events) else log == b"ran\n"
-    (file,) = told(events, Summarised)[0].files
+    (file,) = told(events, TaskSummarized)[0].files
     assert (file.path, file.added, file.removed) == ("calc.py", 1, 1)
 
 
-def resume(project: Project, before: Sequence[Stamped]) -> Child:
+def resume(project: Project, before: Sequence[StampedEvent]) -> Child:
     """What `--resume` does; a task that was never stored has to be said again."""
-    task = () if told(before, TaskGiven) else (TASK,)
+    task = () if told(before, TaskStarted) else (TASK,)
     return project.fork(*FLAGS, "--resume", before[0].event.session, *task)
 
 
-def is_over(events: Sequence[Stamped]) -> bool:
-    return isinstance(events[-1].event, Summarised)
+def is_over(events: Sequence[StampedEvent]) -> bool:
+    return isinstance(events[-1].event, TaskSummarized)
 
 
 @pytest.mark.timeout(600)
@@ -139,7 +146,7 @@ async def worked(project: Project, session: str, disk: Disk) -> str:
         Person(opened, Reply(verdict="deny", alone=True))
         try:
             with patch.object(DatabaseWriter, "write", lambda writer, change: disk.write(writer, change)):
-                if not session or (await opened.resume() is None and not told(opened.events, TaskGiven)):
+                if not session or (await opened.resume() is None and not told(opened.events, TaskStarted)):
                     await opened.run(TASK)
         except StoreError:
             assert disk.failed
@@ -148,7 +155,7 @@ async def worked(project: Project, session: str, disk: Disk) -> str:
         return opened.id
 
 
-async def interrupted(project: Project, at: int, *, made: bool) -> list[Stamped]:
+async def interrupted(project: Project, at: int, *, made: bool) -> list[StampedEvent]:
     """Work until that write fails, then go on to the end; the events in between."""
     session = await worked(project, "", Disk(at, made=made))
     before = await project.stored()

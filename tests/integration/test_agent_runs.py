@@ -17,20 +17,20 @@ from typing import Any
 import pytest
 from rich.console import Console, RenderableType
 
-from callwright.agent.events import (
-    Answered,
-    BranchMade,
-    Condensed,
-    Decided,
-    Nudged,
-    Summarised,
-    TaskGiven,
-    ToolBegan,
-    ToolEnded,
-)
 from callwright.agent.faces.base import Reply
 from callwright.agent.faces.terminal.transcript import Transcript
-from callwright.agent.stream import SIGNAL
+from callwright.agent.loop.answer_stream import COMPLETION_SIGNAL
+from callwright.agent.session_events import (
+    BranchCreated,
+    CallDecided,
+    HistoryCondensed,
+    ModelAnswered,
+    ModelNudged,
+    TaskStarted,
+    TaskSummarized,
+    ToolFinished,
+    ToolStarted,
+)
 from callwright.agent.tools.base import Room
 from callwright.backends.embedded import is_embedded_available
 from callwright.cli import bench
@@ -84,18 +84,18 @@ def test_a_failing_test_is_fixed_and_really_run(tmp_path: Path, way: Way) -> Non
         turn("I look first. ", call("read_file", path="calc.py"), heard="^fix the failing test"),
         turn(call("edit_file", path="calc.py", old="a - b", new="a + b"), heard="return a - b"),
         turn("Now the tests. ", shell("python3 -m unittest -q"), heard=r"\+1 -1"),
-        turn(f"It subtracted. {SIGNAL}", heard="Exit code 0"),
+        turn(f"It subtracted. {COMPLETION_SIGNAL}", heard="Exit code 0"),
     )
     assert not passing(project)
     done = work(project, "fix the failing test")
     assert done.stopped.reason == "done"
     assert passing(project)
-    assert [(each.name, each.status) for each in done.told(ToolEnded)] == [
+    assert [(each.name, each.status) for each in done.told(ToolFinished)] == [
         ("read_file", "ok"),
         ("edit_file", "ok"),
         ("run_terminal_command", "ok"),
     ]
-    (summary,) = done.told(Summarised)
+    (summary,) = done.told(TaskSummarized)
     assert summary.text == "It subtracted."
     assert [(file.path, file.added, file.removed) for file in summary.files] == [("calc.py", 1, 1)]
 
@@ -107,7 +107,7 @@ def test_a_file_is_created_with_content_that_a_second_answer_wrote(tmp_path: Pat
     project.says(
         turn(f"```python\n{content}```", heard="Now write the whole content", aside=True),
         turn(call("write_file", path="pkg/hello.py", description="says hello"), heard="^create"),
-        turn(f"It is there. {SIGNAL}", heard="was created"),
+        turn(f"It is there. {COMPLETION_SIGNAL}", heard="was created"),
     )
     assert work(project, "create a module that says hello").stopped.reason == "done"
     assert tree(project.root) == {"pkg/hello.py": content.encode()}
@@ -123,14 +123,14 @@ def test_many_files_are_changed_by_a_patch_and_by_edits(tmp_path: Path, way: Way
             call("edit_file", path="a.txt", old="two", new="2"),
             heard="docs/calc.md was created",
         ),
-        turn(SIGNAL, heard=r"a\.txt was changed"),
+        turn(COMPLETION_SIGNAL, heard=r"a\.txt was changed"),
     )
     done = work(project, "change it all")
     assert done.stopped.reason == "done"
     assert passing(project)
     assert set(tree(project.root)) == {"calc.py", "test_calc.py", "a.txt", "docs/calc.md"}
     assert project.read("a.txt") == "1\n2\n"
-    assert {file.path: file.state for file in done.told(Summarised)[0].files} == {
+    assert {file.path: file.state for file in done.told(TaskSummarized)[0].files} == {
         "a.txt": "changed",
         "calc.py": "changed",
         "docs/calc.md": "created",
@@ -197,7 +197,7 @@ def test_without_anybody_there_what_would_be_asked_is_denied_and_said(tmp_path: 
     project = Project(tmp_path, {"build/a": ""}, way=way)
     project.says(
         turn(shell("rm -rf build"), heard="^run the clean"),
-        turn(f"I may not. {SIGNAL}", heard="nobody was there to ask"),
+        turn(f"I may not. {COMPLETION_SIGNAL}", heard="nobody was there to ask"),
     )
     ran = project.run("run the clean command")
     assert ran.code == 3
@@ -215,9 +215,9 @@ def test_a_command_that_the_person_changed_runs_as_changed_and_the_model_is_told
     project = Project(tmp_path)
     project.says(turn(shell("pip install left-pad")), turn("Told: ${result}"))
     done = work(project, "run it", Reply(verdict="once", command="echo instead"))
-    assert [each.command for each in done.told(ToolBegan)] == ["echo instead"]
+    assert [each.command for each in done.told(ToolStarted)] == ["echo instead"]
     assert len(done.asked) == 1
-    said = done.told(Summarised)[0].text
+    said = done.told(TaskSummarized)[0].text
     assert "The person changed the command to: echo instead" in said
     assert "\ninstead" in said
 
@@ -231,11 +231,11 @@ def test_a_change_for_the_worse_is_asked_about_again(tmp_path: Path) -> None:
         ("rm -rf build", "critical"),
     ]
     assert not (project.root / "build").exists()
-    assert "The person changed the command to: rm -rf build" in done.told(Summarised)[0].text
+    assert "The person changed the command to: rm -rf build" in done.told(TaskSummarized)[0].text
 
     denied = work(project, "run it", Reply(verdict="once", command="rm -rf /"), DENY)
     assert [each.command for each in denied.asked] == ["pip install left-pad", "rm -rf /"]
-    assert not denied.told(ToolBegan)
+    assert not denied.told(ToolStarted)
 
 
 def test_a_change_to_what_is_forbidden_is_denied(tmp_path: Path) -> None:
@@ -243,9 +243,9 @@ def test_a_change_to_what_is_forbidden_is_denied(tmp_path: Path) -> None:
     project = Project(tmp_path, {".callwright/policy.toml": rules})
     project.says(turn(shell("pip install left-pad")), turn("Told: ${result}"))
     done = work(project, "run it", Reply(verdict="once", command="curl http://localhost"))
-    assert (len(done.asked), done.told(ToolBegan)) == (1, [])
-    assert (done.told(Decided)[0].verdict, done.told(Decided)[0].by) == ("deny", "policy")
-    assert "not from here" in done.told(Summarised)[0].text
+    assert (len(done.asked), done.told(ToolStarted)) == (1, [])
+    assert (done.told(CallDecided)[0].verdict, done.told(CallDecided)[0].by) == ("deny", "policy")
+    assert "not from here" in done.told(TaskSummarized)[0].text
 
 
 def test_always_is_what_was_shown_and_holds_when_the_session_is_opened_again(tmp_path: Path) -> None:
@@ -266,8 +266,8 @@ def test_always_is_what_was_shown_and_holds_when_the_session_is_opened_again(tmp
                 "git commit --allow-empty -m one",
                 "git push origin main",
             ]
-            assert [each.by for each in told(session.events, Decided)] == ["person", "remembered", "person"]
-            assert told(session.events, Decided)[0].remembered == ('["git","commit"]',)
+            assert [each.by for each in told(session.events, CallDecided)] == ["person", "remembered", "person"]
+            assert told(session.events, CallDecided)[0].remembered == ('["git","commit"]',)
             await session.close()
         async with project.desk() as desk:
             session = await desk.open(session.id)
@@ -305,8 +305,8 @@ def test_protected_files_are_asked_for_and_writes_show_what_would_change(tmp_pat
     done = work(project, "change the key", DENY, ONCE)
     assert [each.subject for each in done.asked] == ["read", "edit", "read"]
     assert "-KEY=old\n+KEY=new" in done.asked[1].diff
-    assert [each.status for each in done.told(ToolEnded)] == ["denied", "ok", "ok"]
-    assert "KEY=old" not in done.told(ToolEnded)[0].content
+    assert [each.status for each in done.told(ToolFinished)] == ["denied", "ok", "ok"]
+    assert "KEY=old" not in done.told(ToolFinished)[0].content
     assert project.read(".env") == "KEY=new\n"
 
 
@@ -320,7 +320,7 @@ def test_an_edit_of_a_file_that_changed_while_it_was_asked_about_is_not_made(tmp
 
     done = work(project, "change the key", meanwhile, DENY)
     assert project.read(".env") == "KEY=old\nMINE=1\n"
-    assert "have changed since" in done.told(ToolEnded)[0].content
+    assert "have changed since" in done.told(ToolFinished)[0].content
 
 
 def test_the_same_call_three_times_is_asked_about(tmp_path: Path) -> None:
@@ -328,7 +328,7 @@ def test_the_same_call_three_times_is_asked_about(tmp_path: Path) -> None:
     project.says(*[turn(call("read_file", path="a.txt"))] * 3, turn("I give up."))
     done = work(project, "what is in a.txt?", DENY)
     assert [each.subject for each in done.asked] == ["again"]
-    assert [each.status for each in done.told(ToolEnded)] == ["ok", "ok", "denied"]
+    assert [each.status for each in done.told(ToolFinished)] == ["ok", "ok", "denied"]
 
 
 # ── how it ends ──────────────────────────────────────────────────────────────────────────────────────
@@ -411,7 +411,7 @@ def test_a_task_gets_a_branch_and_nothing_of_the_persons_is_touched(tmp_path: Pa
         subprocess.run([*git, *words], check=True)
     project.says(turn(call("edit_file", path="calc.py", old="a - b", new="a + b")), DONE)
     done = work(project, "fix the sum", flags=["--branch"])
-    assert done.told(BranchMade) == [BranchMade(branch="callwright/fix-the-sum", previous="main")]
+    assert done.told(BranchCreated) == [BranchCreated(branch="callwright/fix-the-sum", previous="main")]
     status = subprocess.run([*git, "status", "--short", "--branch"], capture_output=True, check=True, text=True)
     assert status.stdout == "## callwright/fix-the-sum\n M calc.py\n?? mine.txt\n?? test_calc.py\n"
     log = subprocess.run([*git, "log", "--oneline", "--all"], capture_output=True, check=True, text=True)
@@ -432,12 +432,12 @@ def test_a_small_window_is_condensed_and_the_task_goes_on(tmp_path: Path, way: W
         turn(*reads[3:], heard="c begins"),
         # The summary stands for the first round: two and four results are left.
         turn(write, when={"pattern": "g begins"} if way.taught else {"results": 6}),
-        turn(SIGNAL, when={"pattern": "was created"} if way.taught else {"results": 7}),
+        turn(COMPLETION_SIGNAL, when={"pattern": "was created"} if way.taught else {"results": 7}),
     )
     done = work(project, "read all files and write out.txt")
-    assert done.stopped.reason == "done", (done.stopped, done.told(Condensed))
-    assert len(done.told(Condensed)) == 1
-    assert [each.purpose for each in done.told(Answered)].count("condense") == 1
+    assert done.stopped.reason == "done", (done.stopped, done.told(HistoryCondensed))
+    assert len(done.told(HistoryCondensed)) == 1
+    assert [each.purpose for each in done.told(ModelAnswered)].count("condense") == 1
     assert project.read("out.txt") == "read\n"
 
 
@@ -450,8 +450,8 @@ def test_a_second_task_knows_of_the_first(tmp_path: Path) -> None:
             session = await desk.open()
             await session.run("what is in a.txt?")
             await session.run("and what was that again?")
-            assert [each.task for each in told(session.events, TaskGiven)] == [1, 2]
-            assert len(told(session.events, ToolEnded)) == 2
+            assert [each.task for each in told(session.events, TaskStarted)] == [1, 2]
+            assert len(told(session.events, ToolFinished)) == 2
             await session.close()
 
     asyncio.run(run())
@@ -462,22 +462,22 @@ def test_whoever_only_talks_may_look_first_and_must_then_edit(tmp_path: Path) ->
     nudged = {"results": 0, "user": "no file has been changed"}
     project.says(
         turn(call("edit_file", path="a.txt", old="a", new="b"), when={"results": 1}),
-        turn(SIGNAL, when={"results": 2}),
+        turn(COMPLETION_SIGNAL, when={"results": 2}),
         turn("I look", {"pause": 0.0}, " at it.", call("read_file", path="a.txt"), when=nudged),
         turn("Let me look at it first.", when={"results": 0}),
     )
     done = work(project, "change a.txt")
     assert (done.stopped.reason, project.read("a.txt")) == ("done", "b\n")
-    assert len(done.told(Nudged)) == 1
+    assert len(done.told(ModelNudged)) == 1
 
     project.says(
-        turn(SIGNAL, when={"results": 1}),
+        turn(COMPLETION_SIGNAL, when={"results": 1}),
         turn(call("write_file", path="a.txt", content="c\n"), when={"results": 0, "user": "one was required"}),
         turn("I would do it.", when={"results": 0}),
     )
     done = work(project, "change a.txt")
     assert (done.stopped.reason, project.read("a.txt")) == ("done", "c\n")
-    assert len(done.told(Nudged)) == 2
+    assert len(done.told(ModelNudged)) == 2
 
 
 class Plugin:
@@ -510,7 +510,7 @@ def test_a_tool_of_a_plugin_is_asked_about(
     done = work(project, "run the deployment", reply)
     assert [(each.subject, each.remember) for each in done.asked] == [("tool", ('{ tool = "deploy" }',))] * asked
     assert plugin.called == called
-    assert ("deployed" in done.told(Summarised)[0].text) == bool(called)
+    assert ("deployed" in done.told(TaskSummarized)[0].text) == bool(called)
 
 
 def test_what_is_shown_is_what_is_stored_and_looks_the_same_when_opened_again(tmp_path: Path) -> None:
@@ -519,7 +519,7 @@ def test_what_is_shown_is_what_is_stored_and_looks_the_same_when_opened_again(tm
         turn({"reasoning": "Hm. " * 30}, "I look. ", call("read_file", path="calc.py")),
         turn(call("edit_file", path="calc.py", old="a - b", new="a + b"), shell("seq 200; sleep 0.3; seq 5")),
         turn(shell("rm -rf x")),
-        turn(f"**Done.**\n\n- one\n- two\n\n{SIGNAL}", chunk=3),
+        turn(f"**Done.**\n\n- one\n- two\n\n{COMPLETION_SIGNAL}", chunk=3),
     )
 
     async def run() -> None:

@@ -14,24 +14,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 from playwright.sync_api import Browser, expect
 
-from callwright.agent.events import (
-    ApprovalAsked,
-    Decided,
+from callwright.agent.faces.web import address
+from callwright.agent.session_events import (
+    ApprovalRequested,
+    CallDecided,
     GroupClosed,
     GroupOpened,
     SessionEvent,
-    Stamped,
-    Stopped,
-    Summarised,
-    TextShown,
+    StampedEvent,
+    TaskStopped,
+    TaskSummarized,
+    TextAppended,
+    ThinkingAppended,
     ThinkingEnded,
-    ThinkingShown,
-    ToolBegan,
-    ToolEnded,
-    ToolTold,
-    Warned,
+    ToolFinished,
+    ToolOutput,
+    ToolStarted,
+    WarningIssued,
 )
-from callwright.agent.faces.web import address
 from callwright.model import Message, Text, ToolCall
 from tests.support.browser import AgentPage, chromium
 from tests.support.played_web import Gate, PlayedSessions, Script, Web, tasked
@@ -197,8 +197,8 @@ def test_what_always_would_remember_is_said_in_words(room: Room, rule: str, plai
 
 def test_a_server_is_asked_about_before_a_task_and_remembered_for_good(room: Room) -> None:
     always = "exactly this content of .mcp.json, from now on"
-    asked = ApprovalAsked(approval="a", call="a", subject="server", title="Start it?", why="x", remember=(always,))
-    decided = Decided(call=ToolCall("a", "", "{}"), verdict="allow", by="person", why="x")
+    asked = ApprovalRequested(approval="a", call="a", subject="server", title="Start it?", why="x", remember=(always,))
+    decided = CallDecided(call=ToolCall("a", "", "{}"), verdict="allow", by="person", why="x")
     sessions = PlayedSessions()
     sessions.add("old", [asked, decided, tasked("Go")])
     sessions.add("new", [asked])
@@ -368,7 +368,7 @@ def _made(kind: Any) -> st.SearchStrategy[Any]:
 
 
 _any = st.one_of([_made(kind) for kind in get_args(SessionEvent)])
-_streams = [st.lists(_made(kind), min_size=2, max_size=8) for kind in (TextShown, ThinkingShown, ToolTold)]
+_streams = [st.lists(_made(kind), min_size=2, max_size=8) for kind in (TextAppended, ThinkingAppended, ToolOutput)]
 _sessions = st.lists(st.one_of(_any.map(lambda event: [event]), *_streams), max_size=25).map(chain.from_iterable)
 
 LAW = """async (events) => {
@@ -390,7 +390,7 @@ def test_drawing_as_it_happens_and_drawing_at_once_are_the_same(room: Room) -> N
 
     @given(_sessions)
     def law(events: Iterable[Any]) -> None:
-        stamped = [Stamped(number, 1e9, event) for number, event in enumerate(events, 1)]
+        stamped = [StampedEvent(number, 1e9, event) for number, event in enumerate(events, 1)]
         once, often, twice = page.evaluate(LAW, json.loads(msgspec.json.encode(stamped)))
         assert once == often == twice
 
@@ -400,20 +400,20 @@ def test_drawing_as_it_happens_and_drawing_at_once_are_the_same(room: Room) -> N
 def test_ten_thousand_events_open_in_under_two_seconds(room: Room) -> None:
     events: list[Any] = []
     for task in range(60):
-        events += [tasked(f"Task {task}", task + 1), ThinkingShown("Well. " * 20), ThinkingEnded(2.0)]
+        events += [tasked(f"Task {task}", task + 1), ThinkingAppended("Well. " * 20), ThinkingEnded(2.0)]
         for group in range(4):
             events += [*saying(SAID, 12)[:20], GroupOpened(title=f"Step {group}", calls=3)]
             for call in range(3):
                 name = f"call-{task}-{group}-{call}"
                 events += [
-                    ToolBegan(call=name, name="run_terminal_command", view="Run make", command="make"),
-                    *[ToolTold(call=name, text=f"line {line}\n") for line in range(5)],
-                    ToolEnded(
+                    ToolStarted(call=name, name="run_terminal_command", view="Run make", command="make"),
+                    *[ToolOutput(call=name, text=f"line {line}\n") for line in range(5)],
+                    ToolFinished(
                         call=name, name="run_terminal_command", view="Run make", status="ok", content="ok\n" * 50
                     ),
                 ]
             events.append(GroupClosed())
-        events += [Stopped(task=task + 1, reason="done", text=""), *[Warned("Careful.")] * 8]
+        events += [TaskStopped(task=task + 1, reason="done", text=""), *[WarningIssued("Careful.")] * 8]
     sessions = PlayedSessions()
     session = sessions.add("long", events)
     assert len(session.events) > 10_000
@@ -429,7 +429,7 @@ def test_ten_thousand_events_open_in_under_two_seconds(room: Room) -> None:
 def test_a_lost_connection_is_said_and_comes_back_without_loss_or_doubles(room: Room) -> None:
     gates = [Gate() for _ in range(4)]
     words = [f"piece {number}. " for number in range(9)]
-    script = [each for at in range(3) for each in (gates[at], *map(TextShown, words[at * 3 : at * 3 + 3]))]
+    script = [each for at in range(3) for each in (gates[at], *map(TextAppended, words[at * 3 : at * 3 + 3]))]
     sessions = PlayedSessions([*script, gates[3]])
     page = room.serve(sessions)
     # Every socket of the page is kept, to be broken.
@@ -524,7 +524,7 @@ HOSTILE = """<img src=x onerror="window.owned = 1"> <script>window.owned = 2</sc
 
 def test_what_a_model_writes_is_never_html(room: Room) -> None:
     hostile = "<img src=x onerror='window.owned = 7'>"
-    asked = ApprovalAsked(
+    asked = ApprovalRequested(
         approval=hostile,
         call="c",
         subject="command",
@@ -535,11 +535,11 @@ def test_what_a_model_writes_is_never_html(room: Room) -> None:
         diff=hostile,
     )
     script = [
-        ThinkingShown(HOSTILE),
+        ThinkingAppended(HOSTILE),
         *saying(HOSTILE, 5),
         GroupOpened(title=hostile, calls=1),
         *tool("c1", hostile, hostile, HOSTILE, status="error", seconds=1.0),
-        Warned(hostile),
+        WarningIssued(hostile),
         *asking(asked, hostile, hostile, hostile, HOSTILE),
         GroupClosed(),
     ]
@@ -665,7 +665,7 @@ def test_a_narrow_window_shows_one_thing_at_a_time(room: Room) -> None:
 
 
 def test_summaries_say_what_was_done_failed_and_denied(room: Room) -> None:
-    summary = Summarised(
+    summary = TaskSummarized(
         task=1,
         text="",
         done=("Read a.py",),
@@ -677,7 +677,7 @@ def test_summaries_say_what_was_done_failed_and_denied(room: Room) -> None:
         seconds=1,
     )
     sessions = PlayedSessions()
-    sessions.add("old", [tasked("Old"), Stopped(task=1, reason="tokens", text="The limit."), summary])
+    sessions.add("old", [tasked("Old"), TaskStopped(task=1, reason="tokens", text="The limit."), summary])
     page = room.serve(sessions)
     page.page.get_by_role("button", name="Old").first.click()
     page.ended("Stopped at the limit of tokens")

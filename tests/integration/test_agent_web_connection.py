@@ -13,8 +13,8 @@ import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
-from callwright.agent.events import Stopped, TextShown, Warned
 from callwright.agent.faces.web import desk, page
+from callwright.agent.session_events import TaskStopped, TextAppended, WarningIssued
 from callwright.errors import StoreError
 from tests.integration.hosted import Reply, ask
 from tests.support.played_web import TOKEN, Gate, PlayedSession, PlayedSessions, Web, tasked
@@ -207,7 +207,7 @@ def test_a_task_begins_a_session_and_its_events_come_in_order(visitor: Visitor) 
 
 
 def test_a_page_that_comes_back_gets_what_it_has_not(visitor: Visitor, sessions: PlayedSessions) -> None:
-    session = sessions.add("old", [TextShown(str(number)) for number in range(2500)])
+    session = sessions.add("old", [TextAppended(str(number)) for number in range(2500)])
     for after in (0, 1, 999, 1000, 2500, 2501):
         with visitor.connected("old", after) as talk:
             talk.tell("stop")
@@ -221,7 +221,7 @@ def test_a_page_that_takes_nothing_is_dropped(
 ) -> None:
     monkeypatch.setattr(page, "SLOW_SECONDS", 0.2)
     monkeypatch.setattr(page, "BATCH", 10)
-    session = sessions.add("old", [Warned("x" * 100_000) for _ in range(300)])
+    session = sessions.add("old", [WarningIssued("x" * 100_000) for _ in range(300)])
     upgrade = [
         "upgrade: websocket",
         "connection: upgrade",
@@ -267,7 +267,7 @@ def test_unknown_sessions_and_places_are_said(visitor: Visitor) -> None:
 
 # ── sessions behind it ──────────────────────────────────────────────────────────────────────────
 def test_looking_does_not_open_and_two_pages_open_once(visitor: Visitor, sessions: PlayedSessions) -> None:
-    session = sessions.add("old", [tasked("Old"), Stopped(task=1, reason="done", text="")])
+    session = sessions.add("old", [tasked("Old"), TaskStopped(task=1, reason="done", text="")])
     with visitor.connected("old") as one, visitor.connected("old") as two:
         one.until("stopped")
         two.until("stopped")
@@ -301,7 +301,7 @@ def test_work_goes_on_without_pages_and_a_session_at_rest_is_closed(
     assert closed == []
     gate.open()
     soon(lambda: closed == ["s1"])
-    assert isinstance(sessions.all["s1"].events[-2].event, Stopped)
+    assert isinstance(sessions.all["s1"].events[-2].event, TaskStopped)
     with visitor.connected("s1") as talk:
         talk.until("summarised")
 
@@ -336,7 +336,7 @@ def test_a_session_that_works_is_not_deleted(visitor: Visitor) -> None:
 def test_work_that_fails_in_a_way_the_session_cannot_say_is_said(
     visitor: Visitor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def fails(self: PlayedSession, task: str) -> Stopped:
+    async def fails(self: PlayedSession, task: str) -> TaskStopped:
         raise StoreError("the disk is full") if task == "known" else ZeroDivisionError
 
     monkeypatch.setattr(PlayedSession, "run", fails)

@@ -3,10 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from callwright.agent.effects import RunTool
-from callwright.agent.events import Decided
-from callwright.agent.settings import Limits
-from callwright.agent.stream import SIGNAL
+from callwright.agent.loop.answer_stream import COMPLETION_SIGNAL
+from callwright.agent.loop.effects import RunTool
+from callwright.agent.session_events import CallDecided
+from callwright.agent.settings import TaskLimits
 from callwright.model import ToolResult
 from tests.support.loops import Script, brief, call, says
 
@@ -22,8 +22,10 @@ def answers(draw):
             call(draw(NAMES), complete=draw(st.integers(0, 9)) > 0, path=draw(st.sampled_from("ab")), content="x")
             for _ in range(draw(st.integers(0, 3)))
         ]
-        turns.append(says(*([draw(st.sampled_from(["", "Well.", SIGNAL]))] if draw(st.booleans()) else []), *calls))
-    return [*turns, *[says(f"Done {SIGNAL}")] * 4, *[says(problem="over")] * 3]
+        turns.append(
+            says(*([draw(st.sampled_from(["", "Well.", COMPLETION_SIGNAL]))] if draw(st.booleans()) else []), *calls)
+        )
+    return [*turns, *[says(f"Done {COMPLETION_SIGNAL}")] * 4, *[says(problem="over")] * 3]
 
 
 VERDICTS = st.lists(st.sampled_from(["allow", "allow", "deny", "stop"]), min_size=1, max_size=8)
@@ -35,7 +37,7 @@ def deciding(verdicts):
 
     def decide(effect):
         verdict = verdicts[sum(map(ord, effect.call.id)) % len(verdicts)]
-        return Decided(call=effect.call, verdict=verdict, by="person", why="so")
+        return CallDecided(call=effect.call, verdict=verdict, by="person", why="so")
 
     return decide
 
@@ -43,11 +45,11 @@ def deciding(verdicts):
 @given(TASKS, answers(), VERDICTS, st.integers(0, 60))
 def test_a_loop_played_again_from_its_past_asks_for_the_same(task, said, verdicts, crash):
     whole = Script(said, deciding(verdicts))
-    ended = whole.drive(brief(task, limits=Limits(iterations=12)))
+    ended = whole.drive(brief(task, limits=TaskLimits(iterations=12)))
     cut = whole.events[:crash]
     answered = sum(1 for stamped in cut if type(stamped.event).__name__ == "Answered")
     again = Script(said[answered:], deciding(verdicts))
-    same = again.drive(brief(task, limits=Limits(iterations=12)), past=cut)
+    same = again.drive(brief(task, limits=TaskLimits(iterations=12)), past=cut)
     assert again.effects == whole.effects
     assert same == ended
     assert [s.event for s in (*cut, *again.events)] == [s.event for s in whole.events]
@@ -56,9 +58,9 @@ def test_a_loop_played_again_from_its_past_asks_for_the_same(task, said, verdict
 @given(TASKS, answers(), VERDICTS)
 def test_what_is_denied_never_runs_and_every_call_has_one_result(task, said, verdicts):
     script = Script(said, deciding(verdicts))
-    ended = script.drive(brief(task, limits=Limits(iterations=12)))
+    ended = script.drive(brief(task, limits=TaskLimits(iterations=12)))
     refused = {stamped.event.call.id for stamped in script.events if getattr(stamped.event, "verdict", "") != "allow"
-               and isinstance(stamped.event, Decided)}  # fmt: skip
+               and isinstance(stamped.event, CallDecided)}  # fmt: skip
     ran = [effect.call.id for effect in script.effects if isinstance(effect, RunTool)]
     assert not refused & set(ran)
     assert len(ran) == len(set(ran))

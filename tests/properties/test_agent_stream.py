@@ -6,15 +6,31 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from callwright.agent.events import CallWriting, TextShown, ThinkingEnded, ThinkingShown
-from callwright.agent.stream import PAUSE, SIGNAL, Stream, says_complete, without_signal
+from callwright.agent.loop.answer_stream import (
+    COMPLETION_SIGNAL,
+    FLUSH_INTERVAL_S,
+    AnswerStream,
+    has_completion_signal,
+    strip_completion_signal,
+)
+from callwright.agent.session_events import CallProgress, TextAppended, ThinkingAppended, ThinkingEnded
 from callwright.events import CallDelta, CallEnd, CallStart, Finish, ReasoningDelta, TextDelta
 
 PIECES = st.sampled_from(
-    [SIGNAL, SIGNAL.lower(), "[Task_Complete]", *(SIGNAL[:n] for n in range(1, 15)), "COMPLETE]", "[", "]", "**", " "]
+    [
+        COMPLETION_SIGNAL,
+        COMPLETION_SIGNAL.lower(),
+        "[Task_Complete]",
+        *(COMPLETION_SIGNAL[:n] for n in range(1, 15)),
+        "COMPLETE]",
+        "[",
+        "]",
+        "**",
+        " ",
+    ]
 )
 WORDS = st.lists(PIECES | st.text(max_size=12), max_size=12).map("".join)
-PACES = st.lists(st.sampled_from([0.0, 0.001, 0.01, PAUSE, 0.05, 1.0]), min_size=1, max_size=20)
+PACES = st.lists(st.sampled_from([0.0, 0.001, 0.01, FLUSH_INTERVAL_S, 0.05, 1.0]), min_size=1, max_size=20)
 
 
 @st.composite
@@ -40,7 +56,7 @@ def answers(draw):
 
 def play(events, paces):
     """Every showing with its time; the last one is the end's."""
-    stream, now, shown = Stream(), 0.0, []
+    stream, now, shown = AnswerStream(), 0.0, []
     for number, event in enumerate([*events, Finish("stop")]):
         now += paces[number % len(paces)]
         shown.append((now, event, stream.feed(event, now)))
@@ -67,47 +83,47 @@ def runs(events, kind):
 @given(answers(), PACES)
 def test_showings_are_32_ms_apart(events, paces):
     times = [at for at, event, batch in play(events, paces) if batch and event is not None]
-    assert all(later - earlier >= PAUSE for earlier, later in itertools.pairwise(times))
+    assert all(later - earlier >= FLUSH_INTERVAL_S for earlier, later in itertools.pairwise(times))
 
 
 @given(answers(), PACES)
 def test_the_signal_is_never_seen(events, paces):
     shown = play(events, paces)
-    for kind in (TextShown, ThinkingShown):
+    for kind in (TextAppended, ThinkingAppended):
         # Two stretches of text that a call parts are two: what stands at their seam was never a signal.
         for _, _, batch in shown:
-            assert all(not says_complete(event.text) for event in batch if isinstance(event, kind))
+            assert all(not has_completion_signal(event.text) for event in batch if isinstance(event, kind))
     if not any(isinstance(event, CallStart | ReasoningDelta) for event in events):
-        assert not says_complete(joined(shown, TextShown))
+        assert not has_completion_signal(joined(shown, TextAppended))
 
 
-@given(PACES, st.integers(0, len(SIGNAL)))
+@given(PACES, st.integers(0, len(COMPLETION_SIGNAL)))
 def test_no_beginning_of_the_signal_is_seen_at_the_end(paces, length):
-    head, tail = "What I did is all in the file. ", SIGNAL[:length]
-    shown = joined(play([TextDelta(head), *map(TextDelta, tail)], paces), TextShown)
+    head, tail = "What I did is all in the file. ", COMPLETION_SIGNAL[:length]
+    shown = joined(play([TextDelta(head), *map(TextDelta, tail)], paces), TextAppended)
     assert shown.strip() == head.strip()
 
 
 @given(WORDS.flatmap(cut), PACES)
 def test_any_cutting_and_any_pace_show_the_same_text(pieces, paces):
     text = "".join(pieces)
-    shown = joined(play([TextDelta(piece) for piece in pieces], paces), TextShown)
-    whole = without_signal(text)
+    shown = joined(play([TextDelta(piece) for piece in pieces], paces), TextAppended)
+    whole = strip_completion_signal(text)
     assert whole.startswith(shown)
     assert not whole[len(shown) :].strip()
 
 
 @given(answers(), PACES)
 def test_nothing_but_signals_is_lost(events, paces):
-    shown = joined(play(events, paces), TextShown)
-    said = "".join(without_signal(run) for run in runs(events, TextDelta))
+    shown = joined(play(events, paces), TextAppended)
+    said = "".join(strip_completion_signal(run) for run in runs(events, TextDelta))
     assert re.sub(r"\s", "", shown) == re.sub(r"\s", "", said)
 
 
 @given(answers(), PACES)
 def test_the_first_text_has_eight_word_characters_or_is_all_there_is(events, paces):
     for at, event, batch in play(events, paces):
-        first = next((each.text for each in batch if isinstance(each, TextShown)), None)
+        first = next((each.text for each in batch if isinstance(each, TextAppended)), None)
         if first is not None:
             whole = isinstance(event, CallStart | CallDelta | CallEnd | Finish | ReasoningDelta) or event is None
             waited = any(isinstance(e, CallStart) for e in events)
@@ -123,7 +139,7 @@ def test_while_a_call_is_written_its_own_text_is_all_that_moves(events, paces):
         if isinstance(event, CallStart):
             inside, seen = True, False
         if inside:
-            texts = [each for each in batch if isinstance(each, TextShown)]
+            texts = [each for each in batch if isinstance(each, TextAppended)]
             assert not (texts and seen)
             seen = seen or bool(batch)
         if isinstance(event, CallEnd):
@@ -139,15 +155,15 @@ def test_thinking_is_closed_once_for_each_stretch(events, paces):
 
 
 def test_text_that_waits_is_due():
-    stream = Stream()
-    assert stream.feed(TextDelta("Hello, everybody"), 1.0) == [TextShown("Hello, everybody")]
+    stream = AnswerStream()
+    assert stream.feed(TextDelta("Hello, everybody"), 1.0) == [TextAppended("Hello, everybody")]
     assert stream.feed(TextDelta(" out there"), 1.01) == []
-    assert stream.due == 1.0 + PAUSE
-    assert stream.tick(1.0 + PAUSE) == [TextShown(" out there")]
-    assert stream.due is None
+    assert stream.next_flush_at == 1.0 + FLUSH_INTERVAL_S
+    assert stream.tick(1.0 + FLUSH_INTERVAL_S) == [TextAppended(" out there")]
+    assert stream.next_flush_at is None
 
 
 def test_a_file_that_is_written_as_an_answer_is_told_by_its_size():
-    stream = Stream(content="app.py")
-    assert stream.feed(TextDelta("print(1)\n"), 1.0) == [CallWriting(name="app.py", characters=9)]
+    stream = AnswerStream(content="app.py")
+    assert stream.feed(TextDelta("print(1)\n"), 1.0) == [CallProgress(name="app.py", characters=9)]
     assert stream.close(2.0) == []

@@ -26,11 +26,11 @@ from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 from unittest.mock import patch
 
-from callwright.agent.events import ApprovalAsked, Stamped, Stopped
 from callwright.agent.faces.base import Reply
-from callwright.agent.session import Session
-from callwright.agent.sessions import SessionDesk
-from callwright.agent.stream import SIGNAL
+from callwright.agent.loop.answer_stream import COMPLETION_SIGNAL
+from callwright.agent.session.agent_session import AgentSession
+from callwright.agent.session.session_manager import SessionManager
+from callwright.agent.session_events import ApprovalRequested, StampedEvent, TaskStopped
 from callwright.cli import _parser, main
 from callwright.cli.bench import configured, open_archive, open_bench
 
@@ -106,7 +106,7 @@ def turn(*steps: str | dict[str, Any], heard: str = "", aside: bool = False, **m
     return Turn(tuple({"text": step} if isinstance(step, str) else step for step in steps), heard, aside, more)
 
 
-DONE = turn(f"It is done. {SIGNAL}")
+DONE = turn(f"It is done. {COMPLETION_SIGNAL}")
 
 
 class Ran(NamedTuple):
@@ -251,7 +251,7 @@ class Project:
         finally:
             os._exit(99)
 
-    async def stored(self) -> list[Stamped]:
+    async def stored(self) -> list[StampedEvent]:
         """The events of the only session, as they are on the disk."""
         arguments = argparse.Namespace(config=self.config)
         with patch.dict(os.environ, self.environment, clear=True):
@@ -269,7 +269,7 @@ class Project:
     # ── in this one ──────────────────────────────────────────────────────────────────────────────
 
     @asynccontextmanager
-    async def desk(self, *words: str) -> AsyncIterator[SessionDesk]:
+    async def desk(self, *words: str) -> AsyncIterator[SessionManager]:
         """The sessions of the project, put together as the command line does it."""
         (self.base / "home").mkdir(exist_ok=True)
         arguments = _parser("agent").parse_args(["agent", "--config", str(self.config), *words])
@@ -284,16 +284,16 @@ class Project:
 class Person:
     """Watches a session and answers what it asks, one reply after the other; the last one for all that follow."""
 
-    def __init__(self, session: Session, *replies: Reply | Callable[[ApprovalAsked], Reply]) -> None:
-        self.asked: list[ApprovalAsked] = []
-        self.saw: list[Stamped] = []
+    def __init__(self, session: AgentSession, *replies: Reply | Callable[[ApprovalRequested], Reply]) -> None:
+        self.asked: list[ApprovalRequested] = []
+        self.saw: list[StampedEvent] = []
         self._session = session
         self._replies = list(replies)
         session.watch(self._see)
 
-    def _see(self, stamped: Stamped) -> None:
+    def _see(self, stamped: StampedEvent) -> None:
         self.saw.append(stamped)
-        if isinstance(stamped.event, ApprovalAsked):
+        if isinstance(stamped.event, ApprovalRequested):
             self.asked.append(stamped.event)
             if not self._replies:
                 raise AssertionError(f"nobody thought that this would be asked: {stamped.event}")
@@ -307,16 +307,16 @@ class Person:
 class Work(NamedTuple):
     """A task that was worked on in this process."""
 
-    stopped: Stopped
-    asked: list[ApprovalAsked]
-    events: list[Stamped]
+    stopped: TaskStopped
+    asked: list[ApprovalRequested]
+    events: list[StampedEvent]
 
     def told(self, kind: type) -> list[Any]:
         return told(self.events, kind)
 
 
 def work(
-    project: Project, task: str, *replies: Reply | Callable[[ApprovalAsked], Reply], flags: Sequence[str] = ()
+    project: Project, task: str, *replies: Reply | Callable[[ApprovalRequested], Reply], flags: Sequence[str] = ()
 ) -> Work:
     """Open a session, do a task, answer what is asked, close it."""
 
@@ -333,7 +333,7 @@ def work(
     return asyncio.run(run())
 
 
-def told(events: Sequence[Stamped], kind: type) -> list[Any]:
+def told(events: Sequence[StampedEvent], kind: type) -> list[Any]:
     return [stamped.event for stamped in events if isinstance(stamped.event, kind)]
 
 

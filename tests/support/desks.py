@@ -24,7 +24,7 @@ from acp.client.connection import ClientSideConnection
 from acp.connection import StreamDirection, StreamEvent
 from acp.schema import AllowedOutcome, DeniedOutcome, RequestPermissionResponse
 
-from callwright.agent.sessions import SessionDesk
+from callwright.agent.session.session_manager import SessionManager
 from callwright.cli import _parser
 from callwright.cli.bench import configured, open_bench
 
@@ -90,7 +90,7 @@ class Place:
         return str(file)
 
     @asynccontextmanager
-    async def desk(self, *flags: str) -> AsyncIterator[SessionDesk]:
+    async def desk(self, *flags: str) -> AsyncIterator[SessionManager]:
         """The sessions of the project."""
         arguments = _parser("agent").parse_args(["agent", "--config", self.settings(), *flags])
         with patch.dict(os.environ, self.environment, clear=True):

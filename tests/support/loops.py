@@ -9,11 +9,18 @@ from typing import Any
 import msgspec
 
 from callwright.agent.change import Change
-from callwright.agent.effects import CallModel, Checkpoint, Decide, Effect, RunTool, Tell
-from callwright.agent.events import Answered, Checkpointed, Decided, SessionEvent, Stamped, ToolEnded
-from callwright.agent.loop import Brief, Ended, work
-from callwright.agent.past import Past
-from callwright.agent.settings import Limits
+from callwright.agent.loop.effects import CallModel, DecideCall, Effect, EmitEvent, RunTool, SaveCheckpoint
+from callwright.agent.loop.recorded_answers import RecordedAnswers
+from callwright.agent.loop.task_loop import TaskBrief, TaskResult, run_task_loop
+from callwright.agent.session_events import (
+    CallDecided,
+    CheckpointSaved,
+    ModelAnswered,
+    SessionEvent,
+    StampedEvent,
+    ToolFinished,
+)
+from callwright.agent.settings import TaskLimits
 from callwright.agent.tools.base import Command
 from callwright.model import Message, Part, Text, ToolCall, ToolSpec, Usage
 
@@ -70,12 +77,12 @@ def call(name: str, complete: bool = True, **arguments: Any) -> ToolCall:
     return ToolCall(f"call_{next(_ids)}", name, json.dumps(arguments), complete=complete)
 
 
-def says(*parts: str | Part, purpose: Any = "turn", finish: Any = None, **more: Any) -> Answered:
+def says(*parts: str | Part, purpose: Any = "turn", finish: Any = None, **more: Any) -> ModelAnswered:
     """An answer of the model."""
     said = tuple(Text(part) if isinstance(part, str) else part for part in parts)
     calls = any(isinstance(part, ToolCall) for part in said)
     base: dict[str, Any] = {"usage": Usage(10, 5), "seconds": 1.0} | more
-    return Answered(
+    return ModelAnswered(
         purpose=purpose,
         message=Message("assistant", said),
         finish=finish or ("tool_calls" if calls else "stop"),
@@ -83,8 +90,8 @@ def says(*parts: str | Part, purpose: Any = "turn", finish: Any = None, **more: 
     )
 
 
-def brief(text: str, **more: Any) -> Brief:
-    limits = more.pop("limits", Limits())
+def brief(text: str, **more: Any) -> TaskBrief:
+    limits = more.pop("limits", TaskLimits())
     base: dict[str, Any] = {
         "task": 1,
         "history": (Message("system", (Text("You are an agent."),)),),
@@ -92,7 +99,7 @@ def brief(text: str, **more: Any) -> Brief:
         "window": 0,
         "count": _size,
     }
-    return Brief(text=text, limits=limits, **(base | more))
+    return TaskBrief(text=text, limits=limits, **(base | more))
 
 
 def _size(messages: Sequence[Message]) -> int:
@@ -104,32 +111,34 @@ class Script:
 
     def __init__(
         self,
-        answers: Iterable[Answered],
-        decide: Callable[[Decide], Decided | None] = lambda _: None,
-        run: Callable[[RunTool], ToolEnded | None] = lambda _: None,
+        answers: Iterable[ModelAnswered],
+        decide: Callable[[DecideCall], CallDecided | None] = lambda _: None,
+        run: Callable[[RunTool], ToolFinished | None] = lambda _: None,
     ) -> None:
         self._answers = iter(answers)
         self._decide = decide
         self._run = run
         self.effects: list[Effect] = []
-        self.events: list[Stamped] = []
+        self.events: list[StampedEvent] = []
 
-    def drive(self, brief: Brief, past: Sequence[Stamped] = (), crash_after: int = 1_000_000) -> Ended | None:
+    def drive(
+        self, brief: TaskBrief, past: Sequence[StampedEvent] = (), crash_after: int = 1_000_000
+    ) -> TaskResult | None:
         """Run the loop; None if it crashed after that many events."""
-        steps, memory = work(brief), Past(past)
+        steps, memory = run_task_loop(brief), RecordedAnswers(past)
         try:
             effect = next(steps)
             while True:
                 self.effects.append(effect)
-                answer = memory.answer(effect)
+                answer = memory.replay_answer(effect)
                 if answer is None:
                     if len(self.events) >= crash_after:
                         return None
                     answer = self._perform(effect)
-                    self.events.append(Stamped(len(self.events) + 1, 0.0, answer))
+                    self.events.append(StampedEvent(len(self.events) + 1, 0.0, answer))
                 effect = steps.send(answer)
         except StopIteration as end:
-            result: Ended = end.value
+            result: TaskResult = end.value
             return result
 
     def told(self, kind: type) -> list[Any]:
@@ -140,18 +149,18 @@ class Script:
 
     def _perform(self, effect: Effect) -> SessionEvent:
         match effect:
-            case Tell():
+            case EmitEvent():
                 return effect.event
             case CallModel():
                 return next(self._answers)
-            case Decide():
-                return self._decide(effect) or Decided(call=effect.call, verdict="allow", by="policy", why="it may")
-            case Checkpoint():
-                return Checkpointed(call=effect.call.id, paths=("a.py",))
+            case DecideCall():
+                return self._decide(effect) or CallDecided(call=effect.call, verdict="allow", by="policy", why="it may")
+            case SaveCheckpoint():
+                return CheckpointSaved(call=effect.call.id, paths=("a.py",))
             case RunTool():
                 one = effect.call
                 done = self._run(effect)
                 wrote = one.name != "look"
-                return done or ToolEnded(
+                return done or ToolFinished(
                     call=one.id, name=one.name, view=one.name, status="ok", content=f"{one.name} done", wrote=wrote
                 )

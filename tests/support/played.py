@@ -15,23 +15,23 @@ from pathlib import Path
 import msgspec
 
 from callwright.agent.diff import Hunk
-from callwright.agent.events import (
-    ApprovalAsked,
-    Decided,
+from callwright.agent.faces.base import FileReview, Reply, SessionRow, Watch
+from callwright.agent.session_events import (
+    ApprovalRequested,
+    CallDecided,
+    ChangesKept,
+    ChangesUndone,
     FilesChanged,
     FileStat,
-    Kept,
-    Resumed,
     SessionEvent,
     SessionOpened,
-    Stamped,
-    Stopped,
-    Summarised,
-    TaskGiven,
-    ToolEnded,
-    Undone,
+    SessionResumed,
+    StampedEvent,
+    TaskStarted,
+    TaskStopped,
+    TaskSummarized,
+    ToolFinished,
 )
-from callwright.agent.faces.base import FileReview, Reply, SessionRow, Watch
 from callwright.errors import MisuseError, StoreError
 from callwright.model import ToolCall
 
@@ -39,23 +39,23 @@ FOLDER = Path(__file__).parents[1] / "vectors" / "sessions"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.jsonl"))
 
 
-def recorded(name: str) -> list[Stamped]:
+def recorded(name: str) -> list[StampedEvent]:
     """The events of a vector."""
-    decoder = msgspec.json.Decoder(Stamped)
+    decoder = msgspec.json.Decoder(StampedEvent)
     return [decoder.decode(line) for line in (FOLDER / f"{name}.jsonl").read_bytes().splitlines()]
 
 
-def stamped(*events: SessionEvent, start: int = 1, step: float = 0.5) -> list[Stamped]:
+def stamped(*events: SessionEvent, start: int = 1, step: float = 0.5) -> list[StampedEvent]:
     """The same in a row, at times that are made up."""
-    return [Stamped(start + index, 1_790_000_000 + index * step, event) for index, event in enumerate(events)]
+    return [StampedEvent(start + index, 1_790_000_000 + index * step, event) for index, event in enumerate(events)]
 
 
 class Played:
     """A session. `speed` is how much faster than recorded it goes; 0 for at once."""
 
-    def __init__(self, events: Sequence[Stamped], *, told: int | None = None, speed: float = 0) -> None:
+    def __init__(self, events: Sequence[StampedEvent], *, told: int | None = None, speed: float = 0) -> None:
         self._speed = speed
-        self._told: list[Stamped] = []
+        self._told: list[StampedEvent] = []
         self._watches: list[Watch] = []
         self._answer: asyncio.Future[Reply] | None = None
         self._open = ""
@@ -68,7 +68,7 @@ class Played:
         self.kept: list[tuple[str, str]] = []
         self.reviews: tuple[FileReview, ...] = ()
         self.conflicts: tuple[str, ...] = ()
-        first = next((i for i, each in enumerate(events) if isinstance(each.event, TaskGiven)), len(events))
+        first = next((i for i, each in enumerate(events) if isinstance(each.event, TaskStarted)), len(events))
         self._told = list(events[: first if told is None else told])
         self._script = list(events[len(self._told) :])
         self._clock = self._told[-1].at if self._told else 1_790_000_000.0
@@ -76,21 +76,21 @@ class Played:
         self.id = opened.session if isinstance(opened, SessionOpened) else "played"
 
     @property
-    def events(self) -> Sequence[Stamped]:
+    def events(self) -> Sequence[StampedEvent]:
         return self._told
 
     def watch(self, watch: Watch) -> Callable[[], None]:
         self._watches.append(watch)
         return lambda: self._watches.remove(watch)
 
-    async def run(self, task: str) -> Stopped:
+    async def run(self, task: str) -> TaskStopped:
         if self.busy:
             raise MisuseError("a task is being worked on")
         self.tasks.append(task)
         return await self._play()
 
-    async def resume(self) -> Stopped | None:
-        if not self._script or isinstance(self._script[0].event, TaskGiven):
+    async def resume(self) -> TaskStopped | None:
+        if not self._script or isinstance(self._script[0].event, TaskStarted):
             return None
         return await self._play()
 
@@ -109,18 +109,18 @@ class Played:
     async def review(self, task: int = 0) -> tuple[FileReview, ...]:
         return self.reviews
 
-    async def keep(self, path: str = "", hunk: str = "", *, task: int = 0) -> Kept:
+    async def keep(self, path: str = "", hunk: str = "", *, task: int = 0) -> ChangesKept:
         self.kept.append((path, hunk))
-        kept = Kept(paths=(path,) if path else tuple(each.path for each in self.reviews), hunk=hunk)
+        kept = ChangesKept(paths=(path,) if path else tuple(each.path for each in self.reviews), hunk=hunk)
         self._tell(kept)
         self._tell(FilesChanged(files=()))
         return kept
 
-    async def undo(self, path: str = "", hunk: str = "", *, task: int = 0, force: bool = False) -> Undone:
+    async def undo(self, path: str = "", hunk: str = "", *, task: int = 0, force: bool = False) -> ChangesUndone:
         self.undone.append((path, hunk, force))
         paths = (path,) if path else tuple(each.path for each in self.reviews)
         left = () if force else self.conflicts
-        undone = Undone(paths=() if left else paths, hunk=hunk, conflicts=left)
+        undone = ChangesUndone(paths=() if left else paths, hunk=hunk, conflicts=left)
         self._tell(undone)
         if not left:
             self._tell(FilesChanged(files=()))
@@ -130,33 +130,33 @@ class Played:
         self.stop()
         self.closed = True
 
-    async def _play(self) -> Stopped:
+    async def _play(self) -> TaskStopped:
         self.busy = True
         self._stop.clear()
-        stopped: Stopped | None = None
+        stopped: TaskStopped | None = None
         skipping = ""
         try:
             while self._script:
                 each = self._script.pop(0)
                 event = each.event
                 if skipping:
-                    skipping = "" if isinstance(event, ToolEnded) and event.call == skipping else skipping
+                    skipping = "" if isinstance(event, ToolFinished) and event.call == skipping else skipping
                     continue
-                if isinstance(event, Decided) and self._open:
+                if isinstance(event, CallDecided) and self._open:
                     self._open = ""
                     event = self._decided(event)
                 await self._pause(each)
-                if self._stop.is_set() and not isinstance(event, Stopped | Summarised):
+                if self._stop.is_set() and not isinstance(event, TaskStopped | TaskSummarized):
                     return self._stopped()
                 self._tell(event)
-                if isinstance(event, Decided) and event.verdict == "deny":
+                if isinstance(event, CallDecided) and event.verdict == "deny":
                     skipping = event.call.id
                     self._tell(_denied(event))
-                if isinstance(event, ApprovalAsked):
+                if isinstance(event, ApprovalRequested):
                     await self._wait(event)
-                if isinstance(event, Stopped):
+                if isinstance(event, TaskStopped):
                     stopped = event
-                if isinstance(event, Summarised):
+                if isinstance(event, TaskSummarized):
                     break
             if stopped is None:
                 raise StoreError("the recorded session ends here")
@@ -164,21 +164,21 @@ class Played:
         finally:
             self.busy = False
 
-    async def _pause(self, coming: Stamped) -> None:
+    async def _pause(self, coming: StampedEvent) -> None:
         gap, self._clock = coming.at - self._clock, coming.at
         await asyncio.sleep(0)
-        if self._speed and gap > 0 and not isinstance(coming.event, TaskGiven) and not self._stop.is_set():
+        if self._speed and gap > 0 and not isinstance(coming.event, TaskStarted) and not self._stop.is_set():
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._stop.wait(), gap / self._speed)
 
-    async def _wait(self, asked: ApprovalAsked) -> None:
+    async def _wait(self, asked: ApprovalRequested) -> None:
         self._open = asked.approval
         self._answer = asyncio.get_running_loop().create_future()
         reply = await self._answer
         if reply.verdict == "stop":
             self._stop.set()
 
-    def _decided(self, event: Decided) -> Decided:
+    def _decided(self, event: CallDecided) -> CallDecided:
         reply = self.replies[-1][1] if self.replies else Reply(verdict="once")
         if reply.verdict == "deny":
             return msgspec.structs.replace(event, verdict="deny", by="person", why="you denied it", words=reply.words)
@@ -186,32 +186,34 @@ class Played:
             return msgspec.structs.replace(event, remembered=("git push origin …",))
         return event
 
-    def _stopped(self) -> Stopped:
+    def _stopped(self) -> TaskStopped:
         number = len(self.tasks) or 1
-        stopped = Stopped(task=number, reason="person", text="you stopped it")
+        stopped = TaskStopped(task=number, reason="person", text="you stopped it")
         self._tell(stopped)
         self._tell(
-            Summarised(task=number, text="", done=(), failed=(), denied=(), files=(), turns=1, tokens=0, seconds=1.0)
+            TaskSummarized(
+                task=number, text="", done=(), failed=(), denied=(), files=(), turns=1, tokens=0, seconds=1.0
+            )
         )
         self._script.clear()
         return stopped
 
     def _tell(self, event: SessionEvent) -> None:
         at = time.time() if self._speed else self._clock
-        self._told.append(Stamped(len(self._told) + 1, at, event))
+        self._told.append(StampedEvent(len(self._told) + 1, at, event))
         for watch in list(self._watches):
             watch(self._told[-1])
 
 
-def _denied(event: Decided) -> ToolEnded:
+def _denied(event: CallDecided) -> ToolFinished:
     view = event.why if not isinstance(event.call, ToolCall) else event.call.name
-    return ToolEnded(call=event.call.id, name=event.call.name, view=view, status="denied", content="Denied.")
+    return ToolFinished(call=event.call.id, name=event.call.name, view=view, status="denied", content="Denied.")
 
 
 class PlayedSessions:
     """Sessions by their names; a new one plays what it was given."""
 
-    def __init__(self, fresh: Played | None = None, *, stored: dict[str, list[Stamped]] | None = None) -> None:
+    def __init__(self, fresh: Played | None = None, *, stored: dict[str, list[StampedEvent]] | None = None) -> None:
         self.fresh = fresh
         self.stored = stored if stored is not None else {}
         self.deleted: list[str] = []
@@ -221,7 +223,7 @@ class PlayedSessions:
         rows = [_row(name, events) for name, events in self.stored.items()]
         return [row for row in rows if query.lower() in row.title.lower()][offset : offset + limit]
 
-    async def events(self, session: str) -> list[Stamped]:
+    async def events(self, session: str) -> list[StampedEvent]:
         if session not in self.stored:
             raise StoreError(f"there is no session {session}")
         return self.stored[session]
@@ -240,15 +242,15 @@ class PlayedSessions:
         self.deleted.append(session)
 
 
-def _interrupted_at(events: list[Stamped]) -> int:
+def _interrupted_at(events: list[StampedEvent]) -> int:
     """Up to where another process told: the rest is told by the one that opens the session again."""
-    return next((i + 1 for i, each in enumerate(events) if isinstance(each.event, Resumed)), len(events))
+    return next((i + 1 for i, each in enumerate(events) if isinstance(each.event, SessionResumed)), len(events))
 
 
-def _row(name: str, events: list[Stamped]) -> SessionRow:
+def _row(name: str, events: list[StampedEvent]) -> SessionRow:
     opened = events[0].event
     assert isinstance(opened, SessionOpened)
-    title = next((each.event.text for each in events if isinstance(each.event, TaskGiven)), "")
+    title = next((each.event.text for each in events if isinstance(each.event, TaskStarted)), "")
     files = next((each.event.files for each in reversed(events) if isinstance(each.event, FilesChanged)), ())
     return SessionRow(
         id=name,
@@ -257,7 +259,7 @@ def _row(name: str, events: list[Stamped]) -> SessionRow:
         model=opened.model,
         began=events[0].at,
         updated=events[-1].at,
-        state="interrupted" if any(isinstance(each.event, Resumed) for each in events) else "idle",
+        state="interrupted" if any(isinstance(each.event, SessionResumed) for each in events) else "idle",
         added=sum(file.added for file in files),
         removed=sum(file.removed for file in files),
         events=len(events),

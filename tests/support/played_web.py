@@ -19,26 +19,26 @@ from typing import Any
 import uvicorn
 
 from callwright.agent.diff import Hunk
-from callwright.agent.events import (
-    ApprovalAsked,
-    Decided,
-    FilesChanged,
-    FileStat,
-    Kept,
-    Resumed,
-    SessionEvent,
-    SessionOpened,
-    Stamped,
-    Stopped,
-    Summarised,
-    TaskGiven,
-    ToolBegan,
-    ToolEnded,
-    ToolTold,
-    Undone,
-)
 from callwright.agent.faces.base import FileReview, Reply, SessionList, SessionRow, Watch
 from callwright.agent.faces.web import address, app
+from callwright.agent.session_events import (
+    ApprovalRequested,
+    CallDecided,
+    ChangesKept,
+    ChangesUndone,
+    FilesChanged,
+    FileStat,
+    SessionEvent,
+    SessionOpened,
+    SessionResumed,
+    StampedEvent,
+    TaskStarted,
+    TaskStopped,
+    TaskSummarized,
+    ToolFinished,
+    ToolOutput,
+    ToolStarted,
+)
 from callwright.errors import MisuseError, StoreError
 from callwright.gateway.server import open_listener
 from callwright.model import ToolCall
@@ -65,8 +65,8 @@ class Gate:
 Script = Sequence[SessionEvent | Gate]
 
 
-def tasked(text: str, task: int = 1) -> TaskGiven:
-    return TaskGiven(task=task, text=text, window=8192)
+def tasked(text: str, task: int = 1) -> TaskStarted:
+    return TaskStarted(task=task, text=text, window=8192)
 
 
 class PlayedSession:
@@ -78,7 +78,7 @@ class PlayedSession:
         self.files = {path: list(hunks) for path, hunks in files.items()}
         self._disturbed = disturbed
         self._scripts = iter(scripts)
-        self._events: list[Stamped] = []
+        self._events: list[StampedEvent] = []
         self._watches: list[Watch] = []
         self._tasks = 0
         self._stop: asyncio.Event | None = None
@@ -87,7 +87,7 @@ class PlayedSession:
         self.tell(SessionOpened(session=name, workspace="~/project", model="played-7b", system="Be good."))
 
     @property
-    def events(self) -> Sequence[Stamped]:
+    def events(self) -> Sequence[StampedEvent]:
         return self._events
 
     @property
@@ -100,21 +100,21 @@ class PlayedSession:
 
     def tell(self, event: SessionEvent) -> None:
         number = len(self._events) + 1
-        self._events.append(Stamped(number, BEGAN + number, event))
+        self._events.append(StampedEvent(number, BEGAN + number, event))
         for watch in self._watches:
             watch(self._events[-1])
 
-    async def run(self, task: str) -> Stopped:
+    async def run(self, task: str) -> TaskStopped:
         if self.busy:
             raise MisuseError("it works already")
         self._tasks += 1
         self.tell(tasked(task, self._tasks))
         return await self._play(next(self._scripts, ()))
 
-    async def resume(self) -> Stopped | None:
+    async def resume(self) -> TaskStopped | None:
         return await self._play(next(self._scripts, ()))
 
-    async def _play(self, script: Script) -> Stopped:
+    async def _play(self, script: Script) -> TaskStopped:
         self._stop = asyncio.Event()
         playing = asyncio.create_task(self._tell_all(script))
         stopping = asyncio.create_task(self._stop.wait())
@@ -123,18 +123,18 @@ class PlayedSession:
         reason = "person" if not playing.done() or playing.result() == "stop" else "done"
         playing.cancel()
         text = "You stopped it." if reason == "person" else "What was asked for was done."
-        stopped = Stopped(task=self._tasks, reason=reason, text=text)  # type: ignore[arg-type]
+        stopped = TaskStopped(task=self._tasks, reason=reason, text=text)  # type: ignore[arg-type]
         self.tell(stopped)
         self.tell(self._summary())
         self._stop = None
         return stopped
 
-    def _summary(self) -> Summarised:
-        ended = [each.event for each in self._events if isinstance(each.event, ToolEnded)]
+    def _summary(self) -> TaskSummarized:
+        ended = [each.event for each in self._events if isinstance(each.event, ToolFinished)]
         lines = {
             status: tuple(each.view for each in ended if each.status == status) for status in ("ok", "error", "denied")
         }
-        return Summarised(
+        return TaskSummarized(
             task=self._tasks,
             text="",
             done=lines["ok"],
@@ -153,7 +153,7 @@ class PlayedSession:
             match step:
                 case Gate():
                     await step.passed()
-                case ApprovalAsked():
+                case ApprovalRequested():
                     reply = await self._ask(step)
                     command = reply.command
                     self.tell(_decided(step, reply))
@@ -161,7 +161,7 @@ class PlayedSession:
                         denied = step.call
                         view = step.title
                         self.tell(
-                            ToolEnded(
+                            ToolFinished(
                                 call=step.call,
                                 name="run_terminal_command",
                                 view=view,
@@ -171,15 +171,15 @@ class PlayedSession:
                         )
                     if reply.verdict == "stop":
                         return "stop"
-                case ToolBegan() if command:
-                    self.tell(ToolBegan(call=step.call, name=step.name, view=f"Run {command}", command=command))
-                case ToolBegan() | ToolTold() | ToolEnded() if step.call == denied:
+                case ToolStarted() if command:
+                    self.tell(ToolStarted(call=step.call, name=step.name, view=f"Run {command}", command=command))
+                case ToolStarted() | ToolOutput() | ToolFinished() if step.call == denied:
                     pass
                 case _:
                     self.tell(step)
         return ""
 
-    async def _ask(self, asked: ApprovalAsked) -> Reply:
+    async def _ask(self, asked: ApprovalRequested) -> Reply:
         self._asked, self._reply = asked.approval, asyncio.get_running_loop().create_future()
         self.tell(asked)
         return await self._reply
@@ -208,16 +208,16 @@ class PlayedSession:
             for path, hunks in self.files.items()
         )
 
-    async def keep(self, path: str = "", hunk: str = "", *, task: int = 0) -> Kept:
-        kept = Kept(paths=self._take(path, hunk, set()), hunk=hunk)
+    async def keep(self, path: str = "", hunk: str = "", *, task: int = 0) -> ChangesKept:
+        kept = ChangesKept(paths=self._take(path, hunk, set()), hunk=hunk)
         self.tell(kept)
         self.tell(FilesChanged(files=self._stats()))
         return kept
 
-    async def undo(self, path: str = "", hunk: str = "", *, task: int = 0, force: bool = False) -> Undone:
+    async def undo(self, path: str = "", hunk: str = "", *, task: int = 0, force: bool = False) -> ChangesUndone:
         left = set() if force else self._disturbed & ({path} if path else set(self.files))
         conflicts = tuple(f"{each} was left alone: you changed it since." for each in sorted(left))
-        undone = Undone(paths=self._take(path, hunk, left), hunk=hunk, conflicts=conflicts)
+        undone = ChangesUndone(paths=self._take(path, hunk, left), hunk=hunk, conflicts=conflicts)
         self.tell(undone)
         self.tell(FilesChanged(files=self._stats()))
         return undone
@@ -242,9 +242,9 @@ class PlayedSession:
             await asyncio.sleep(0.01)
 
 
-def _decided(asked: ApprovalAsked, reply: Reply) -> Decided:
+def _decided(asked: ApprovalRequested, reply: Reply) -> CallDecided:
     verdict: Any = {"once": "allow", "always": "allow"}.get(reply.verdict, reply.verdict)
-    return Decided(
+    return CallDecided(
         call=ToolCall(asked.call, "run_terminal_command", "{}"),
         verdict=verdict,
         by="person",
@@ -277,7 +277,7 @@ class PlayedSessions:
         return [row for row in rows if query.lower() in row.title.lower()][offset : offset + limit]
 
     def _row(self, session: PlayedSession) -> SessionRow:
-        tasks = [each.event.text for each in session.events if isinstance(each.event, TaskGiven)]
+        tasks = [each.event.text for each in session.events if isinstance(each.event, TaskStarted)]
         stats = session._stats() if session.busy or tasks else ()
         return SessionRow(
             id=session.id,
@@ -292,7 +292,7 @@ class PlayedSessions:
             events=len(session.events),
         )
 
-    async def events(self, session: str) -> list[Stamped]:
+    async def events(self, session: str) -> list[StampedEvent]:
         if session not in self.all:
             raise StoreError("there is no such session")
         return list(self.all[session].events)
@@ -304,7 +304,7 @@ class PlayedSessions:
         elif session not in self.all:
             raise StoreError("there is no such session")
         elif session not in self.opened:
-            self.all[session].tell(Resumed(model="played-7b"))
+            self.all[session].tell(SessionResumed(model="played-7b"))
         self.opened.add(session)
         return self.all[session]
 

@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 from callwright.agent.diff import Hunk
-from callwright.agent.events import (
-    Answered,
-    ApprovalAsked,
-    BranchMade,
-    CallWriting,
-    Checkpointed,
-    Condensed,
-    Decided,
+from callwright.agent.session_events import (
+    ApprovalRequested,
+    BranchCreated,
+    CallDecided,
+    CallProgress,
+    CheckpointSaved,
     FilesChanged,
     FileStat,
     GroupClosed,
     GroupOpened,
-    Nudged,
+    HistoryCondensed,
+    ModelAnswered,
+    ModelNudged,
     SessionEvent,
-    TextShown,
+    TextAppended,
+    ThinkingAppended,
     ThinkingEnded,
-    ThinkingShown,
-    ToolBegan,
-    ToolEnded,
-    ToolTold,
-    TurnBegan,
-    Warned,
+    ToolFinished,
+    ToolOutput,
+    ToolStarted,
+    TurnStarted,
+    WarningIssued,
 )
 from callwright.model import Message, Text, ToolCall, Usage
 
@@ -71,7 +71,7 @@ FILES = {
 }
 """What is to be reviewed when the story is over."""
 
-COMMAND = ApprovalAsked(
+COMMAND = ApprovalRequested(
     approval="approval-1",
     call="call-3",
     subject="command",
@@ -82,7 +82,7 @@ COMMAND = ApprovalAsked(
     folder="~/project",
     remember=('["pip", "install"]', '["pytest", "-q"]'),
 )
-EDIT = ApprovalAsked(
+EDIT = ApprovalRequested(
     approval="approval-2",
     call="call-4",
     subject="edit",
@@ -95,34 +95,34 @@ EDIT = ApprovalAsked(
 
 def saying(text: str, size: int = 7) -> list[SessionEvent]:
     """Words as they stream, in pieces."""
-    return [TextShown(text[at : at + size]) for at in range(0, len(text), size)]
+    return [TextAppended(text[at : at + size]) for at in range(0, len(text), size)]
 
 
-def answered(text: str = "") -> Answered:
+def answered(text: str = "") -> ModelAnswered:
     usage = Usage(prompt_tokens=900, completion_tokens=120)
     message = Message("assistant", (Text(text),))
-    return Answered(purpose="turn", message=message, finish="stop", usage=usage, seconds=2.5)
+    return ModelAnswered(purpose="turn", message=message, finish="stop", usage=usage, seconds=2.5)
 
 
 def tool(call: str, name: str, view: str, content: str, **ended: object) -> list[SessionEvent]:
     """A call that the policy allows."""
-    allowed = Decided(call=ToolCall(call, name, "{}"), verdict="allow", by="policy", why="Reading is allowed.")
+    allowed = CallDecided(call=ToolCall(call, name, "{}"), verdict="allow", by="policy", why="Reading is allowed.")
     end = {"status": "ok", "seconds": 0.3, **ended}
     return [
         allowed,
-        Checkpointed(call=call, paths=()),
-        ToolBegan(call=call, name=name, view=view),
-        ToolEnded(call=call, name=name, view=view, content=content, **end),  # type: ignore[arg-type]
+        CheckpointSaved(call=call, paths=()),
+        ToolStarted(call=call, name=name, view=view),
+        ToolFinished(call=call, name=name, view=view, content=content, **end),  # type: ignore[arg-type]
     ]
 
 
-def asking(asked: ApprovalAsked, name: str, view: str, told: str, content: str) -> list[SessionEvent]:
+def asking(asked: ApprovalRequested, name: str, view: str, told: str, content: str) -> list[SessionEvent]:
     """A call that a person is asked about."""
     return [
         asked,
-        ToolBegan(call=asked.call, name=name, view=view, command=asked.command),
-        *([ToolTold(call=asked.call, text=line) for line in told.splitlines(keepends=True)]),
-        ToolEnded(
+        ToolStarted(call=asked.call, name=name, view=view, command=asked.command),
+        *([ToolOutput(call=asked.call, text=line) for line in told.splitlines(keepends=True)]),
+        ToolFinished(
             call=asked.call, name=name, view=view, status="ok", content=content or told, seconds=4.2, exit_code=0
         ),
     ]
@@ -135,10 +135,10 @@ EDITED = (
 PYTEST = "".join(f"tests/test_total.py::test_{number} PASSED\n" for number in range(24)) + "24 passed in 0.31s\n"
 
 STORY: list[SessionEvent] = [
-    BranchMade(branch="agent/rounding", previous="main"),
-    TurnBegan(number=1),
+    BranchCreated(branch="agent/rounding", previous="main"),
+    TurnStarted(number=1),
     *[
-        ThinkingShown(piece)
+        ThinkingAppended(piece)
         for piece in ("The failure is about ", "rounding: 0.125 becomes 0.12. ", "Look at total first.")
     ],
     ThinkingEnded(3.4),
@@ -148,9 +148,9 @@ STORY: list[SessionEvent] = [
     *tool("call-1", "read_file", "Read src/shop/total.py, lines 1 to 40", "from decimal import Decimal\n" * 30),
     *tool("call-2", "search_workspace", "Search for “half_up”", "tests/test_total.py:14: half_up\n"),
     GroupClosed(),
-    TurnBegan(number=2),
+    TurnStarted(number=2),
     *saying(SAID),
-    *[CallWriting(name="edit_file", characters=count) for count in (40, 180, 420)],
+    *[CallProgress(name="edit_file", characters=count) for count in (40, 180, 420)],
     answered(SAID),
     GroupOpened(title="Round half up", calls=3),
     *tool("call-5", "edit_file", "Edit src/shop/total.py", "Edited.", files=EDITED[:1], diff=TOTAL + ROUND, wrote=True),
@@ -158,10 +158,10 @@ STORY: list[SessionEvent] = [
     FilesChanged(files=EDITED),
     *asking(COMMAND, "run_terminal_command", "Run pip install pytest-randomly && pytest", PYTEST, ""),
     GroupClosed(),
-    Condensed(before=12_400, after=5_100),
-    Nudged("The tests passed; say what you did."),
-    Warned("Commands run without a sandbox: bubblewrap is not installed."),
-    TurnBegan(number=3),
+    HistoryCondensed(before=12_400, after=5_100),
+    ModelNudged("The tests passed; say what you did."),
+    WarningIssued("Commands run without a sandbox: bubblewrap is not installed."),
+    TurnStarted(number=3),
     *saying("Totals are now rounded half up, and all 24 tests pass."),
     answered(),
 ]

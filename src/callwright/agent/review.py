@@ -6,9 +6,9 @@ from __future__ import annotations
 from typing import Literal
 
 from callwright.agent.checkpoints import Checkpoints, FileChange
-from callwright.agent.events import FilesChanged, FileStat, Kept, Undone
+from callwright.agent.event_log import EventLog
 from callwright.agent.faces.base import FileReview
-from callwright.agent.log import Log
+from callwright.agent.session_events import ChangesKept, ChangesUndone, FilesChanged, FileStat
 
 __all__ = ["Review"]
 
@@ -22,7 +22,7 @@ _STATES: dict[str, Literal["created", "changed", "deleted"]] = {
 class Review:
     """Of one session. What is decided is an event of it."""
 
-    def __init__(self, checkpoints: Checkpoints, log: Log) -> None:
+    def __init__(self, checkpoints: Checkpoints, log: EventLog) -> None:
         self._checkpoints = checkpoints
         self._log = log
 
@@ -47,18 +47,18 @@ class Review:
             for file in await self._open(task)
         )
 
-    async def keep(self, path: str = "", hunk: str = "", *, task: int = 0) -> Kept:
+    async def keep(self, path: str = "", hunk: str = "", *, task: int = 0) -> ChangesKept:
         """Keep changes: they can no longer be taken back."""
         paths = await self._checkpoints.keep(task=task or None, path=path or None, hunk=hunk or None)
-        kept = Kept(paths=tuple(paths), hunk=hunk)
+        kept = ChangesKept(paths=tuple(paths), hunk=hunk)
         await self._log.add(kept)
         await self._log.add(FilesChanged(files=await self.stats()))
         return kept
 
-    async def undo(self, path: str = "", hunk: str = "", *, task: int = 0, force: bool = False) -> Undone:
+    async def undo(self, path: str = "", hunk: str = "", *, task: int = 0, force: bool = False) -> ChangesUndone:
         """Take changes back. What the person changed meanwhile is left alone unless forced."""
         done = await self._checkpoints.undo(task=task or None, path=path or None, hunk=hunk or None, force=force)
-        undone = Undone(paths=done.done, hunk=hunk, conflicts=tuple(each.why for each in done.conflicts))
+        undone = ChangesUndone(paths=done.done, hunk=hunk, conflicts=tuple(each.why for each in done.conflicts))
         await self._log.add(undone)
         await self._log.add(FilesChanged(files=await self.stats()))
         return undone

@@ -6,13 +6,13 @@ from typing import Annotated, Literal
 
 import msgspec
 
-__all__ = ["AgentSettings", "Limits"]
+__all__ = ["AgentSettings", "TaskLimits"]
 
 _Count = Annotated[int, msgspec.Meta(ge=0)]
 _Seconds = Annotated[float, msgspec.Meta(ge=0)]
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+class TaskLimits(msgspec.Struct, frozen=True, kw_only=True):
     """All of the settings that the loop's course depends on; kept with each task, so that it can be played again."""
 
     iterations: int = 50
@@ -51,6 +51,6 @@ class AgentSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Files of the workspace that the model is told at the start; the first one there is."""
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> TaskLimits:
         """How far one task may go."""
-        return Limits(iterations=self.iterations, tokens=self.tokens, seconds=self.seconds, condense=self.condense)
+        return TaskLimits(iterations=self.iterations, tokens=self.tokens, seconds=self.seconds, condense=self.condense)

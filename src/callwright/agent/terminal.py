@@ -24,7 +24,7 @@ from callwright.agent.processes import MARK, end
 from callwright.agent.pseudoterminal import PseudoTerminal
 from callwright.agent.sandbox import Sandbox
 from callwright.agent.screen import Screen
-from callwright.agent.surroundings import surroundings
+from callwright.agent.shell.environment import build_environment
 from callwright.agent.workspace import Workspace
 from callwright.errors import ConfigError, ToolError
 
@@ -100,7 +100,9 @@ class Terminal:
         self._workspace = workspace
         self._settings = settings
         self.sandbox = sandbox
-        self.environment = surroundings(environment, passed=settings.pass_on, added=settings.environment)
+        self.environment = build_environment(
+            environment, allowed_names=settings.pass_on, overrides=settings.environment
+        )
         shell = shutil.which(settings.shell, path=self.environment.get("PATH", os.defpath))
         if shell is None:
             raise ConfigError([f"the shell {settings.shell!r} is not installed: commands need bash"])

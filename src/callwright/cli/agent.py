@@ -16,7 +16,7 @@ from callwright.agent.settings import AgentSettings
 from callwright.errors import BackendError, ConfigError
 
 if TYPE_CHECKING:
-    from callwright.agent.sessions import SessionDesk
+    from callwright.agent.session.session_manager import SessionManager
     from callwright.cli.bench import Bench
     from callwright.config import Config
 
@@ -105,7 +105,7 @@ async def _work(arguments: argparse.Namespace, config: Config, task: str) -> int
         return await (_in_browser(desk, arguments) if arguments.web else _here(desk, arguments, task))
 
 
-async def _here(desk: SessionDesk, arguments: argparse.Namespace, task: str) -> int:
+async def _here(desk: SessionManager, arguments: argparse.Namespace, task: str) -> int:
     """In the terminal, or without anybody."""
     session = await _resumed(desk, arguments.resume)
     if arguments.json or arguments.headless:
@@ -118,7 +118,7 @@ async def _here(desk: SessionDesk, arguments: argparse.Namespace, task: str) -> 
     return await talk(desk, task=task, resume=session, once=arguments.once, history=state_folder(os.environ) / "typed")
 
 
-async def _resumed(desk: SessionDesk, asked: str | None) -> str:
+async def _resumed(desk: SessionManager, asked: str | None) -> str:
     """The session to open again; empty for a new one."""
     if asked is None or asked:
         return asked or ""
@@ -137,7 +137,7 @@ async def _in_editor(bench: Bench) -> int:
         return await speak(lines, bench.desk, __version__)
 
 
-async def _in_browser(desk: SessionDesk, arguments: argparse.Namespace) -> int:
+async def _in_browser(desk: SessionManager, arguments: argparse.Namespace) -> int:
     import uvicorn
 
     from callwright.agent.faces.web import address, app

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from callwright.agent.guests import Trusted
+from callwright.agent.mcp.session_servers import TrustedProjects
 from callwright.agent.policy import load_policy
 from callwright.agent.protection import protected_files
 from callwright.agent.sandbox import SandboxSettings, open_sandbox
-from callwright.agent.sessions import Archive, SessionDesk
+from callwright.agent.session.context import AgentContext, SessionLocks
+from callwright.agent.session.session_manager import SessionArchive, SessionManager
 from callwright.agent.settings import AgentSettings
 from callwright.agent.terminal import TerminalSettings
 from callwright.agent.tools import BUILTIN, load_plugins
-from callwright.agent.workshop import Locks, Workshop
 from callwright.agent.workspace import Workspace
 from callwright.backends import open_backend
 from callwright.cli.start import start
@@ -33,8 +33,8 @@ from callwright.store.open import AgentStore, open_agent_store
 from callwright.wire.base import ClientRequest as Asked
 
 if TYPE_CHECKING:
-    from callwright.agent.answering import Ask
     from callwright.agent.mcp.settings import McpSettings
+    from callwright.agent.session.model_calls import RunTurn
     from callwright.backends.base import EventStream
     from callwright.model import Request
 
@@ -44,12 +44,12 @@ __all__ = ["Bench", "configured", "open_archive", "open_bench"]
 
 
 @asynccontextmanager
-async def open_archive(arguments: argparse.Namespace) -> AsyncIterator[Archive]:
+async def open_archive(arguments: argparse.Namespace) -> AsyncIterator[SessionArchive]:
     """The sessions that there are, without any model."""
     config = load(getattr(arguments, "config", None), os.environ)
     folder = state_folder(os.environ)
     async with open_agent_store(config.store, folder) as store:
-        yield Archive(store.sessions, store.snapshots, Locks(folder / "sessions"))
+        yield SessionArchive(store.sessions, store.snapshots, SessionLocks(folder / "sessions"))
 
 
 @asynccontextmanager
@@ -70,7 +70,7 @@ async def open_bench(arguments: argparse.Namespace, config: Config) -> AsyncIter
 class Model(NamedTuple):
     """The model that works."""
 
-    ask: Ask
+    ask: RunTurn
     name: str
     window: int
     options: dict[str, Any]
@@ -90,7 +90,7 @@ class Bench:
     warnings: tuple[str, ...] = ()
     """What a person should know of tools that cannot be used."""
 
-    async def desk(self, folder: Path, servers: Sequence[McpSettings] = ()) -> SessionDesk:
+    async def desk(self, folder: Path, servers: Sequence[McpSettings] = ()) -> SessionManager:
         """The sessions of a folder; `servers` are MCP servers besides those of the settings."""
         workspace = Workspace(folder)
         root = workspace.root
@@ -106,23 +106,23 @@ class Bench:
         own = {tool.spec.name: tool for tool in BUILTIN}
         plugins, self.warnings = load_plugins(own)
         state = state_folder(os.environ)
-        return SessionDesk(
-            Workshop(
-                ask=self.model.ask,
+        return SessionManager(
+            AgentContext(
+                run_turn=self.model.ask,
                 model=self.model.name,
                 window=self.model.window,
-                options=self.model.options,
+                request_options=self.model.options,
                 workspace=workspace,
                 policy=policy,
                 tools=own | {plugin.tool.spec.name: plugin.tool for plugin in plugins},
                 settings=self.settings,
-                terminal=TerminalSettings(timeout_s=self.settings.command_seconds),
+                terminal_settings=TerminalSettings(timeout_s=self.settings.command_seconds),
                 sandbox=sandbox,
                 sessions=self.store.sessions,
                 snapshots=self.store.snapshots,
-                locks=Locks(state / "sessions"),
-                servers=(*self.config.mcp, *servers),
-                trusted=Trusted(state / "approved-mcp.json"),
+                locks=SessionLocks(state / "sessions"),
+                mcp_servers=(*self.config.mcp, *servers),
+                trusted_projects=TrustedProjects(state / "approved-mcp.json"),
                 environment=os.environ,
             )
         )

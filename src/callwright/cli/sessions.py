@@ -17,7 +17,7 @@ from callwright.errors import MisuseError
 if TYPE_CHECKING:
     from callwright.agent.diff import Hunk
     from callwright.agent.review import Review
-    from callwright.agent.sessions import Archive
+    from callwright.agent.session.session_manager import SessionArchive
 
 __all__ = ["add"]
 
@@ -90,7 +90,7 @@ def _run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-async def _list(sessions: Archive, arguments: argparse.Namespace) -> None:
+async def _list(sessions: SessionArchive, arguments: argparse.Namespace) -> None:
     rows = await sessions.rows(" ".join(arguments.words), limit=arguments.limit)
     if arguments.json:
         _print_lines(rows)
@@ -104,7 +104,7 @@ async def _list(sessions: Archive, arguments: argparse.Namespace) -> None:
         print("No session is like that." if arguments.words else "There are no sessions yet.")
 
 
-async def _show(sessions: Archive, arguments: argparse.Namespace) -> None:
+async def _show(sessions: SessionArchive, arguments: argparse.Namespace) -> None:
     events = await sessions.events(arguments.session)
     if arguments.json:
         _print_lines(events)
@@ -118,8 +118,8 @@ async def _show(sessions: Archive, arguments: argparse.Namespace) -> None:
         console.print(piece)
 
 
-async def _diff(sessions: Archive, arguments: argparse.Namespace) -> None:
-    async with sessions.review(arguments.session) as review:
+async def _diff(sessions: SessionArchive, arguments: argparse.Namespace) -> None:
+    async with sessions.open_review(arguments.session) as review:
         files = [file for file in await review.files(arguments.task) if arguments.file in ("", file.path)]
     if arguments.json:
         _print_lines(files)
@@ -135,8 +135,8 @@ async def _diff(sessions: Archive, arguments: argparse.Namespace) -> None:
         print("No changes that could be taken back.")
 
 
-async def _undo(sessions: Archive, arguments: argparse.Namespace) -> None:
-    async with sessions.review(arguments.session) as review:
+async def _undo(sessions: SessionArchive, arguments: argparse.Namespace) -> None:
+    async with sessions.open_review(arguments.session) as review:
         hunk = await _hunk(review, arguments)
         undone = await review.undo(arguments.file, hunk, task=arguments.task, force=arguments.force)
     if arguments.json:
@@ -150,8 +150,8 @@ async def _undo(sessions: Archive, arguments: argparse.Namespace) -> None:
         print("There was nothing to take back.")
 
 
-async def _keep(sessions: Archive, arguments: argparse.Namespace) -> None:
-    async with sessions.review(arguments.session) as review:
+async def _keep(sessions: SessionArchive, arguments: argparse.Namespace) -> None:
+    async with sessions.open_review(arguments.session) as review:
         kept = await review.keep(arguments.file, await _hunk(review, arguments), task=arguments.task)
     if arguments.json:
         _print_lines([kept])
@@ -171,7 +171,7 @@ async def _hunk(review: Review, arguments: argparse.Namespace) -> str:
     return chosen.id
 
 
-async def _delete(sessions: Archive, arguments: argparse.Namespace) -> None:
+async def _delete(sessions: SessionArchive, arguments: argparse.Namespace) -> None:
     await sessions.delete(arguments.session)
     if not arguments.json:
         print(f"{arguments.session} is forgotten; files are as they were.")

@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from callwright.agent.approvals import Approvals
-from callwright.agent.effects import Decide
-from callwright.agent.events import ApprovalAsked, Decided, ToolEnded
+from callwright.agent.event_log import EventLog
 from callwright.agent.faces.base import Reply
-from callwright.agent.halt import Halt
-from callwright.agent.log import Log
+from callwright.agent.loop.effects import DecideCall
 from callwright.agent.policy import Policy
 from callwright.agent.policy.rules import parse_rules
+from callwright.agent.session.approvals import Approvals
+from callwright.agent.session.stop_signal import StopSignal
+from callwright.agent.session_events import ApprovalRequested, CallDecided, ToolFinished
 from callwright.agent.settings import AgentSettings
 from callwright.agent.tools import BUILTIN
 from callwright.agent.tools.base import Room, Tool
@@ -64,37 +64,37 @@ class Case:
     def __init__(self, root: Path, store: AgentStore, session: str, settings: AgentSettings) -> None:
         visitors = [Visitor("guest__do"), Visitor("never__do")]
         tools: dict[str, Tool] = {each.spec.name: each for each in (*BUILTIN, *visitors)}
-        self.halt = Halt()
-        self.log = Log(store.sessions, session)
+        self.halt = StopSignal()
+        self.log = EventLog(store.sessions, session)
         self.approvals = Approvals(
             Policy(mine=RULES), settings, tools, Workspace(root), lambda: ".", self.log, self.halt
         )
-        self.asked: list[ApprovalAsked] = []
+        self.asked: list[ApprovalRequested] = []
         self.replies: list[Reply] = []
         self.refused: list[str] = []
-        self.log.watch(self._see)
+        self.log.subscribe(self._see)
 
     def _see(self, stamped: Any) -> None:
-        if isinstance(stamped.event, ApprovalAsked):
+        if isinstance(stamped.event, ApprovalRequested):
             self.asked.append(stamped.event)
             if self.replies:
-                self.refused.append(self.approvals.answer(stamped.event.approval, self.replies.pop(0)))
+                self.refused.append(self.approvals.submit_reply(stamped.event.approval, self.replies.pop(0)))
 
-    def deciding(self, name: str, again: bool = False, **arguments: Any) -> asyncio.Task[Decided]:
+    def deciding(self, name: str, again: bool = False, **arguments: Any) -> asyncio.Task[CallDecided]:
         call = ToolCall(f"call_{len(self.asked)}", name, json.dumps(arguments))
-        return asyncio.ensure_future(self.approvals.decide(Decide(call=call, again=again)))
+        return asyncio.ensure_future(self.approvals.decide_call(DecideCall(call=call, is_repeat=again)))
 
-    async def decided(self, name: str, *replies: Reply, again: bool = False, **arguments: Any) -> Decided:
+    async def decided(self, name: str, *replies: Reply, again: bool = False, **arguments: Any) -> CallDecided:
         self.replies = list(replies)
         async with asyncio.timeout(10):
             decided = await self.deciding(name, again, **arguments)
         assert self.replies == []
         return decided
 
-    async def command(self, text: str, *replies: Reply, again: bool = False) -> Decided:
+    async def command(self, text: str, *replies: Reply, again: bool = False) -> CallDecided:
         return await self.decided("run_terminal_command", *replies, again=again, command=text)
 
-    async def question(self, count: int = 1) -> ApprovalAsked:
+    async def question(self, count: int = 1) -> ApprovalRequested:
         async with asyncio.timeout(10):
             while len(self.asked) < count:
                 await asyncio.sleep(0)
@@ -180,7 +180,9 @@ def test_what_is_approved_beforehand_is_not_asked(tmp_path: Path, approve: str, 
 @pytest.mark.parametrize("approve", SETTINGS)
 def test_what_is_critical_is_asked_whatever_is_set_or_remembered(tmp_path: Path, approve: str, command: str) -> None:
     async def scenario(case: Case) -> None:
-        case.approvals.remember(['["git", "push"]', '["rm"]', '["curl"]', '["sh"]', '["git", "push", "--force"]'])
+        case.approvals.remember_patterns(
+            ['["git", "push"]', '["rm"]', '["curl"]', '["sh"]', '["git", "push", "--force"]']
+        )
         for _ in range(2):
             decided = await case.command(command, ONCE)
             assert (decided.verdict, decided.by, decided.remembered) == ("allow", "person", ())
@@ -213,15 +215,15 @@ def test_an_answer_to_another_question_is_none(tmp_path: Path) -> None:
         first = case.deciding("run_terminal_command", command="deploy")
         asked = await case.question()
         for wrong in ("", "ask_0", asked.call, asked.approval.upper(), f"{asked.approval} "):
-            assert case.approvals.answer(wrong, ONCE) == "that question was answered already, or never asked"
+            assert case.approvals.submit_reply(wrong, ONCE) == "that question was answered already, or never asked"
         assert not first.done()
         second = case.deciding("guest__do")
         other = await case.question(2)
         assert other.approval != asked.approval
-        assert case.approvals.answer(other.approval, DENY) == ""
+        assert case.approvals.submit_reply(other.approval, DENY) == ""
         assert (await second).verdict == "deny"
         assert not first.done()
-        assert case.approvals.answer(asked.approval, ONCE) == ""
+        assert case.approvals.submit_reply(asked.approval, ONCE) == ""
         assert (await first).verdict == "allow"
 
     play(tmp_path, scenario)
@@ -231,11 +233,11 @@ def test_the_first_answer_counts(tmp_path: Path) -> None:
     async def scenario(case: Case) -> None:
         deciding = case.deciding("run_terminal_command", command="deploy")
         asked = await case.question()
-        assert case.approvals.answer(asked.approval, DENY) == ""
-        case.approvals.answer(asked.approval, ONCE)
-        case.approvals.answer(asked.approval, Reply(verdict="once", command="rm -rf /"))
+        assert case.approvals.submit_reply(asked.approval, DENY) == ""
+        case.approvals.submit_reply(asked.approval, ONCE)
+        case.approvals.submit_reply(asked.approval, Reply(verdict="once", command="rm -rf /"))
         assert (await deciding).verdict == "deny"
-        assert "answered already" in case.approvals.answer(asked.approval, ONCE)
+        assert "answered already" in case.approvals.submit_reply(asked.approval, ONCE)
 
     play(tmp_path, scenario)
 
@@ -262,10 +264,10 @@ def test_an_answer_that_cannot_be_is_refused_and_the_question_stays(
     async def scenario(case: Case) -> None:
         deciding = case.deciding(name, **arguments)
         asked = await case.question()
-        assert case.approvals.answer(asked.approval, reply) == why
+        assert case.approvals.submit_reply(asked.approval, reply) == why
         await asyncio.sleep(0.01)
         assert not deciding.done()
-        assert case.approvals.answer(asked.approval, DENY) == ""
+        assert case.approvals.submit_reply(asked.approval, DENY) == ""
         assert (await deciding).verdict == "deny"
 
     play(tmp_path, scenario)
@@ -285,9 +287,9 @@ def test_a_stop_ends_every_question(tmp_path: Path) -> None:
     async def scenario(case: Case) -> None:
         deciding = case.deciding("run_terminal_command", command="deploy")
         asked = await case.question()
-        case.halt.ask()
+        case.halt.request_stop()
         assert (await deciding).verdict == "stop"
-        assert "answered already" in case.approvals.answer(asked.approval, ONCE)
+        assert "answered already" in case.approvals.submit_reply(asked.approval, ONCE)
 
     play(tmp_path, scenario)
 
@@ -346,7 +348,7 @@ def test_what_was_remembered_before_the_session_was_opened_again_still_holds(tmp
         remembered.extend((await case.decided("guest__do", ALWAYS)).remembered)
 
     async def after(case: Case) -> None:
-        case.approvals.remember(remembered)
+        case.approvals.remember_patterns(remembered)
         assert (await case.command("deploy fast")).by == "remembered"
         assert (await case.decided("guest__do")).by == "remembered"
 
@@ -416,13 +418,13 @@ def test_a_file_that_changes_before_the_approved_edit_is_made_is_left_alone(
             session = await desk.open()
 
             def person(stamped: Any) -> None:
-                if isinstance(stamped.event, ApprovalAsked):
+                if isinstance(stamped.event, ApprovalRequested):
                     file.unlink() if becomes is None else file.write_text(becomes)
                     session.answer(stamped.event.approval, ONCE)
 
             session.watch(person)
             await session.run("what is it?")
-            (ended,) = [stamped.event for stamped in session.events if isinstance(stamped.event, ToolEnded)]
+            (ended,) = [stamped.event for stamped in session.events if isinstance(stamped.event, ToolFinished)]
             assert ended.status == "error"
             assert "have changed since" in ended.content
             await session.close()
@@ -446,7 +448,7 @@ def test_fifty_sessions_wait_without_a_thread(tmp_path: Path) -> None:
             for session in sessions:
 
                 def person(stamped: Any, session: Any = session) -> None:
-                    if isinstance(stamped.event, ApprovalAsked):
+                    if isinstance(stamped.event, ApprovalRequested):
                         waiting[session.id] = stamped.event.approval
 
                 session.watch(person)

@@ -1,6 +1,6 @@
 import pytest
 
-from callwright.agent.completion import needs_writes
+from callwright.agent.loop.completion_check import needs_writes
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,12 @@ import asyncio
 
 import pytest
 
-from callwright.agent.halt import Halt, HaltError
+from callwright.agent.session.stop_signal import StoppedError, StopSignal
 
 
 def test_what_is_stopped_is_over_when_the_error_comes():
     async def main():
-        halt, ended = Halt(), []
+        halt, ended = StopSignal(), []
 
         async def work():
             try:
@@ -16,14 +16,14 @@ def test_what_is_stopped_is_over_when_the_error_comes():
                 await asyncio.sleep(0.01)
                 ended.append(True)
 
-        asyncio.get_running_loop().call_later(0.01, halt.ask)
-        with pytest.raises(HaltError):
-            await halt.race(work())
+        asyncio.get_running_loop().call_later(0.01, halt.request_stop)
+        with pytest.raises(StoppedError):
+            await halt.run_until_stopped(work())
         assert ended == [True]
-        with pytest.raises(HaltError):  # and what would come next is stopped too
-            await halt.race(asyncio.sleep(60))
+        with pytest.raises(StoppedError):  # and what would come next is stopped too
+            await halt.run_until_stopped(asyncio.sleep(60))
         halt.reset()
-        assert await halt.race(asyncio.sleep(0, "done")) == "done"
+        assert await halt.run_until_stopped(asyncio.sleep(0, "done")) == "done"
 
     asyncio.run(main())
 
@@ -34,7 +34,7 @@ def test_an_error_of_the_work_is_its_own():
             raise ValueError("no")
 
         with pytest.raises(ValueError, match="no"):
-            await Halt().race(fail())
+            await StopSignal().run_until_stopped(fail())
 
     asyncio.run(main())
 
@@ -49,7 +49,7 @@ def test_who_is_cancelled_leaves_nothing_running():
             finally:
                 ended.append(True)
 
-        task = asyncio.ensure_future(Halt().race(work()))
+        task = asyncio.ensure_future(StopSignal().run_until_stopped(work()))
         await asyncio.sleep(0.01)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):

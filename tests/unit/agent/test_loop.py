@@ -4,19 +4,19 @@ import json
 
 import pytest
 
-from callwright.agent.effects import CallModel, Checkpoint, Decide, RunTool
-from callwright.agent.events import Condensed, Decided, Nudged, Stopped, ToolEnded
-from callwright.agent.settings import Limits
-from callwright.agent.stream import SIGNAL
+from callwright.agent.loop.answer_stream import COMPLETION_SIGNAL
+from callwright.agent.loop.effects import CallModel, DecideCall, RunTool, SaveCheckpoint
+from callwright.agent.session_events import CallDecided, HistoryCondensed, ModelNudged, TaskStopped, ToolFinished
+from callwright.agent.settings import TaskLimits
 from callwright.errors import MisuseError
 from callwright.model import Message, Reasoning, Text, ToolResult
 from tests.support.loops import Script, brief, call, says
 
-DONE = says(f"I did it. {SIGNAL}")
+DONE = says(f"I did it. {COMPLETION_SIGNAL}")
 
 
 def run(task, *answers, **more):
-    limits = more.pop("limits", Limits())
+    limits = more.pop("limits", TaskLimits())
     window = more.pop("window", 0)
     script = Script(answers, **more)
     ended = script.drive(brief(task, limits=limits, window=window))
@@ -50,18 +50,18 @@ def test_thinking_content_and_calls_stay_in_the_history():
 
 def test_only_edits_have_a_checkpoint_and_have_it_before_they_run():
     script, _ = run("Create a.py", says(call("write", path="a.py", content="x"), call("look", path="a.py")), DONE)
-    kinds = [type(effect) for effect in script.effects if isinstance(effect, Checkpoint | RunTool | Decide)]
-    assert kinds == [Decide, Checkpoint, RunTool, Decide, RunTool]
+    kinds = [type(effect) for effect in script.effects if isinstance(effect, SaveCheckpoint | RunTool | DecideCall)]
+    assert kinds == [DecideCall, SaveCheckpoint, RunTool, DecideCall, RunTool]
 
 
 def deny(effect):
-    return Decided(call=effect.call, verdict="deny", by="person", why="it deletes things", words="use mv")
+    return CallDecided(call=effect.call, verdict="deny", by="person", why="it deletes things", words="use mv")
 
 
 def test_a_denied_call_never_runs_and_the_model_is_told_why():
     script, ended = run("Run it", says(call("shell", command="rm x")), says("All right."), decide=deny)
     assert not any(isinstance(effect, RunTool) for effect in script.effects)
-    assert script.told(ToolEnded)[0].status == "denied"
+    assert script.told(ToolFinished)[0].status == "denied"
     told = results(ended)[0]
     assert told.is_error
     assert "it deletes things" in told.content
@@ -70,7 +70,7 @@ def test_a_denied_call_never_runs_and_the_model_is_told_why():
 
 def test_what_nobody_was_there_to_allow_is_no_success():
     def alone(effect):
-        return Decided(call=effect.call, verdict="deny", by="settings", why="nobody was there to ask")
+        return CallDecided(call=effect.call, verdict="deny", by="settings", why="nobody was there to ask")
 
     _, ended = run("Run it", says(call("shell", command="rm x")), DONE, decide=alone)
     assert ended.stopped.reason == "denied"
@@ -80,7 +80,7 @@ def test_an_edited_command_runs_as_edited_and_the_model_hears_of_it():
     def edit(effect):
         changed = call("shell", command="ls -l")
         changed = type(changed)(effect.call.id, "shell", changed.arguments)
-        return Decided(call=changed, verdict="allow", by="person", why="ok", words="The person changed the command")
+        return CallDecided(call=changed, verdict="allow", by="person", why="ok", words="The person changed the command")
 
     script, ended = run("Run it", says(call("shell", command="ls")), DONE, decide=edit)
     assert [json.loads(effect.call.arguments) for effect in script.effects if isinstance(effect, RunTool)] == [
@@ -91,11 +91,11 @@ def test_an_edited_command_runs_as_edited_and_the_model_hears_of_it():
 
 def test_a_stop_leaves_no_call_without_a_result():
     def stop(effect):
-        return Decided(call=effect.call, verdict="stop", by="person", why="stop")
+        return CallDecided(call=effect.call, verdict="stop", by="person", why="stop")
 
     script, ended = run("Run it", says(call("shell", command="a"), call("shell", command="b")), decide=stop)
     assert ended.stopped.reason == "person"
-    assert [event.status for event in script.told(ToolEnded)] == ["denied", "stopped"]
+    assert [event.status for event in script.told(ToolFinished)] == ["denied", "stopped"]
     assert len(results(ended)) == 2
 
 
@@ -111,7 +111,7 @@ def test_a_stop_leaves_no_call_without_a_result():
 def test_a_call_that_cannot_run_is_explained_and_does_not(bad, part):
     script, ended = run("Look", says(bad), DONE)
     assert part in results(ended)[0].content
-    assert not any(isinstance(effect, Decide | RunTool) for effect in script.effects)
+    assert not any(isinstance(effect, DecideCall | RunTool) for effect in script.effects)
     assert ended.stopped.reason == "done"
     assert all(json.loads(c.arguments) is not None for m in ended.history for c in m.parts if hasattr(c, "arguments"))
 
@@ -119,7 +119,7 @@ def test_a_call_that_cannot_run_is_explained_and_does_not(bad, part):
 def test_done_is_not_believed_of_a_task_that_wrote_nothing():
     script, ended = run("Fix the bug in a.py", DONE, DONE, DONE)
     assert ended.stopped.reason == "unfinished"
-    assert len(script.told(Nudged)) == 2
+    assert len(script.told(ModelNudged)) == 2
     assert [effect.must_edit for effect in script.asked()] == [False, False, True]
 
 
@@ -131,14 +131,14 @@ def test_done_is_believed_once_something_was_written():
 def test_a_failed_write_is_none():
     def fail(effect):
         one = effect.call
-        return ToolEnded(call=one.id, name=one.name, view="", status="error", content="no", wrote=True)
+        return ToolFinished(call=one.id, name=one.name, view="", status="error", content="no", wrote=True)
 
     _, ended = run("Fix it", says(call("write", path="a", content="x")), DONE, DONE, DONE, run=fail)
     assert ended.stopped.reason == "unfinished"
 
 
 def test_calls_beside_the_signal_still_run():
-    script, ended = run("Create a.py", says(f"Done {SIGNAL}", call("write", path="a.py", content="x")), DONE)
+    script, ended = run("Create a.py", says(f"Done {COMPLETION_SIGNAL}", call("write", path="a.py", content="x")), DONE)
     assert any(isinstance(effect, RunTool) for effect in script.effects)
     assert ended.stopped.reason == "done"
 
@@ -148,7 +148,7 @@ def test_two_answers_without_calls_end_a_task_that_wrote():
         "Create a.py", says(call("write", path="a.py", content="x")), says("Now I run it."), says("It works.")
     )
     assert ended.stopped.reason == "done"
-    assert len(script.told(Nudged)) == 1
+    assert len(script.told(ModelNudged)) == 1
 
 
 def test_a_model_that_says_nothing_is_asked_and_then_left():
@@ -159,15 +159,15 @@ def test_a_model_that_says_nothing_is_asked_and_then_left():
 def test_an_answer_that_was_cut_off_goes_on():
     script, ended = run("What is this?", says("It is", finish="length"), says("a program."))
     assert ended.stopped.reason == "done"
-    assert "cut off" in script.told(Nudged)[0].text
+    assert "cut off" in script.told(ModelNudged)[0].text
 
 
 @pytest.mark.parametrize(
     ("limits", "reason"),
     [
-        (Limits(iterations=3), "iterations"),
-        (Limits(tokens=40), "tokens"),
-        (Limits(seconds=3), "time"),
+        (TaskLimits(iterations=3), "iterations"),
+        (TaskLimits(tokens=40), "tokens"),
+        (TaskLimits(seconds=3), "time"),
     ],
 )
 def test_limits_are_typed_stops(limits, reason):
@@ -179,19 +179,24 @@ def test_limits_are_typed_stops(limits, reason):
 
 def test_a_failing_backend_is_a_failure():
     _, ended = run("Look", says(problem="nothing answers at 127.0.0.1"))
-    assert ended.stopped == Stopped(task=1, reason="failed", text="nothing answers at 127.0.0.1")
+    assert ended.stopped == TaskStopped(task=1, reason="failed", text="nothing answers at 127.0.0.1")
 
 
 def test_the_same_call_three_times_asks():
     answers = [says(call("look", path="a")) for _ in range(4)]
     script, _ = run("Look", *answers, DONE)
-    assert [effect.again for effect in script.effects if isinstance(effect, Decide)] == [False, False, True, False]
+    assert [effect.is_repeat for effect in script.effects if isinstance(effect, DecideCall)] == [
+        False,
+        False,
+        True,
+        False,
+    ]
 
 
 def test_other_calls_in_between_do_not():
     answers = [says(call("look", path="a"), call("look", path="b")) for _ in range(4)]
     script, _ = run("Look", *answers, DONE)
-    assert not any(effect.again for effect in script.effects if isinstance(effect, Decide))
+    assert not any(effect.is_repeat for effect in script.effects if isinstance(effect, DecideCall))
 
 
 def test_deferred_content_is_written_by_a_second_answer_without_tools():
@@ -207,7 +212,7 @@ def test_deferred_content_is_written_by_a_second_answer_without_tools():
 def big(effect):
     """A tool with much to say."""
     content = effect.call.arguments + " x" * 1500
-    return ToolEnded(call=effect.call.id, name="look", view="", status="ok", content=content)
+    return ToolFinished(call=effect.call.id, name="look", view="", status="ok", content=content)
 
 
 def test_a_filling_window_is_condensed_without_losing_task_or_calls():
@@ -222,9 +227,9 @@ def test_a_filling_window_is_condensed_without_losing_task_or_calls():
     script = Model([*(says(call("look", path=str(n))) for n in range(30)), DONE], run=big)
     ended = script.drive(brief("Look at it all and tell", window=8000))
     assert ended.stopped.reason == "done"
-    assert script.told(Condensed)
+    assert script.told(HistoryCondensed)
     for effect in script.asked():
-        counted.append(brief("x").count(effect.messages))
+        counted.append(brief("x").count_tokens(effect.messages))
         assert "Look at it all and tell" in str(effect.messages)
         open_calls = {p.id for m in effect.messages for p in m.parts if hasattr(p, "arguments")}
         answered = {p.call_id for m in effect.messages for p in m.parts if isinstance(p, ToolResult)}
@@ -234,7 +239,7 @@ def test_a_filling_window_is_condensed_without_losing_task_or_calls():
 
 def test_one_result_that_fills_the_window_is_cut_and_the_task_goes_on():
     def huge(effect):
-        return ToolEnded(call=effect.call.id, name="look", view="", status="ok", content="begins " + "x" * 60_000)
+        return ToolFinished(call=effect.call.id, name="look", view="", status="ok", content="begins " + "x" * 60_000)
 
     class Model(Script):
         def _perform(self, effect):
@@ -245,7 +250,7 @@ def test_one_result_that_fills_the_window_is_cut_and_the_task_goes_on():
     script = Model([says(call("look", path="a")), DONE], run=huge)
     ended = script.drive(brief("Look", window=4000))
     assert ended.stopped.reason == "done"
-    assert max(brief("x").count(effect.messages) for effect in script.asked()) < 4000
+    assert max(brief("x").count_tokens(effect.messages) for effect in script.asked()) < 4000
     (told,) = results(ended)
     assert told.content.startswith("begins x")
     assert "left out here" in told.content
@@ -263,7 +268,7 @@ def test_a_task_that_cannot_fit_stops_instead_of_going_in_circles():
 def test_the_wrong_answer_is_our_own_mistake():
     class Wrong(Script):
         def _perform(self, effect):
-            return DONE if isinstance(effect, Decide) else super()._perform(effect)
+            return DONE if isinstance(effect, DecideCall) else super()._perform(effect)
 
     with pytest.raises(MisuseError, match="Decide is answered with Decided, not Answered"):
         Wrong([says(call("look", path="a"))]).drive(brief("Look"))

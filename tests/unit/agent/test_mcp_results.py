@@ -16,7 +16,7 @@ from mcp_types import (
     TextResourceContents,
 )
 
-from callwright.agent.mcp.connection import _innermost, _rendered
+from callwright.agent.mcp.connection import _describe_error, _render_result
 
 FILE = TextResourceContents(uri="file:///a.txt", text="words")
 BLOB = BlobResourceContents(uri="file:///a.bin", blob="AAAA")
@@ -36,16 +36,16 @@ BLOB = BlobResourceContents(uri="file:///a.bin", blob="AAAA")
     ids=lambda value: type(value).__name__ if not isinstance(value, str) else "",
 )
 def test_every_kind_of_content_has_its_text(block: Any, text: str) -> None:
-    assert _rendered(CallToolResult(content=[block])) == text
+    assert _render_result(CallToolResult(content=[block])) == text
 
 
 def test_structure_is_shown_where_there_is_nothing_else() -> None:
-    assert _rendered(CallToolResult(content=[], structured_content={"a": [1, "ü"]})) == '{"a":[1,"ü"]}'
-    assert _rendered(CallToolResult(content=[])) == "(no output)"
+    assert _render_result(CallToolResult(content=[], structured_content={"a": [1, "ü"]})) == '{"a":[1,"ü"]}'
+    assert _render_result(CallToolResult(content=[])) == "(no output)"
 
 
 def test_the_reason_is_found_inside_of_groups() -> None:
     group = ExceptionGroup("outer", [ExceptionGroup("inner", [OSError("no such program.")])])
-    assert _innermost(group) == "no such program"
-    assert _innermost(KeyError()) == "KeyError"
-    assert _innermost(None) == "it was closed meanwhile"
+    assert _describe_error(group) == "no such program"
+    assert _describe_error(KeyError()) == "KeyError"
+    assert _describe_error(None) == "it was closed meanwhile"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from callwright.agent.mcp.settings import McpSettings, Project, load_project
+from callwright.agent.mcp.settings import McpSettings, ProjectServers, load_project_servers
 from callwright.config import load
 from callwright.errors import ConfigError
 
@@ -27,8 +27,8 @@ def written(folder: Path, content: object) -> Path:
     return path
 
 
-def loaded(path: Path) -> Project:
-    project = load_project(path)
+def loaded(path: Path) -> ProjectServers:
+    project = load_project_servers(path)
     assert project is not None
     return project
 
@@ -42,14 +42,14 @@ def test_the_common_format_is_read(tmp_path: Path) -> None:
 
 
 def test_a_person_is_shown_everything_that_would_be_started(tmp_path: Path) -> None:
-    question = loaded(written(tmp_path, FILE)).question
+    question = loaded(written(tmp_path, FILE)).approval_text
     assert "files: npx -y 'some server' (KEY: v)" in question
     assert "web: https://example.com/mcp (authorization: x)" in question
 
 
 def test_what_a_terminal_would_hide_is_shown(tmp_path: Path) -> None:
     hidden = {"mcpServers": {"x": {"command": "ls", "args": ["\x1b[2K\r", "\u202egnp", ""]}}}
-    assert r"x: ls '\x1b[2K\r' '\u202egnp' ''" in loaded(written(tmp_path, hidden)).question
+    assert r"x: ls '\x1b[2K\r' '\u202egnp' ''" in loaded(written(tmp_path, hidden)).approval_text
 
 
 @given(at=st.integers(0, 10_000), byte=st.binary(min_size=1, max_size=1))
@@ -63,7 +63,7 @@ def test_one_byte_changed_is_not_approved(tmp_path_factory: pytest.TempPathFacto
     changed = bytes(data[:at]) + byte + bytes(data[at + 1 :])
     path.write_bytes(changed)
     try:
-        again = load_project(path)
+        again = load_project_servers(path)
     except ConfigError:
         return
     assert again is None or again.is_approved(approved) == (changed == bytes(data))
@@ -79,9 +79,9 @@ def test_an_approval_holds_for_its_own_place_only(tmp_path: Path) -> None:
 
 
 def test_no_file_and_no_servers_ask_for_nothing(tmp_path: Path) -> None:
-    assert load_project(tmp_path / ".mcp.json") is None
-    assert load_project(written(tmp_path, {"mcpServers": {}})) is None
-    assert load_project(tmp_path) is None
+    assert load_project_servers(tmp_path / ".mcp.json") is None
+    assert load_project_servers(written(tmp_path, {"mcpServers": {}})) is None
+    assert load_project_servers(tmp_path) is None
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_no_file_and_no_servers_ask_for_nothing(tmp_path: Path) -> None:
 )
 def test_a_file_that_is_wrong_is_said_to_be_so(tmp_path: Path, content: object) -> None:
     with pytest.raises(ConfigError, match=r"\.mcp\.json"):
-        load_project(written(tmp_path, content))
+        load_project_servers(written(tmp_path, content))
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from callwright.agent.surroundings import surroundings
+from callwright.agent.shell.environment import build_environment
 
 
 @pytest.mark.parametrize(
@@ -17,7 +17,7 @@ from callwright.agent.surroundings import surroundings
     ],
 )  # fmt: skip
 def test_credentials_and_what_a_shell_would_run_are_not_passed_on(name: str) -> None:
-    assert name not in surroundings({name: "value"})
+    assert name not in build_environment({name: "value"})
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ def test_credentials_and_what_a_shell_would_run_are_not_passed_on(name: str) -> 
     ["PATH", "HOME", "LANG", "TOKENIZERS_PARALLELISM", "SSH_AUTH_SOCK", "KEYBOARD", "PATTERN", "VIRTUAL_ENV", "TMPDIR"],
 )
 def test_everything_else_is(name: str) -> None:
-    assert surroundings({name: "value"})[name] == "value"
+    assert build_environment({name: "value"})[name] == "value"
 
 
 def test_a_password_in_an_address_is_not_passed_on_but_that_of_a_proxy_is() -> None:
@@ -34,17 +34,19 @@ def test_a_password_in_an_address_is_not_passed_on_but_that_of_a_proxy_is() -> N
         "HTTPS_PROXY": "http://me:hunter2@proxy:3128",
         "HOMEPAGE": "https://example.com/a:b@c",
     }
-    assert set(given) - set(surroundings(given)) == {"DATABASE_URL"}
+    assert set(given) - set(build_environment(given)) == {"DATABASE_URL"}
 
 
 def test_the_person_has_the_last_word() -> None:
-    made = surroundings({"NPM_TOKEN": "n", "X_TOKEN": "x"}, passed=["NPM_TOKEN"], added={"TERM": "xterm", "CI": "1"})
+    made = build_environment(
+        {"NPM_TOKEN": "n", "X_TOKEN": "x"}, allowed_names=["NPM_TOKEN"], overrides={"TERM": "xterm", "CI": "1"}
+    )
     assert (made["NPM_TOKEN"], made["TERM"], made["CI"]) == ("n", "xterm", "1")
     assert "X_TOKEN" not in made
 
 
 def test_nothing_waits_for_keys() -> None:
-    made = surroundings({"PAGER": "less", "EDITOR": "vim"})
+    made = build_environment({"PAGER": "less", "EDITOR": "vim"})
     assert (made["PAGER"], made["GIT_PAGER"], made["EDITOR"], made["GIT_TERMINAL_PROMPT"]) == (
         "cat",
         "cat",

@@ -9,7 +9,7 @@ from typing import get_args
 import pytest
 
 import callwright
-from callwright.agent.events import SessionEvent
+from callwright.agent.session_events import SessionEvent
 
 STATIC = files(callwright).joinpath("agent", "faces", "web", "static")
 FILES = {file.name: file.read_text(encoding="utf-8") for file in STATIC.iterdir()}

@@ -12,8 +12,8 @@ import msgspec
 import pytest
 
 from callwright import cli
-from callwright.agent.events import Stamped
 from callwright.agent.faces.base import SessionRow
+from callwright.agent.session_events import StampedEvent
 from tests.support.played import PlayedSessions, recorded
 
 
@@ -67,7 +67,7 @@ def test_a_session_is_shown_as_it_was_or_event_by_event(capsys: pytest.CaptureFi
     assert "› Fix the failing test" in shown
     assert "/undo" not in shown
     lines = run(capsys, "show", "fix", "--json")[1].splitlines()
-    assert [msgspec.json.decode(line, type=Stamped) for line in lines] == recorded("fix")
+    assert [msgspec.json.decode(line, type=StampedEvent) for line in lines] == recorded("fix")
 
 
 def test_a_session_is_forgotten(capsys: pytest.CaptureFixture[str], sessions: PlayedSessions) -> None:

@@ -14,11 +14,11 @@ from typing import Any
 
 import msgspec
 
-from callwright.agent.events import ApprovalAsked, SessionOpened, Stamped, Stopped, TaskGiven
 from callwright.agent.faces.acp_messages import ENDS, Telling
 from callwright.agent.faces.base import Reply, SessionFace, SessionList
 from callwright.agent.faces.rpc import Lines, Peer, RpcError
 from callwright.agent.mcp.settings import McpSettings
+from callwright.agent.session_events import ApprovalRequested, SessionOpened, StampedEvent, TaskStarted, TaskStopped
 from callwright.errors import CallwrightError
 
 __all__ = ["OpenDesk", "speak"]
@@ -128,7 +128,7 @@ class _Editor:
     async def _prompted(self, params: dict[str, Any]) -> dict[str, Any]:
         session = self._session(params)
         task = _words(params.get("prompt"))
-        queue: asyncio.Queue[Stamped | None] = asyncio.Queue()
+        queue: asyncio.Queue[StampedEvent | None] = asyncio.Queue()
         unwatch = session.watch(queue.put_nowait)
         following = asyncio.ensure_future(self._follow(session, queue))
         try:
@@ -139,19 +139,19 @@ class _Editor:
             await following
         return _ended(stopped)
 
-    async def _follow(self, session: SessionFace, queue: asyncio.Queue[Stamped | None]) -> None:
+    async def _follow(self, session: SessionFace, queue: asyncio.Queue[StampedEvent | None]) -> None:
         telling = self._tellings[session.id]
         while stamped := await queue.get():
-            if isinstance(stamped.event, TaskGiven):
+            if isinstance(stamped.event, TaskStarted):
                 continue  # the editor has shown it already
             for update in telling.of(stamped.event):
                 await self.peer.notify("session/update", update)
-            if isinstance(stamped.event, ApprovalAsked):
+            if isinstance(stamped.event, ApprovalRequested):
                 asking = asyncio.ensure_future(self._ask(session, stamped.event, telling.permission(stamped.event)))
                 self._tasks.add(asking)
                 asking.add_done_callback(self._tasks.discard)
 
-    async def _ask(self, session: SessionFace, asked: ApprovalAsked, question: dict[str, Any]) -> None:
+    async def _ask(self, session: SessionFace, asked: ApprovalRequested, question: dict[str, Any]) -> None:
         try:
             answer = await self.peer.request("session/request_permission", question)
         except CallwrightError:
@@ -189,8 +189,8 @@ def _server(given: Any) -> McpSettings:
         server = msgspec.convert({"name": re.sub(r"[^A-Za-z0-9_.-]+", "-", name).strip("-"), **fields}, McpSettings)
     except msgspec.ValidationError as problem:
         raise RpcError(_BAD_PARAMS, f"the MCP server {name!r} cannot be used: {problem}") from None
-    if server.flaw:
-        raise RpcError(_BAD_PARAMS, f"the MCP server {name!r} {server.flaw}")
+    if server.problem:
+        raise RpcError(_BAD_PARAMS, f"the MCP server {name!r} {server.problem}")
     return server
 
 
@@ -220,7 +220,7 @@ def _words(prompt: Any) -> str:
     return "\n\n".join(texts)
 
 
-def _ended(stopped: Stopped) -> dict[str, Any]:
+def _ended(stopped: TaskStopped) -> dict[str, Any]:
     if stopped.reason == "failed":
         raise RpcError(_FAILED, stopped.text)
     return {

@@ -10,21 +10,21 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Any
 
-from callwright.agent.events import (
-    ApprovalAsked,
-    Decided,
-    SessionEvent,
-    Stopped,
-    StopReason,
-    Subject,
-    TaskGiven,
-    TextShown,
-    ThinkingShown,
-    ToolBegan,
-    ToolEnded,
-    Warned,
-)
 from callwright.agent.patch_text import FilePatch, PatchHunk, parsed
+from callwright.agent.session_events import (
+    ApprovalRequested,
+    ApprovalSubject,
+    CallDecided,
+    SessionEvent,
+    StopReason,
+    TaskStarted,
+    TaskStopped,
+    TextAppended,
+    ThinkingAppended,
+    ToolFinished,
+    ToolStarted,
+    WarningIssued,
+)
 from callwright.errors import ToolError
 
 __all__ = ["ENDS", "Telling"]
@@ -39,7 +39,7 @@ _KINDS = {
     "apply_patch": "edit",
     "run_terminal_command": "execute",
 }
-_SUBJECTS: dict[Subject, str] = {"command": "execute", "edit": "edit", "read": "read"}
+_SUBJECTS: dict[ApprovalSubject, str] = {"command": "execute", "edit": "edit", "read": "read"}
 ENDS: dict[StopReason, str] = {
     "done": "end_turn",
     "unfinished": "end_turn",
@@ -68,23 +68,23 @@ class Telling:
     def of(self, event: SessionEvent) -> Iterator[dict[str, Any]]:
         """The updates for an event."""
         match event:
-            case TaskGiven():
+            case TaskStarted():
                 yield self._chunk("user_message_chunk", event.text)
-            case TextShown():
+            case TextAppended():
                 yield self._chunk("agent_message_chunk", event.text)
-            case ThinkingShown():
+            case ThinkingAppended():
                 yield self._chunk("agent_thought_chunk", event.text)
-            case Warned():
+            case WarningIssued():
                 yield self._chunk("agent_message_chunk", f"\n{event.text}\n")
-            case Stopped() if event.reason in _TOLD_ENDS:
+            case TaskStopped() if event.reason in _TOLD_ENDS:
                 yield self._chunk("agent_message_chunk", f"\nStopped: {event.text}.\n")
-            case ApprovalAsked():
+            case ApprovalRequested():
                 yield self._call(event.call, event.title, _SUBJECTS.get(event.subject, "other"), "pending")
-            case ToolBegan():
+            case ToolStarted():
                 yield self._call(event.call, event.view, _KINDS.get(event.name, "other"), "in_progress")
-            case ToolEnded():
+            case ToolFinished():
                 yield from self._ended(event)
-            case Decided() if event.call.id in self._open and not event.call.name:
+            case CallDecided() if event.call.id in self._open and not event.call.name:
                 yield self._over(event.call.id, "completed" if event.verdict == "allow" else "failed")
             case _:
                 pass
@@ -94,7 +94,7 @@ class Telling:
         for call in sorted(self._open):
             yield self._over(call, "failed")
 
-    def permission(self, asked: ApprovalAsked) -> dict[str, Any]:
+    def permission(self, asked: ApprovalRequested) -> dict[str, Any]:
         """The request that asks the person; to be sent after the updates for the same event."""
         options = [{"optionId": "once", "name": "Allow once", "kind": "allow_once"}]
         told = [asked.title, f"{asked.why} (risk: {asked.tier})"]
@@ -125,7 +125,7 @@ class Telling:
             self._told[call] = self._told.get(call, 0) + 1
         return self._update(what, toolCallId=self._name(call), title=_line(title), kind=kind, status=status)
 
-    def _ended(self, event: ToolEnded) -> Iterator[dict[str, Any]]:
+    def _ended(self, event: ToolFinished) -> Iterator[dict[str, Any]]:
         kind = _KINDS.get(event.name, "other")
         if event.call not in self._open:
             yield self._call(event.call, event.view, kind, "pending")

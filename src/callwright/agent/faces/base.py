@@ -8,11 +8,11 @@ from typing import Literal, Protocol
 import msgspec
 
 from callwright.agent.diff import Hunk
-from callwright.agent.events import Kept, Stamped, Stopped, Undone
+from callwright.agent.session_events import ChangesKept, ChangesUndone, StampedEvent, TaskStopped
 
 __all__ = ["FileReview", "Reply", "SessionFace", "SessionList", "SessionRow", "Watch"]
 
-Watch = Callable[[Stamped], None]
+Watch = Callable[[StampedEvent], None]
 """Shown every event, in order, once it is stored. Must return at once."""
 
 
@@ -46,7 +46,7 @@ class SessionFace(Protocol):
     id: str
 
     @property
-    def events(self) -> Sequence[Stamped]:
+    def events(self) -> Sequence[StampedEvent]:
         """Everything so far."""
         ...
 
@@ -59,11 +59,11 @@ class SessionFace(Protocol):
         """Be shown all events from now on; call what is returned to be shown no more."""
         ...
 
-    async def run(self, task: str) -> Stopped:
+    async def run(self, task: str) -> TaskStopped:
         """Work on a task to its end; `MisuseError` while another is worked on."""
         ...
 
-    async def resume(self) -> Stopped | None:
+    async def resume(self) -> TaskStopped | None:
         """Go on with the task that another process left; None when there is none."""
         ...
 
@@ -79,11 +79,11 @@ class SessionFace(Protocol):
         """The changes that are neither kept nor undone; of one task, or of all."""
         ...
 
-    async def keep(self, path: str = "", hunk: str = "", *, task: int = 0) -> Kept:
+    async def keep(self, path: str = "", hunk: str = "", *, task: int = 0) -> ChangesKept:
         """Keep changes: of everything, of a task, of a file, or a hunk of it."""
         ...
 
-    async def undo(self, path: str = "", hunk: str = "", *, task: int = 0, force: bool = False) -> Undone:
+    async def undo(self, path: str = "", hunk: str = "", *, task: int = 0, force: bool = False) -> ChangesUndone:
         """Take changes back. What the person changed meanwhile is left alone unless forced."""
         ...
 
@@ -115,7 +115,7 @@ class SessionList(Protocol):
         """The newest first; with a query those whose words match."""
         ...
 
-    async def events(self, session: str) -> list[Stamped]:
+    async def events(self, session: str) -> list[StampedEvent]:
         """All events of one. `StoreError` when there is no such session."""
         ...
 

@@ -9,8 +9,8 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
 
-from callwright.agent.events import Resumed, SessionOpened, Stamped, Stopped
 from callwright.agent.faces.base import SessionFace
+from callwright.agent.session_events import SessionOpened, SessionResumed, StampedEvent, TaskStopped
 
 __all__ = ["follow", "opening"]
 
@@ -18,14 +18,14 @@ __all__ = ["follow", "opening"]
 def opening(session: SessionFace) -> int:
     """Where in its events this process opened the session."""
     for index in range(len(session.events) - 1, -1, -1):
-        if isinstance(session.events[index].event, SessionOpened | Resumed):
+        if isinstance(session.events[index].event, SessionOpened | SessionResumed):
             return index
     return 0
 
 
 async def follow(
-    session: SessionFace, work: asyncio.Future[Stopped | None], start: int, *, every: float | None = None
-) -> AsyncGenerator[Sequence[Stamped]]:
+    session: SessionFace, work: asyncio.Future[TaskStopped | None], start: int, *, every: float | None = None
+) -> AsyncGenerator[Sequence[StampedEvent]]:
     """The events from `start` on, each once and in order, until `work` is done and its last event was given.
 
     With `every`, something is given at least so often, be it nothing new.

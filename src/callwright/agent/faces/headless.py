@@ -8,10 +8,10 @@ from typing import TextIO
 
 import msgspec
 
-from callwright.agent.events import Stamped
 from callwright.agent.faces.base import SessionFace
 from callwright.agent.faces.terminal.plain import plain
 from callwright.agent.faces.unattended import work_alone
+from callwright.agent.session_events import StampedEvent
 
 __all__ = ["headless"]
 
@@ -36,7 +36,7 @@ async def headless(
         return await plain(session, task, out=out, err=err or sys.stderr, resume=resume, deny=deny)
     encoder = msgspec.json.Encoder()
 
-    def write(events: Sequence[Stamped]) -> None:
+    def write(events: Sequence[StampedEvent]) -> None:
         for event in events:
             out.write(encoder.encode(event).decode() + "\n")
             out.flush()

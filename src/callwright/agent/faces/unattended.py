@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import aclosing, contextmanager, suppress
 from typing import TextIO
 
-from callwright.agent.events import ApprovalAsked, Stamped, Stopped, StopReason
 from callwright.agent.faces.base import Reply, SessionFace
 from callwright.agent.faces.following import follow, opening
+from callwright.agent.session_events import ApprovalRequested, StampedEvent, StopReason, TaskStopped
 from callwright.errors import MisuseError
 
 __all__ = ["EXIT_CODES", "work_alone"]
@@ -37,7 +37,7 @@ _NOBODY = Reply(
 async def work_alone(
     session: SessionFace,
     task: str,
-    write: Callable[[Sequence[Stamped]], None],
+    write: Callable[[Sequence[StampedEvent]], None],
     *,
     out: TextIO,
     resume: bool = False,
@@ -55,7 +55,7 @@ async def work_alone(
                 async for events in following:
                     await asyncio.to_thread(write, events)
                     for stamped in events:
-                        if deny and isinstance(stamped.event, ApprovalAsked):
+                        if deny and isinstance(stamped.event, ApprovalRequested):
                             session.answer(stamped.event.approval, _NOBODY)
         stopped = await work
     except BrokenPipeError:
@@ -70,7 +70,7 @@ async def work_alone(
     return EXIT_CODES[stopped.reason]
 
 
-async def _work(session: SessionFace, task: str, *, resume: bool) -> Stopped | None:
+async def _work(session: SessionFace, task: str, *, resume: bool) -> TaskStopped | None:
     stopped = await session.resume() if resume else None
     return await session.run(task) if task else stopped
 

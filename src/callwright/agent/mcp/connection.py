@@ -39,50 +39,52 @@ from pydantic import ValidationError
 from callwright.agent.mcp.settings import McpSettings
 from callwright.errors import ToolError
 
-__all__ = ["Connection", "LostError"]
+__all__ = ["McpConnection", "ServerLostError"]
 
-_PAGES = 20
-_CHARACTERS = 64 * 1024
-_LAST_WORDS = 500
+_MAX_PAGES = 20
+_MAX_RESULT_CHARS = 64 * 1024
+_STDERR_TAIL_BYTES = 500
 
 
-class LostError(Exception):
+class ServerLostError(Exception):
     """The server is gone. Whether it did what it was asked last, nobody knows."""
 
 
-class Connection:
+class McpConnection:
     """An open connection. `open` first, `close` last."""
 
     def __init__(self, settings: McpSettings, root: Path) -> None:
         self._settings = settings
         self._root = root
-        self._errors = _Tail()
+        self._stderr = _StderrTail()
         self._scope = anyio.CancelScope()
-        self._live: asyncio.Task[None] | None = None
+        self._task: asyncio.Task[None] | None = None
         self._client: Client | None = None
 
     async def open(self) -> list[Tool]:
         """Start or reach the server, and ask for its tools. `LostError` says why it cannot be had."""
         opened: asyncio.Future[list[Tool]] = asyncio.get_running_loop().create_future()
-        self._live = asyncio.create_task(self._keep(opened))
-        either: list[asyncio.Future[Any]] = [opened, self._live]
+        self._task = asyncio.create_task(self._run_connection(opened))
+        either: list[asyncio.Future[Any]] = [opened, self._task]
         try:
             async with asyncio.timeout(self._settings.start_seconds):
                 await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         except TimeoutError:
             await self.close()
-            raise LostError(self._why(f"it did not answer within {self._settings.start_seconds:g} seconds")) from None
+            raise ServerLostError(
+                self._describe_failure(f"it did not answer within {self._settings.start_seconds:g} seconds")
+            ) from None
         except asyncio.CancelledError:
             await self.close()
             raise
         if opened.done():
             return opened.result()
-        raise LostError(self._why(_innermost(self._live.exception())))
+        raise ServerLostError(self._describe_failure(_describe_error(self._task.exception())))
 
-    async def call(self, tool: str, arguments: dict[str, Any], tell: Callable[[str], None]) -> str:
+    async def call_tool(self, tool: str, arguments: dict[str, Any], tell: Callable[[str], None]) -> str:
         """Call a tool. `ToolError` for a result that is an error, `LostError` when the server is gone."""
         if self._client is None:
-            raise LostError("it is not connected")
+            raise ServerLostError("it is not connected")
 
         async def told(progress: float, total: float | None, message: str | None) -> None:
             tell(f"{message or (f'{progress:g} of {total:g}' if total else f'{progress:g}')}\n")
@@ -92,15 +94,15 @@ class Connection:
             result = await self._client.call_tool(tool, arguments, seconds, told)
         except MCPError as error:
             if error.code == CONNECTION_CLOSED:
-                raise LostError(self._why("the connection was closed")) from error
+                raise ServerLostError(self._describe_failure("the connection was closed")) from error
             if error.code == REQUEST_TIMEOUT:
                 raise ToolError(f"{tool} took longer than {seconds:g} seconds and was given up.") from error
             raise ToolError(f"{tool} failed: {error.message}") from error
         except (anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
-            raise LostError(self._why("the connection was closed")) from error
+            raise ServerLostError(self._describe_failure("the connection was closed")) from error
         except (ValidationError, RuntimeError) as error:
-            raise ToolError(f"{tool} answered with something that is no result: {error}"[:_CHARACTERS]) from error
-        text = _rendered(result)
+            raise ToolError(f"{tool} answered with something that is no result: {error}"[:_MAX_RESULT_CHARS]) from error
+        text = _render_result(result)
         if result.is_error:
             raise ToolError(text)
         return text
@@ -110,47 +112,47 @@ class Connection:
         # Not the task's own `cancel`: that goes through the shield under which the package ends its child.
         self._scope.cancel()
         self._client = None
-        if self._live is not None:
-            await asyncio.wait({self._live})
-            if not self._live.cancelled():
-                self._live.exception()  # said already, or of no more interest
+        if self._task is not None:
+            await asyncio.wait({self._task})
+            if not self._task.cancelled():
+                self._task.exception()  # said already, or of no more interest
 
-    async def _keep(self, opened: asyncio.Future[list[Tool]]) -> None:
+    async def _run_connection(self, opened: asyncio.Future[list[Tool]]) -> None:
         with self._scope:
             async with AsyncExitStack() as stack:
-                transport = await self._transport(stack)
+                transport = await self._open_transport(stack)
                 us = Implementation(name="callwright", version="1")
                 self._client = await stack.enter_async_context(Client(transport, client_info=us, cache=None))
-                opened.set_result(await _listed(self._client))
+                opened.set_result(await _list_tools(self._client))
                 await anyio.sleep_forever()
 
-    async def _transport(self, stack: AsyncExitStack) -> AbstractAsyncContextManager[Any]:
+    async def _open_transport(self, stack: AsyncExitStack) -> AbstractAsyncContextManager[Any]:
         if self._settings.url:
             timeout = httpx2.Timeout(self._settings.start_seconds, read=self._settings.call_seconds)
             http = httpx2.AsyncClient(headers=self._settings.headers, timeout=timeout)
             await stack.enter_async_context(http)
             return streamable_http_client(self._settings.url, http_client=http)
         program, *words = self._settings.command
-        errors = await stack.enter_async_context(self._errors.file())
+        errors = await stack.enter_async_context(self._stderr.open_file())
         asked = StdioServerParameters(command=program, args=words, env=self._settings.env, cwd=self._root)
         return stdio_client(asked, errlog=errors)
 
-    def _why(self, reason: str) -> str:
-        return f"{reason}. Its last words: {self._errors.text}" if self._errors.text else reason
+    def _describe_failure(self, reason: str) -> str:
+        return f"{reason}. Its last words: {self._stderr.text}" if self._stderr.text else reason
 
 
-class _Tail:
+class _StderrTail:
     """The end of what a server writes to its standard error, and no more than that."""
 
     def __init__(self) -> None:
-        self._kept = b""
+        self._tail = b""
 
     @property
     def text(self) -> str:
-        return self._kept.decode("utf-8", "replace").strip()
+        return self._tail.decode("utf-8", "replace").strip()
 
     @asynccontextmanager
-    async def file(self) -> AsyncIterator[TextIO]:
+    async def open_file(self) -> AsyncIterator[TextIO]:
         """A file to write to."""
         reading, writing = os.pipe()
         reader = asyncio.StreamReader()
@@ -158,7 +160,7 @@ class _Tail:
         transport, _ = await loop.connect_read_pipe(
             lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(reading, "rb")
         )
-        collecting = asyncio.create_task(self._collect(reader))
+        collecting = asyncio.create_task(self._read_stderr(reader))
         try:
             with os.fdopen(writing, "w") as file:
                 yield file
@@ -167,15 +169,15 @@ class _Tail:
             transport.close()
             collecting.cancel()
 
-    async def _collect(self, reader: asyncio.StreamReader) -> None:
+    async def _read_stderr(self, reader: asyncio.StreamReader) -> None:
         while more := await reader.read(65536):
-            self._kept = (self._kept + more)[-_LAST_WORDS:]
+            self._tail = (self._tail + more)[-_STDERR_TAIL_BYTES:]
 
 
-async def _listed(client: Client) -> list[Tool]:
+async def _list_tools(client: Client) -> list[Tool]:
     tools: list[Tool] = []
     cursor: str | None = None
-    for _ in range(_PAGES):
+    for _ in range(_MAX_PAGES):
         page = await client.list_tools(cursor=cursor)
         tools += page.tools
         cursor = page.next_cursor
@@ -184,23 +186,23 @@ async def _listed(client: Client) -> list[Tool]:
     return tools
 
 
-def _innermost(error: BaseException | None) -> str:
+def _describe_error(error: BaseException | None) -> str:
     """What went wrong, out of the groups that task groups wrap it in."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return (str(error) or type(error).__name__).rstrip(".") if error else "it was closed meanwhile"
 
 
-def _rendered(result: CallToolResult) -> str:
-    parts = [_part(block) for block in result.content]
+def _render_result(result: CallToolResult) -> str:
+    parts = [_render_block(block) for block in result.content]
     if not parts and result.structured_content is not None:
         parts = [msgspec.json.encode(result.structured_content).decode()]
     text = "\n".join(parts) or "(no output)"
-    left = len(text) - _CHARACTERS
-    return f"{text[:_CHARACTERS]}\n({left} more characters are left out)" if left > 0 else text
+    left = len(text) - _MAX_RESULT_CHARS
+    return f"{text[:_MAX_RESULT_CHARS]}\n({left} more characters are left out)" if left > 0 else text
 
 
-def _part(block: ContentBlock) -> str:
+def _render_block(block: ContentBlock) -> str:
     match block:
         case TextContent():
             return block.text

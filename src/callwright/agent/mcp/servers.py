@@ -24,26 +24,26 @@ from callwright.model import ToolSpec
 from callwright.prompt.tool_aliases import make_alias
 
 if TYPE_CHECKING:
-    from callwright.agent.mcp.connection import Connection
+    from callwright.agent.mcp.connection import McpConnection
 
-__all__ = ["ServerTool", "Servers"]
+__all__ = ["McpServers", "McpTool"]
 
-_LEGAL = re.compile(r"[a-zA-Z0-9_-]{1,64}").fullmatch
-_DESCRIPTION = 2000
-_REASON = 700
-_LONGEST_WAIT_S = 60.0
-_MISSING = "MCP servers need the package mcp: pip install 'callwright[mcp]'"
+_match_legal_name = re.compile(r"[a-zA-Z0-9_-]{1,64}").fullmatch
+_MAX_DESCRIPTION_CHARS = 2000
+_MAX_REASON_CHARS = 700
+_MAX_RESTART_DELAY_S = 60.0
+_PACKAGE_MISSING = "MCP servers need the package mcp: pip install 'callwright[mcp]'"
 
 
-class ServerTool:
+class McpTool:
     """A tool of a server. What it does is the server's affair."""
 
-    def __init__(self, server: _Server, name: str, description: str, parameters: dict[str, Any]) -> None:
+    def __init__(self, server: _McpServer, name: str, description: str, parameters: dict[str, Any]) -> None:
         self._server = server
         self._name = name
         full = f"{server.settings.name}__{name}"
-        told = description[:_DESCRIPTION] or f"{name} of {server.settings.name}"
-        self.spec = ToolSpec(full if _LEGAL(full) else make_alias(full), told, parameters)
+        told = description[:_MAX_DESCRIPTION_CHARS] or f"{name} of {server.settings.name}"
+        self.spec = ToolSpec(full if _match_legal_name(full) else make_alias(full), told, parameters)
 
     @property
     def origin(self) -> str:
@@ -58,28 +58,28 @@ class ServerTool:
 
     async def call(self, arguments: Arguments, room: Room) -> str:
         """Have the server do it."""
-        return await self._server.call(self._name, dict(arguments), room.tell)
+        return await self._server.call_tool(self._name, dict(arguments), room.tell)
 
 
-class Servers:
+class McpServers:
     """All of them. `open`, then `tools`, then `close`."""
 
     def __init__(
         self, settings: Sequence[McpSettings], root: Path, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._servers = [_Server(each, root, clock) for each in settings]
-        self.tools: tuple[ServerTool, ...] = ()
+        self._servers = [_McpServer(each, root, clock) for each in settings]
+        self.tools: tuple[McpTool, ...] = ()
 
     async def open(self) -> tuple[str, ...]:
         """Start all at once. Returns a sentence for each that could not be started; the others work all the same."""
         if not self._servers:
             return ()
         if find_spec("mcp") is None:
-            return (_MISSING,)
+            return (_PACKAGE_MISSING,)
         async with asyncio.TaskGroup() as group:  # when it is cancelled, it waits until each has ended its child
             opening = [group.create_task(server.open()) for server in self._servers]
         warnings = [sentence for each in opening if (sentence := each.result())]
-        tools: dict[str, ServerTool] = {}
+        tools: dict[str, McpTool] = {}
         for tool in (tool for server in self._servers for tool in server.tools):
             if tool.spec.name in tools:
                 warnings.append(f"{tool.origin}: there is another tool named {tool.spec.name}, so this one is left out")
@@ -95,20 +95,20 @@ class Servers:
                 group.create_task(server.close())
 
 
-class _Server:
+class _McpServer:
     """One server, alive or not."""
 
     def __init__(self, settings: McpSettings, root: Path, clock: Callable[[], float]) -> None:
         self.settings = settings
-        self.tools: list[ServerTool] = []
+        self.tools: list[McpTool] = []
         self._root = root
         self._clock = clock
-        self._starting = asyncio.Lock()
-        self._connection: Connection | None = None
+        self._start_lock = asyncio.Lock()
+        self._connection: McpConnection | None = None
         self._closed = False
         self._failures = 0
-        self._next = 0.0
-        self._why = ""
+        self._restart_at = 0.0
+        self._last_error = ""
 
     async def open(self) -> str:
         """Start it. Returns what went wrong, in a sentence, or nothing."""
@@ -117,58 +117,60 @@ class _Server:
         try:
             offered = await connection.open()
         except module.LostError as error:
-            self._lose(one_line(str(error), _REASON))
-            return f"MCP server {self.settings.name} could not be started: {self._why}"
+            self._schedule_restart(one_line(str(error), _MAX_REASON_CHARS))
+            return f"MCP server {self.settings.name} could not be started: {self._last_error}"
         self._connection = connection
         names = self.settings.tools
         if not self.tools:
             self.tools = [
-                ServerTool(self, tool.name, tool.description or "", dict(tool.input_schema))
+                McpTool(self, tool.name, tool.description or "", dict(tool.input_schema))
                 for tool in offered
                 if not names or tool.name in names
             ]
         return ""
 
-    async def call(self, tool: str, arguments: dict[str, Any], tell: Callable[[str], None]) -> str:
-        connection = await self._alive()
+    async def call_tool(self, tool: str, arguments: dict[str, Any], tell: Callable[[str], None]) -> str:
+        connection = await self._get_connection()
         module = import_module("callwright.agent.mcp.connection")
         try:
-            answer: str = await connection.call(tool, arguments, tell)
+            answer: str = await connection.call_tool(tool, arguments, tell)
         except module.LostError as error:
             if self._connection is connection:
                 self._connection = None
-                self._lose(one_line(str(error), _REASON))
+                self._schedule_restart(one_line(str(error), _MAX_REASON_CHARS))
                 await connection.close()
             raise ToolError(
                 f"the MCP server {self.settings.name} ended while it worked on this, and nobody knows how far it came: "
-                f"{self._why}. It is started again with the next call."
+                f"{self._last_error}. It is started again with the next call."
             ) from error
         self._failures = 0
         return answer
 
-    async def _alive(self) -> Connection:
-        async with self._starting:
+    async def _get_connection(self) -> McpConnection:
+        async with self._start_lock:
             if self._closed:
                 raise ToolError(f"the MCP server {self.settings.name} is closed.")
             if self._connection is None:
-                wait = self._next - self._clock()
+                wait = self._restart_at - self._clock()
                 if wait > 0:
                     name = self.settings.name
-                    raise ToolError(f"the MCP server {name} is down: {self._why}. Try again in {wait:.0f} seconds.")
+                    raise ToolError(
+                        f"the MCP server {name} is down: {self._last_error}. Try again in {wait:.0f} seconds."
+                    )
                 if problem := await self.open():
                     raise ToolError(f"{problem}.")
             return cast("Connection", self._connection)
 
-    def _lose(self, why: str) -> None:
+    def _schedule_restart(self, why: str) -> None:
         """The first time it is started again at once, then after 1, 2, 4 … seconds."""
-        wait = 0.0 if self._failures == 0 else min(2.0 ** min(self._failures - 1, 10), _LONGEST_WAIT_S)
+        wait = 0.0 if self._failures == 0 else min(2.0 ** min(self._failures - 1, 10), _MAX_RESTART_DELAY_S)
         self._failures += 1
-        self._next = self._clock() + wait
-        self._why = why
+        self._restart_at = self._clock() + wait
+        self._last_error = why
 
     async def close(self) -> None:
         self._closed = True
-        async with self._starting:
+        async with self._start_lock:
             connection, self._connection = self._connection, None
         if connection is not None:
             await connection.close()

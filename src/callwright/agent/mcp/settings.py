@@ -15,16 +15,16 @@ import msgspec
 
 from callwright.errors import ConfigError
 
-__all__ = ["McpSettings", "Project", "load_project"]
+__all__ = ["McpSettings", "ProjectServers", "load_project_servers"]
 
-_Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,39}$")]
-_LARGEST_BYTES = 256 * 1024
+_ServerName = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,39}$")]
+_MAX_FILE_BYTES = 256 * 1024
 
 
 class McpSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An `[[mcp]]` table: an MCP server whose tools the agent may call. One of `command` and `url` is set."""
 
-    name: _Name
+    name: _ServerName
     """What its tools are called by: `name__tool`."""
     command: tuple[str, ...] = ()
     """The program to start, and its arguments; it is spoken to on its standard input and output."""
@@ -42,7 +42,7 @@ class McpSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """How long the server may take to start."""
 
     @property
-    def flaw(self) -> str:
+    def problem(self) -> str:
         """What is wrong with it that a type cannot say; empty when nothing is."""
         if bool(self.command) == bool(self.url):
             return "needs either a command or a url"
@@ -51,7 +51,7 @@ class McpSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         return ""
 
 
-class Project(msgspec.Struct, frozen=True, kw_only=True):
+class ProjectServers(msgspec.Struct, frozen=True, kw_only=True):
     """What a project's file asks for."""
 
     path: str
@@ -64,13 +64,13 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
         return approved.get(self.path) == self.digest
 
     @property
-    def question(self) -> str:
+    def approval_text(self) -> str:
         """What a person is asked: everything that would be started, and where."""
         lines = [f"{self.path} wants to start {len(self.servers)} MCP servers:"]
-        return "\n".join([*lines, *(f"  {each.name}: {_shown(each)}" for each in self.servers)])
+        return "\n".join([*lines, *(f"  {each.name}: {_describe_server(each)}" for each in self.servers)])
 
 
-class _Entry(msgspec.Struct):
+class _ServerEntry(msgspec.Struct):
     """A server in the form that Claude Code, Cursor and others share."""
 
     type: str = ""
@@ -81,31 +81,31 @@ class _Entry(msgspec.Struct):
     headers: dict[str, str] = {}
 
 
-class _File(msgspec.Struct):
-    mcp_servers: dict[str, _Entry] = msgspec.field(name="mcpServers", default_factory=dict)
+class _ProjectFile(msgspec.Struct):
+    mcp_servers: dict[str, _ServerEntry] = msgspec.field(name="mcpServers", default_factory=dict)
 
 
-def load_project(path: Path) -> Project | None:
+def load_project_servers(path: Path) -> ProjectServers | None:
     """A project's `.mcp.json`; None where there is none, or none with servers. Nothing of it is run here."""
     try:
         if not path.is_file():
             return None
         with path.open("rb") as file:
-            data = file.read(_LARGEST_BYTES + 1)
+            data = file.read(_MAX_FILE_BYTES + 1)
     except OSError as error:
         raise ConfigError([f"{path}: {error.strerror or error}"]) from error
-    if len(data) > _LARGEST_BYTES:
-        raise ConfigError([f"{path} is too large: {_LARGEST_BYTES:,} bytes at most"])
+    if len(data) > _MAX_FILE_BYTES:
+        raise ConfigError([f"{path} is too large: {_MAX_FILE_BYTES:,} bytes at most"])
     try:
-        entries = msgspec.json.decode(data, type=_File).mcp_servers
-        servers = tuple(_settings(name, entry) for name, entry in entries.items())
+        entries = msgspec.json.decode(data, type=_ProjectFile).mcp_servers
+        servers = tuple(_build_settings(name, entry) for name, entry in entries.items())
     except (msgspec.DecodeError, ValueError) as error:
         raise ConfigError([f"{path}: {error}"]) from error
     digest = hashlib.sha256(data).hexdigest()
-    return Project(path=str(path.resolve()), digest=digest, servers=servers) if servers else None
+    return ProjectServers(path=str(path.resolve()), digest=digest, servers=servers) if servers else None
 
 
-def _settings(name: str, entry: _Entry) -> McpSettings:
+def _build_settings(name: str, entry: _ServerEntry) -> McpSettings:
     if entry.type == "sse":
         raise ValueError(f"the MCP server {name!r} wants the old transport sse, which is not spoken here; use http")
     fields = {
@@ -116,17 +116,17 @@ def _settings(name: str, entry: _Entry) -> McpSettings:
         "headers": entry.headers,
     }
     settings = msgspec.convert(fields, McpSettings)
-    if settings.flaw:
-        raise ValueError(f"the MCP server {name!r} {settings.flaw}")
+    if settings.problem:
+        raise ValueError(f"the MCP server {name!r} {settings.problem}")
     return settings
 
 
-def _shown(server: McpSettings) -> str:
+def _describe_server(server: McpSettings) -> str:
     """Exactly what is started; a person must not be shown less than what they approve."""
-    words = [_quoted(word) for word in server.command or (server.url,)]
+    words = [_quote_word(word) for word in server.command or (server.url,)]
     given = {**server.env, **server.headers}
-    return " ".join([*words, *(f"({name}: {_quoted(value)})" for name, value in given.items())])
+    return " ".join([*words, *(f"({name}: {_quote_word(value)})" for name, value in given.items())])
 
 
-def _quoted(word: str) -> str:
+def _quote_word(word: str) -> str:
     return word if word.isprintable() and word and not any(c in " \t'\"\\" for c in word) else repr(word)

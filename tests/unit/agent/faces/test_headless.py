@@ -14,18 +14,18 @@ from typing import get_args
 import msgspec
 import pytest
 
-from callwright.agent.events import (
-    SessionOpened,
-    Stamped,
-    Stopped,
-    StopReason,
-    Summarised,
-    TaskGiven,
-    TextShown,
-    ToolEnded,
-)
 from callwright.agent.faces.headless import headless
 from callwright.agent.faces.unattended import EXIT_CODES
+from callwright.agent.session_events import (
+    SessionOpened,
+    StampedEvent,
+    StopReason,
+    TaskStarted,
+    TaskStopped,
+    TaskSummarized,
+    TextAppended,
+    ToolFinished,
+)
 from callwright.errors import MisuseError
 from tests.support.played import NAMES, Played, recorded, stamped
 
@@ -38,13 +38,15 @@ sys.exit(asyncio.run(headless(Played(recorded("fix"), speed=float(sys.argv[1])),
 """
 
 
-def short(reason: StopReason) -> list[Stamped]:
+def short(reason: StopReason) -> list[StampedEvent]:
     return stamped(
         SessionOpened(session="s", workspace="/w", model="m", system=""),
-        TaskGiven(task=1, text="x"),
-        TextShown("The answer."),
-        Stopped(task=1, reason=reason, text="because"),
-        Summarised(task=1, text="The answer.", done=(), failed=(), denied=(), files=(), turns=1, tokens=9, seconds=1),
+        TaskStarted(task=1, text="x"),
+        TextAppended("The answer."),
+        TaskStopped(task=1, reason=reason, text="because"),
+        TaskSummarized(
+            task=1, text="The answer.", done=(), failed=(), denied=(), files=(), turns=1, tokens=9, seconds=1
+        ),
     )
 
 
@@ -58,7 +60,10 @@ def run(session: Played, task: str = "x", *, json: bool = True, resume: bool = F
 def test_each_line_is_an_event_as_it_is_stored(name: str) -> None:
     session = Played(recorded(name))
     _, out, _ = run(session)
-    assert msgspec.json.decode(b"[" + ",".join(out.splitlines()).encode() + b"]", type=list[Stamped]) == session.events
+    assert (
+        msgspec.json.decode(b"[" + ",".join(out.splitlines()).encode() + b"]", type=list[StampedEvent])
+        == session.events
+    )
     assert out.encode() == b"".join(msgspec.json.encode(event) + b"\n" for event in session.events)
     assert session.closed
 
@@ -81,7 +86,7 @@ def test_what_would_be_asked_is_denied_with_a_reason() -> None:
         ("a2", "deny", True),
     ]
     assert all("nobody is there" in reply.words.lower() for _, reply in session.replies)
-    statuses = [each.event.status for each in session.events if isinstance(each.event, ToolEnded)]
+    statuses = [each.event.status for each in session.events if isinstance(each.event, ToolFinished)]
     assert statuses == ["denied", "denied"]
 
 
@@ -99,7 +104,7 @@ def test_a_session_that_is_opened_again_tells_only_what_is_new() -> None:
     events = recorded("interrupted")
     session = Played(events, told=10)
     code, out, _ = run(session, task="", resume=True)
-    lines = [msgspec.json.decode(line, type=Stamped) for line in out.splitlines()]
+    lines = [msgspec.json.decode(line, type=StampedEvent) for line in out.splitlines()]
     assert code == 4
     assert [line.seq for line in lines] == [event.seq for event in events[9:]]
 
@@ -135,7 +140,7 @@ def test_a_signal_stops_the_work_and_the_end_is_told(number: signal.Signals) -> 
         child.send_signal(number)
         out, err = child.communicate()
     assert (child.returncode, err) == (130, b"")
-    last = [msgspec.json.decode(line, type=Stamped).event for line in out.splitlines()[-2:]]
-    assert isinstance(last[0], Stopped)
+    last = [msgspec.json.decode(line, type=StampedEvent).event for line in out.splitlines()[-2:]]
+    assert isinstance(last[0], TaskStopped)
     assert last[0].reason == "person"
-    assert isinstance(last[1], Summarised)
+    assert isinstance(last[1], TaskSummarized)

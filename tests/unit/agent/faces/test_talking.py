@@ -14,10 +14,10 @@ from prompt_toolkit.input import PipeInput, create_pipe_input
 from prompt_toolkit.output import DummyOutput
 from rich.console import Console
 
-from callwright.agent.events import FilesChanged
 from callwright.agent.faces.terminal import talk
 from callwright.agent.faces.terminal.commands import COMMANDS, CompleteEvent, SlashCompleter
 from callwright.agent.faces.terminal.transcript import Transcript
+from callwright.agent.session_events import FilesChanged
 from callwright.errors import MisuseError
 from tests.support.played import Played, PlayedSessions, recorded, review_of, stamped, stat
 

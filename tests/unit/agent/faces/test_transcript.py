@@ -12,32 +12,32 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from callwright.agent.events import (
-    Answered,
-    ApprovalAsked,
-    CallWriting,
-    Decided,
+from callwright.agent.faces.terminal.screen import Screen
+from callwright.agent.faces.terminal.transcript import Transcript, reopened
+from callwright.agent.session_events import (
+    ApprovalRequested,
+    CallDecided,
+    CallProgress,
     FilesChanged,
     GroupClosed,
     GroupOpened,
-    Nudged,
+    ModelAnswered,
+    ModelNudged,
     SessionEvent,
     SessionOpened,
-    Stamped,
-    Stopped,
-    Summarised,
-    TaskGiven,
-    TextShown,
+    StampedEvent,
+    TaskStarted,
+    TaskStopped,
+    TaskSummarized,
+    TextAppended,
+    ThinkingAppended,
     ThinkingEnded,
-    ThinkingShown,
-    ToolBegan,
-    ToolEnded,
-    ToolTold,
-    TurnBegan,
-    Warned,
+    ToolFinished,
+    ToolOutput,
+    ToolStarted,
+    TurnStarted,
+    WarningIssued,
 )
-from callwright.agent.faces.terminal.screen import Screen
-from callwright.agent.faces.terminal.transcript import Transcript, reopened
 from callwright.model import Message, ToolCall, Usage
 from tests.support.played import NAMES, Played, recorded, stamped, stat
 from tests.support.screens import Terminal
@@ -45,33 +45,33 @@ from tests.support.screens import Terminal
 CALL = ToolCall("c", "run_terminal_command", "{}")
 TEXT = st.text(st.sampled_from("ab \n`*-1.#>~<é数\u202e\x1b[31m\r\t"), max_size=40)
 EVENTS = st.one_of(
-    TEXT.map(TextShown),
-    TEXT.map(ThinkingShown),
+    TEXT.map(TextAppended),
+    TEXT.map(ThinkingAppended),
     st.floats(0, 100).map(ThinkingEnded),
-    TEXT.map(Warned),
-    TEXT.map(Nudged),
-    st.just(TurnBegan(number=1)),
-    st.builds(CallWriting, name=TEXT, characters=st.integers(0, 9999)),
+    TEXT.map(WarningIssued),
+    TEXT.map(ModelNudged),
+    st.just(TurnStarted(number=1)),
+    st.builds(CallProgress, name=TEXT, characters=st.integers(0, 9999)),
     TEXT.map(
-        lambda text: Answered(
+        lambda text: ModelAnswered(
             purpose="turn", message=Message("assistant", ()), finish="stop", usage=Usage(), seconds=1, problem=text
         )
     ),
     st.builds(GroupOpened, title=TEXT, calls=st.integers(1, 3)),
     st.just(GroupClosed()),
-    TEXT.map(lambda text: ToolBegan(call="c", name="run", view=text, command=text)),
-    TEXT.map(lambda text: ToolTold(call="c", text=text)),
+    TEXT.map(lambda text: ToolStarted(call="c", name="run", view=text, command=text)),
+    TEXT.map(lambda text: ToolOutput(call="c", text=text)),
     st.builds(
-        lambda text, status, code: ToolEnded(
+        lambda text, status, code: ToolFinished(
             call="c", name="run", view=text, status=status, content=text, seconds=0.1, exit_code=code
         ),
         TEXT,
         st.sampled_from(["ok", "error", "denied", "stopped", "unknown"]),
         st.sampled_from([None, 0, 1]),
     ),
-    TEXT.map(lambda text: Decided(call=CALL, verdict="allow", by="person", why=text, remembered=(text,))),
+    TEXT.map(lambda text: CallDecided(call=CALL, verdict="allow", by="person", why=text, remembered=(text,))),
     st.builds(
-        ApprovalAsked,
+        ApprovalRequested,
         approval=st.just("a"),
         call=st.just("c"),
         subject=st.just("command"),
@@ -98,7 +98,7 @@ def text_of(*events: SessionEvent, width: int = 80) -> str:
     return "\n".join(printed(reopened(stamped(*events)), width))
 
 
-def live(events: Sequence[Stamped], width: int = 80, batch: int = 1) -> list[str]:
+def live(events: Sequence[StampedEvent], width: int = 80, batch: int = 1) -> list[str]:
     """What stands on the terminal after the events were shown as they came, with the moving part drawn each time."""
     terminal, file = Terminal(), io.StringIO()
     console = Console(file=file, width=width, height=30, force_terminal=True, highlight=False)
@@ -131,7 +131,7 @@ def test_any_events_look_the_same_live_and_opened_again(events: list[SessionEven
 
 @given(st.lists(TEXT, max_size=8))
 def test_the_pieces_in_which_text_arrives_make_no_difference(pieces: list[str]) -> None:
-    for kind in (TextShown, ThinkingShown):
+    for kind in (TextAppended, ThinkingAppended):
         ending = ThinkingEnded(1.0)
         assert text_of(*map(kind, pieces), ending) == text_of(kind("".join(pieces)), ending) or not any(pieces)
 
@@ -146,7 +146,7 @@ def test_no_word_of_a_model_reaches_the_terminal_as_a_control(text: str, field: 
         "why": "",
         field: text + "\x1b]0;x\x07",
     }
-    text_of(ApprovalAsked(**asked), TextShown(text), Warned(text))  # the terminal of the tests raises
+    text_of(ApprovalRequested(**asked), TextAppended(text), WarningIssued(text))  # the terminal of the tests raises
 
 
 def test_every_event_has_a_place_in_the_transcript() -> None:
@@ -156,22 +156,24 @@ def test_every_event_has_a_place_in_the_transcript() -> None:
 
 
 def test_thinking_is_one_line_until_it_is_asked_for() -> None:
-    events = stamped(ThinkingShown("first this, "), ThinkingShown("then that"), ThinkingEnded(4.2))
+    events = stamped(ThinkingAppended("first this, "), ThinkingAppended("then that"), ThinkingEnded(4.2))
     assert printed(reopened(events)) == ["Thought for 4.2 s"]
     assert printed(reopened(events, thinking=True)) == ["Thought for 4.2 s", "  first this, then that"]
 
 
 def test_thinking_that_nobody_ended_is_timed_by_the_events() -> None:
-    assert printed(reopened(stamped(ThinkingShown("hm"), TextShown("So."), step=1.5)))[0] == "Thought for 1.5 s"
+    assert printed(reopened(stamped(ThinkingAppended("hm"), TextAppended("So."), step=1.5)))[0] == "Thought for 1.5 s"
 
 
 def test_a_command_that_failed_shows_more_of_its_output_than_one_that_worked() -> None:
     output = "".join(f"line {number}\n" for number in range(9))
-    began = ToolBegan(call="c", name="run", view="Run make", command="make")
+    began = ToolStarted(call="c", name="run", view="Run make", command="make")
 
     def shown(code: int) -> list[str]:
-        ended = ToolEnded(call="c", name="run", view="Run make", status="ok", content="", seconds=0.5, exit_code=code)
-        return printed(reopened(stamped(began, ToolTold(call="c", text=output), ended)))
+        ended = ToolFinished(
+            call="c", name="run", view="Run make", status="ok", content="", seconds=0.5, exit_code=code
+        )
+        return printed(reopened(stamped(began, ToolOutput(call="c", text=output), ended)))
 
     assert shown(0) == ["✓ Run make  500 ms", "  │ … 8 lines", "  │ line 8"]
     assert shown(2)[:2] == ["✗ Run make  exit 2 · 500 ms", "  │ … 4 lines"]
@@ -179,13 +181,13 @@ def test_a_command_that_failed_shows_more_of_its_output_than_one_that_worked() -
 
 
 def test_calls_of_one_answer_stand_under_their_title() -> None:
-    ended = ToolEnded(call="c", name="read", view="Read a.py", status="ok", content="")
+    ended = ToolFinished(call="c", name="read", view="Read a.py", status="ok", content="")
     group = (GroupOpened(title="2 steps", calls=2), ended, ended, GroupClosed(), ended)
     assert text_of(*group).split("\n") == ["● 2 steps", "  ✓ Read a.py", "  ✓ Read a.py", "✓ Read a.py"]
 
 
 def test_an_approval_says_what_always_means_and_for_how_long() -> None:
-    asked = ApprovalAsked(
+    asked = ApprovalRequested(
         approval="a",
         call="c",
         subject="command",
@@ -204,20 +206,20 @@ def test_an_approval_says_what_always_means_and_for_how_long() -> None:
 def test_what_is_asked_stands_below_its_diff() -> None:
     diff = "--- a\n+++ a\n@@ -1 +1,500 @@\n-x\n" + "+y\n" * 500
     lines = text_of(
-        ApprovalAsked(approval="a", call="c", subject="edit", title="Edit a", why="protected", diff=diff)
+        ApprovalRequested(approval="a", call="c", subject="edit", title="Edit a", why="protected", diff=diff)
     ).split("\n")
     assert len(lines) > 500
     assert "Edit a" in lines[-3]
 
 
 def test_a_denied_call_says_why() -> None:
-    denied = Decided(call=CALL, verdict="deny", by="person", why="rule rm", words="not that one")
-    ended = ToolEnded(call="c", name="run", view="Run rm x", status="denied", content="Denied")
+    denied = CallDecided(call=CALL, verdict="deny", by="person", why="rule rm", words="not that one")
+    ended = ToolFinished(call="c", name="run", view="Run rm x", status="denied", content="Denied")
     assert text_of(denied, ended) == "⊘ Run rm x  denied · not that one"
 
 
 def test_the_summary_has_files_with_counts_and_what_did_not_happen() -> None:
-    summary = Summarised(
+    summary = TaskSummarized(
         task=1,
         text="",
         done=("Edit a.py",),
@@ -228,7 +230,7 @@ def test_the_summary_has_files_with_counts_and_what_did_not_happen() -> None:
         tokens=12_345,
         seconds=70,
     )
-    lines = text_of(Stopped(task=1, reason="done", text=""), summary).strip().split("\n")
+    lines = text_of(TaskStopped(task=1, reason="done", text=""), summary).strip().split("\n")
     assert [line.split() for line in lines] == [
         ["✓", "Done"],
         ["a.py", "+2", "−1"],
@@ -242,8 +244,8 @@ def test_the_summary_has_files_with_counts_and_what_did_not_happen() -> None:
 
 def test_the_question_that_is_open_is_known() -> None:
     transcript = Transcript()
-    asked = ApprovalAsked(approval="a", call="c", subject="command", title="Run", why="")
-    events = stamped(asked, Decided(call=CALL, verdict="allow", by="person", why=""))
+    asked = ApprovalRequested(approval="a", call="c", subject="command", title="Run", why="")
+    events = stamped(asked, CallDecided(call=CALL, verdict="allow", by="person", why=""))
     transcript.feed(events[0])
     assert transcript.asked == asked
     transcript.feed(events[1])
@@ -262,7 +264,7 @@ def test_the_home_folder_is_a_tilde() -> None:
 
 def test_the_moving_part_fits_on_the_screen_however_much_is_written() -> None:
     transcript = Transcript()
-    for event in stamped(TurnBegan(number=1), TextShown("```\n" + ("x" * 200 + "\n") * 500)):
+    for event in stamped(TurnStarted(number=1), TextAppended("```\n" + ("x" * 200 + "\n") * 500)):
         transcript.feed(event)
     lines = printed([transcript.moving(time.time(), "Ctrl-C stops")])
     assert len(lines) == 28
@@ -270,7 +272,7 @@ def test_the_moving_part_fits_on_the_screen_however_much_is_written() -> None:
 
 
 def test_ten_thousand_events_are_opened_again_well_under_two_seconds() -> None:
-    task = TaskGiven(task=1, text="x")
+    task = TaskStarted(task=1, text="x")
     turn: list[SessionEvent] = [task]
     while len(turn) < 10_000:
         turn += [event.event for event in recorded("fix")[2:]]

@@ -11,13 +11,13 @@ from prompt_toolkit.input.typeahead import clear_typeahead
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
 
-from callwright.agent.events import ApprovalAsked
 from callwright.agent.faces.base import Reply
+from callwright.agent.session_events import ApprovalRequested
 
 __all__ = ["answer_to", "choose", "newline_keys"]
 
 
-async def answer_to(asked: ApprovalAsked) -> Reply:
+async def answer_to(asked: ApprovalRequested) -> Reply:
     """What the person says to it."""
     choices = {"y": "once", "a": "always", "e": "edit", "n": "no", "s": "stop"}
     if not asked.remember:

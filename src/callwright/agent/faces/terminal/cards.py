@@ -10,27 +10,27 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from callwright.agent.events import (
-    ApprovalAsked,
-    BranchMade,
-    Condensed,
-    FileStat,
-    Kept,
-    Nudged,
-    Resumed,
-    SessionEvent,
-    Stopped,
-    StopReason,
-    Summarised,
-    TaskGiven,
-    ToolEnded,
-    ToolStatus,
-    Undone,
-    Warned,
-)
 from callwright.agent.faces.terminal.diffview import diff_view
 from callwright.agent.faces.terminal.wording import allowance, clean, counts, duration, one_line, plural, tokens, total
 from callwright.agent.policy import Tier
+from callwright.agent.session_events import (
+    ApprovalRequested,
+    BranchCreated,
+    ChangesKept,
+    ChangesUndone,
+    FileStat,
+    HistoryCondensed,
+    ModelNudged,
+    SessionEvent,
+    SessionResumed,
+    StopReason,
+    TaskStarted,
+    TaskStopped,
+    TaskSummarized,
+    ToolFinished,
+    ToolStatus,
+    WarningIssued,
+)
 
 __all__ = ["card", "files_table", "line", "output_view", "stat", "tool_card"]
 
@@ -95,7 +95,7 @@ def files_table(files: tuple[FileStat, ...]) -> Table:
     return table
 
 
-def tool_card(event: ToolEnded, output: str, why: str, indent: int) -> RenderableType:
+def tool_card(event: ToolFinished, output: str, why: str, indent: int) -> RenderableType:
     """What came of a call: its mark, its line, and as much of its output as helps."""
     failed_command = event.exit_code not in (None, 0)
     mark, style, word = _MARKS["error" if failed_command and event.status == "ok" else event.status]
@@ -134,22 +134,22 @@ def card(event: SessionEvent) -> RenderableType | None:
 
 
 @card.register
-def _(event: Resumed) -> RenderableType:
+def _(event: SessionResumed) -> RenderableType:
     return Text(f"Opened again, with {clean(event.model)}.", style="dim")
 
 
 @card.register
-def _(event: TaskGiven) -> RenderableType:
+def _(event: TaskStarted) -> RenderableType:
     return line("›", "bold cyan", Text(clean(event.text), style="bold"))
 
 
 @card.register
-def _(event: BranchMade) -> RenderableType:
+def _(event: BranchCreated) -> RenderableType:
     return Text(f"On the git branch {clean(event.branch)}, made from {clean(event.previous)}.", style="dim")
 
 
 @card.register
-def _(event: ApprovalAsked) -> RenderableType:
+def _(event: ApprovalRequested) -> RenderableType:
     word, style = _TIERS[event.tier]
     body: list[RenderableType] = []
     if event.command:
@@ -169,33 +169,33 @@ def _(event: ApprovalAsked) -> RenderableType:
 
 
 @card.register
-def _(event: Nudged) -> RenderableType:
+def _(event: ModelNudged) -> RenderableType:
     return line("→", "dim", Text(f"The model was told: {one_line(event.text)}", style="dim"))
 
 
 @card.register
-def _(event: Condensed) -> RenderableType:
+def _(event: HistoryCondensed) -> RenderableType:
     return Text(f"Older messages were shortened, {tokens(event.before)} to {tokens(event.after)}.", style="dim")
 
 
 @card.register
-def _(event: Kept) -> RenderableType:
+def _(event: ChangesKept) -> RenderableType:
     return line("✓", "green", Text(f"Kept: {_names(event.paths, event.hunk)}"))
 
 
 @card.register
-def _(event: Undone) -> RenderableType:
+def _(event: ChangesUndone) -> RenderableType:
     done = [line("↶", "yellow", Text(f"Taken back: {_names(event.paths, event.hunk)}"))] if event.paths else []
     return Group(*done, *(line("!", "yellow", Text(clean(conflict))) for conflict in event.conflicts))
 
 
 @card.register
-def _(event: Warned) -> RenderableType:
+def _(event: WarningIssued) -> RenderableType:
     return line("!", "yellow", Text(clean(event.text), style="yellow"))
 
 
 @card.register
-def _(event: Stopped) -> RenderableType:
+def _(event: TaskStopped) -> RenderableType:
     word, style = _ENDINGS[event.reason]
     if event.reason == "done":
         return line("✓", style, Text(word, style=f"bold {style}"))
@@ -203,7 +203,7 @@ def _(event: Stopped) -> RenderableType:
 
 
 @card.register
-def _(event: Summarised) -> RenderableType:
+def _(event: TaskSummarized) -> RenderableType:
     parts: list[RenderableType] = []
     if event.files:
         parts.append(Padding(files_table(event.files), (0, 0, 0, 2)))

@@ -13,7 +13,6 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from callwright.agent.events import FileStat
 from callwright.agent.faces.base import FileReview, SessionList, SessionRow
 from callwright.agent.faces.terminal.asking import choose
 from callwright.agent.faces.terminal.cards import files_table, output_view
@@ -21,6 +20,7 @@ from callwright.agent.faces.terminal.diffview import diff_view
 from callwright.agent.faces.terminal.screen import Screen
 from callwright.agent.faces.terminal.transcript import Transcript
 from callwright.agent.faces.terminal.wording import ago, clean, counts, one_line, place, plural
+from callwright.agent.session_events import FileStat
 from callwright.errors import MisuseError
 
 if TYPE_CHECKING:

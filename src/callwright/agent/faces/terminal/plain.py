@@ -7,10 +7,10 @@ from typing import TextIO
 
 from rich.console import Console
 
-from callwright.agent.events import Stamped, Summarised, TextShown, ThinkingEnded, ThinkingShown
 from callwright.agent.faces.base import SessionFace
 from callwright.agent.faces.terminal.transcript import Transcript
 from callwright.agent.faces.unattended import work_alone
+from callwright.agent.session_events import StampedEvent, TaskSummarized, TextAppended, ThinkingAppended, ThinkingEnded
 
 __all__ = ["plain"]
 
@@ -22,13 +22,13 @@ async def plain(
     console = Console(file=err, highlight=False)
     transcript = Transcript()
 
-    def write(events: Sequence[Stamped]) -> None:
+    def write(events: Sequence[StampedEvent]) -> None:
         for stamped in events:
             # What is said on the way is left out: its end is the answer, and would be there twice.
-            if not isinstance(stamped.event, TextShown | ThinkingShown | ThinkingEnded):
+            if not isinstance(stamped.event, TextAppended | ThinkingAppended | ThinkingEnded):
                 for piece in transcript.feed(stamped):
                     console.print(piece)
-            if isinstance(stamped.event, Summarised) and stamped.event.text:
+            if isinstance(stamped.event, TaskSummarized) and stamped.event.text:
                 out.write(stamped.event.text.rstrip("\n") + "\n")
                 out.flush()
 

@@ -16,7 +16,6 @@ from prompt_toolkit.styles import Style
 from rich.console import Console
 from rich.text import Text
 
-from callwright.agent.events import Stopped
 from callwright.agent.faces.base import SessionList
 from callwright.agent.faces.following import follow
 from callwright.agent.faces.terminal.asking import answer_to, newline_keys
@@ -26,6 +25,7 @@ from callwright.agent.faces.terminal.screen import Screen, hearing
 from callwright.agent.faces.terminal.transcript import Transcript
 from callwright.agent.faces.terminal.wording import clean, counts, plural, total
 from callwright.agent.faces.unattended import EXIT_CODES
+from callwright.agent.session_events import TaskStopped
 from callwright.errors import CallwrightError, MisuseError
 
 __all__ = ["talk"]
@@ -134,7 +134,7 @@ class _Talk:
                 warned = True
                 self._screen.print(Text("Ctrl-C again leaves.", style="dim"))
 
-    async def _work(self, doing: Coroutine[Any, Any, Stopped | None]) -> int:
+    async def _work(self, doing: Coroutine[Any, Any, TaskStopped | None]) -> int:
         work = asyncio.ensure_future(doing)
         keys = {"c-c": lambda: self._interrupt(work), "c-t": self._toggle_thinking}
         self._screen.hint = "Ctrl-C stops"
@@ -173,7 +173,7 @@ class _Talk:
                 self._screen.print(Text(problem, style="yellow"))
                 self._screen.catch_up()
 
-    def _interrupt(self, work: asyncio.Future[Stopped | None]) -> None:
+    def _interrupt(self, work: asyncio.Future[TaskStopped | None]) -> None:
         if self._session.busy and not self._screen.hint.startswith("stopping"):
             self._screen.hint = "stopping; Ctrl-C again leaves"
             self._session.stop()

@@ -16,46 +16,46 @@ from rich.padding import Padding
 from rich.segment import Segment
 from rich.text import Text
 
-from callwright.agent.events import (
-    Answered,
-    ApprovalAsked,
-    CallWriting,
-    Decided,
-    FilesChanged,
-    FileStat,
-    GroupClosed,
-    GroupOpened,
-    Purpose,
-    Resumed,
-    SessionEvent,
-    SessionOpened,
-    Stamped,
-    Stopped,
-    Summarised,
-    TaskGiven,
-    TextShown,
-    ThinkingEnded,
-    ThinkingShown,
-    ToolBegan,
-    ToolEnded,
-    ToolTold,
-    TurnBegan,
-)
 from callwright.agent.faces.terminal.cards import card, line, tool_card
 from callwright.agent.faces.terminal.diffview import edit_view
 from callwright.agent.faces.terminal.prose import Paragraphs, Prose
 from callwright.agent.faces.terminal.wording import allowance, clean, duration, one_line, place
+from callwright.agent.session_events import (
+    ApprovalRequested,
+    CallDecided,
+    CallProgress,
+    FilesChanged,
+    FileStat,
+    GroupClosed,
+    GroupOpened,
+    ModelAnswered,
+    ModelCallPurpose,
+    SessionEvent,
+    SessionOpened,
+    SessionResumed,
+    StampedEvent,
+    TaskStarted,
+    TaskStopped,
+    TaskSummarized,
+    TextAppended,
+    ThinkingAppended,
+    ThinkingEnded,
+    ToolFinished,
+    ToolOutput,
+    ToolStarted,
+    TurnStarted,
+)
 
 __all__ = ["Tail", "Transcript", "reopened"]
 
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
-_WAITING: dict[Purpose, str] = {
+_WAITING: dict[ModelCallPurpose, str] = {
     "turn": "Waiting for the model",
     "content": "Waiting for the file's content",
     "condense": "Shortening older messages",
 }
-_SPACE_BEFORE = (TaskGiven, ApprovalAsked, Stopped)
-_SPACE_AFTER = (TaskGiven, Summarised)
+_SPACE_BEFORE = (TaskStarted, ApprovalRequested, TaskStopped)
+_SPACE_AFTER = (TaskStarted, TaskSummarized)
 _TAIL_LINES = 5
 _THINKING_LINES = 8
 _TAIL_CHARACTERS = 4000
@@ -82,7 +82,7 @@ class Tail:
 class _Running(msgspec.Struct):
     """A call that runs."""
 
-    began: ToolBegan
+    began: ToolStarted
     since: float
     output: list[str]
     tail: str = ""
@@ -94,7 +94,7 @@ class Transcript:
     def __init__(self, *, home: str = "", thinking: bool = False, hints: bool = False) -> None:
         self.thinking = thinking
         """Show what the model thinks, and not only for how long."""
-        self.asked: ApprovalAsked | None = None
+        self.asked: ApprovalRequested | None = None
         """What a person must answer now."""
         self.files: tuple[FileStat, ...] = ()
         """Changes that are neither kept nor undone."""
@@ -108,19 +108,19 @@ class Transcript:
         self._thoughts: list[str] = []
         self._thinking_since = 0.0
         self._running: dict[str, _Running] = {}
-        self._decided: dict[str, Decided] = {}
+        self._decided: dict[str, CallDecided] = {}
         self._indent = 0
         self._doing = ""
         self._since = 0.0
         self._apart = False
         self._settled: list[RenderableType] = []
 
-    def feed(self, stamped: Stamped) -> list[RenderableType]:
+    def feed(self, stamped: StampedEvent) -> list[RenderableType]:
         """What has settled with this event, to be printed below everything before it."""
         event = stamped.event
-        if not isinstance(event, TextShown):
+        if not isinstance(event, TextAppended):
             self._say(self._paragraphs.close())
-        if self._thoughts and not isinstance(event, ThinkingShown | ThinkingEnded):
+        if self._thoughts and not isinstance(event, ThinkingAppended | ThinkingEnded):
             self._end_thinking(stamped.at - self._thinking_since)
         self._fold(event, stamped.at)
         return self._take()
@@ -161,23 +161,23 @@ class Transcript:
         match event:
             case SessionOpened():
                 self._settle(self._header(event))
-            case TurnBegan():
+            case TurnStarted():
                 self._now(_WAITING[event.purpose], at)
-            case ThinkingShown():
+            case ThinkingAppended():
                 if not self._thoughts:
                     self._thinking_since = at
                     self._now("Thinking", at)
                 self._thoughts.append(event.text)
             case ThinkingEnded():
                 self._end_thinking(event.seconds)
-            case TextShown():
+            case TextAppended():
                 self._say(self._paragraphs.feed(event.text))
                 self._now("Writing", self._since if self._doing == "Writing" else at)
-            case CallWriting():
+            case CallProgress():
                 doing = f"Writing {one_line(event.name)}"
                 started = self._since if self._doing.startswith(doing) else at
                 self._now(f"{doing}, {event.characters:,} characters", started)
-            case Answered():
+            case ModelAnswered():
                 self._now("", at)
                 if event.problem:
                     self._settle(line("✗", "red", Text(clean(event.problem), style="red")))
@@ -193,22 +193,22 @@ class Transcript:
 
     def _fold_call(self, event: SessionEvent, at: float) -> None:
         match event:
-            case ApprovalAsked():
+            case ApprovalRequested():
                 self.asked = event
                 self._now("", at)
-            case Decided():
+            case CallDecided():
                 self.asked = None
                 self._decided[event.call.id] = event
                 if event.verdict == "allow" and event.by in ("person", "remembered"):
                     self._settle(_allowed(event, self._indent))
-            case ToolBegan():
+            case ToolStarted():
                 self._running[event.call] = _Running(event, at, [])
-            case ToolTold() if running := self._running.get(event.call):
+            case ToolOutput() if running := self._running.get(event.call):
                 running.output.append(event.text)
                 running.tail = (running.tail + event.text)[-_TAIL_CHARACTERS:]
-            case ToolEnded():
+            case ToolFinished():
                 self._end_call(event)
-            case Resumed() | Stopped():
+            case SessionResumed() | TaskStopped():
                 self.asked = None
                 self._running.clear()
                 self._decided.clear()
@@ -218,7 +218,7 @@ class Transcript:
                 pass
         if (shown := card(event)) is not None:
             self._settle(shown, apart=isinstance(event, _SPACE_BEFORE))
-        if isinstance(event, Summarised) and event.files and self._hints:
+        if isinstance(event, TaskSummarized) and event.files and self._hints:
             self._settle(Text("  /diff shows the changes, /undo takes them back, /keep keeps them.", style="dim"))
         if isinstance(event, _SPACE_AFTER):
             self._apart = True
@@ -236,7 +236,7 @@ class Transcript:
         if self.thinking and self.thought.strip():
             self._settle(Padding(Text(clean(self.thought.strip()), style="dim italic"), (0, 0, 0, 2)))
 
-    def _end_call(self, event: ToolEnded) -> None:
+    def _end_call(self, event: ToolFinished) -> None:
         running = self._running.pop(event.call, None)
         decided = self._decided.pop(event.call, None)
         output = "".join(running.output) if running else ""
@@ -266,7 +266,7 @@ class Transcript:
         return settled
 
 
-def _allowed(event: Decided, indent: int) -> RenderableType:
+def _allowed(event: CallDecided, indent: int) -> RenderableType:
     if event.by == "remembered":
         return line("✓", "green", Text(f"Allowed before: {one_line(event.why)}", style="dim"), indent)
     text = Text("You allowed it", style="dim")
@@ -278,7 +278,7 @@ def _allowed(event: Decided, indent: int) -> RenderableType:
     return line("✓", "green", text, indent)
 
 
-def reopened(events: Iterable[Stamped], **settings: Any) -> list[RenderableType]:
+def reopened(events: Iterable[StampedEvent], **settings: Any) -> list[RenderableType]:
     """A stored session as it was on the screen."""
     transcript = Transcript(**settings)
     return [piece for event in events for piece in transcript.feed(event)] + transcript.close()

@@ -11,7 +11,7 @@ import shlex
 
 import msgspec
 
-from callwright.agent.events import FileStat
+from callwright.agent.session_events import FileStat
 
 __all__ = ["ago", "allowance", "clean", "counts", "duration", "one_line", "place", "plural", "tokens", "total"]
 

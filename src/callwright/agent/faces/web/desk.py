@@ -12,8 +12,8 @@ import logging
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
-from callwright.agent.events import SessionOpened, Stamped
 from callwright.agent.faces.base import SessionFace, SessionList
+from callwright.agent.session_events import SessionOpened, StampedEvent
 from callwright.errors import CallwrightError, MisuseError
 
 __all__ = ["Desk", "Shown"]
@@ -27,7 +27,7 @@ IDLE_SECONDS = 600.0
 class Shown:
     """One session as pages see it. `trouble` is what went wrong with its work, if the session cannot say it itself."""
 
-    def __init__(self, desk: Desk, session: str, events: Sequence[Stamped]) -> None:
+    def __init__(self, desk: Desk, session: str, events: Sequence[StampedEvent]) -> None:
         self.id = session
         self.face: SessionFace | None = None
         self.trouble = ""
@@ -40,7 +40,7 @@ class Shown:
         self._closing: asyncio.TimerHandle | None = None
 
     @property
-    def events(self) -> Sequence[Stamped]:
+    def events(self) -> Sequence[StampedEvent]:
         """Everything so far: the event of number n stands at n - 1."""
         return self.face.events if self.face else self._read
 
@@ -63,7 +63,7 @@ class Shown:
         self._pages.discard(wake)
         self._rest()
 
-    def read(self, events: Sequence[Stamped]) -> None:
+    def read(self, events: Sequence[StampedEvent]) -> None:
         """What the store has of it now, for while it is not open here: another process may be at work on it."""
         self._read = events
         self._wake()
@@ -174,7 +174,7 @@ class Desk:
             await asyncio.wait(self._closing)
 
 
-def _name(events: Sequence[Stamped]) -> str:
+def _name(events: Sequence[StampedEvent]) -> str:
     """A session may be asked for by less than its name."""
     first = events[0].event if events else None
     return first.session if isinstance(first, SessionOpened) else ""

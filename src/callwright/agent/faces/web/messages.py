@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from callwright.agent.events import Stamped
 from callwright.agent.faces.base import FileReview, Reply
+from callwright.agent.session_events import StampedEvent
 from callwright.errors import WireError
 
 __all__ = [
@@ -101,7 +101,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True, tag="state"):
 class Events(msgspec.Struct, frozen=True, kw_only=True, tag="events"):
     """What happened, from where the page was."""
 
-    events: Sequence[Stamped]
+    events: Sequence[StampedEvent]
     more: bool = False
     """There are more on their way: nothing needs to be drawn yet."""
 

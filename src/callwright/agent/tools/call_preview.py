@@ -13,10 +13,10 @@ from callwright.agent.diff import unified
 from callwright.errors import ToolError
 from callwright.model import ToolCall
 
-__all__ = ["arguments_of", "digest", "shown_diff"]
+__all__ = ["format_diff", "hash_changes", "parse_call_arguments"]
 
 
-def arguments_of(call: ToolCall) -> dict[str, Any]:
+def parse_call_arguments(call: ToolCall) -> dict[str, Any]:
     """What a call says. `ToolError` when that is no JSON object."""
     try:
         return msgspec.json.decode(call.arguments or "{}", type=dict[str, Any])
@@ -24,7 +24,7 @@ def arguments_of(call: ToolCall) -> dict[str, Any]:
         raise ToolError(f"The arguments of {call.name} are not a JSON object: {error}. Nothing was run.") from None
 
 
-def digest(changes: Sequence[Change]) -> str:
+def hash_changes(changes: Sequence[Change]) -> str:
     """The same for the same changes only; empty for none."""
     if not changes:
         return ""
@@ -35,7 +35,7 @@ def digest(changes: Sequence[Change]) -> str:
     return mark.hexdigest()
 
 
-def shown_diff(changes: Sequence[Change], limit: int) -> str:
+def format_diff(changes: Sequence[Change], limit: int) -> str:
     """The changes as a person sees them. What is left out is said, at both ends, so that it cannot be missed."""
     diff = "\n".join(unified(change) for change in changes)
     if len(diff) <= limit:

@@ -8,23 +8,23 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 
-__all__ = ["surroundings"]
+__all__ = ["build_environment"]
 
-_SECRET = re.compile(
+_SECRET_NAME = re.compile(
     r"""
       ^CALLWRIGHT_ | SECRET | PASSWORD | PASSWD | PASSPHRASE | CREDENTIAL
     | (?:^|_)(?:\w*KEY|AUTH|TOKEN|PAT|PWD|DSN)S?(?:_ID|_FILE|_URL)?$
     """,
     re.VERBOSE | re.IGNORECASE,
 )
-_OURS = frozenset({"PWD", "OLDPWD"})
+_FOLDER_VARIABLES = frozenset({"PWD", "OLDPWD"})
 # user:password@ in an address; a proxy needs its own to be of any use.
-_LOGIN = re.compile(r"://[^/\s:@]*:[^/\s@]+@")
-_PROXY = re.compile(r"_proxy$", re.IGNORECASE)
+_URL_CREDENTIALS = re.compile(r"://[^/\s:@]*:[^/\s@]+@")
+_PROXY_NAME = re.compile(r"_proxy$", re.IGNORECASE)
 # What a shell would run before the command, or instead of it.
-_SHELL = re.compile(r"^(?:BASH_ENV|ENV|BASH_FUNC_.*|PROMPT_COMMAND|SHELLOPTS|BASHOPTS)$", re.DOTALL)
+_SHELL_STARTUP_NAME = re.compile(r"^(?:BASH_ENV|ENV|BASH_FUNC_.*|PROMPT_COMMAND|SHELLOPTS|BASHOPTS)$", re.DOTALL)
 # Nobody is there to press a key: no pagers, no editors, no questions.
-_UNATTENDED = {
+_UNATTENDED_DEFAULTS = {
     "TERM": "dumb",
     "NO_COLOR": "1",
     "PAGER": "cat",
@@ -42,15 +42,17 @@ _UNATTENDED = {
 }
 
 
-def surroundings(
-    environment: Mapping[str, str], *, passed: Collection[str] = (), added: Mapping[str, str] | None = None
+def build_environment(
+    environment: Mapping[str, str], *, allowed_names: Collection[str] = (), overrides: Mapping[str, str] | None = None
 ) -> dict[str, str]:
     """The environment for commands. `passed` names credentials that they may have; `added` has the last word."""
-    kept = {name: value for name, value in environment.items() if name in passed or not _is_withheld(name, value)}
-    return {**kept, **_UNATTENDED, **(added or {})}
+    kept = {
+        name: value for name, value in environment.items() if name in allowed_names or not _is_withheld(name, value)
+    }
+    return {**kept, **_UNATTENDED_DEFAULTS, **(overrides or {})}
 
 
 def _is_withheld(name: str, value: str) -> bool:
-    if name in _OURS or _SHELL.match(name):
+    if name in _FOLDER_VARIABLES or _SHELL_STARTUP_NAME.match(name):
         return True
-    return bool(_SECRET.search(name)) or (bool(_LOGIN.search(value)) and not _PROXY.search(name))
+    return bool(_SECRET_NAME.search(name)) or (bool(_URL_CREDENTIALS.search(value)) and not _PROXY_NAME.search(name))

@@ -8,14 +8,14 @@ from __future__ import annotations
 import platform
 from collections.abc import Sequence
 
-from callwright.agent.stream import SIGNAL
+from callwright.agent.loop.answer_stream import COMPLETION_SIGNAL
 from callwright.agent.workspace import Workspace
 from callwright.errors import ToolError
 
-__all__ = ["briefing"]
+__all__ = ["build_system_prompt"]
 
-_ENTRIES = 60
-_INSTRUCTIONS_LIMIT = 16_000
+_MAX_ENTRIES = 60
+_MAX_INSTRUCTIONS_CHARS = 16_000
 
 _RULES = f"""\
 You are a coding agent. You work in a folder of the person's computer with the tools that you are given.
@@ -28,32 +28,34 @@ How to work:
 - All paths are relative to the workspace. What lies outside cannot be reached.
 - Some calls need the person's permission. When one is denied, respect it: find another way or say what is missing.
 - Keep to the task. Do not commit, push or reset anything unless the task says so.
-- Say briefly what you are doing. When everything is done, tell what you changed and end with {SIGNAL}."""
+- Say briefly what you are doing. When everything is done, tell what you changed and end with {COMPLETION_SIGNAL}."""
 
 
-def briefing(workspace: Workspace, instructions: Sequence[str], sandbox: str) -> str:
+def build_system_prompt(workspace: Workspace, instructions: Sequence[str], sandbox: str) -> str:
     """The first message of a session."""
-    parts = [_RULES, _place(workspace, sandbox)]
+    parts = [_RULES, _describe_workspace(workspace, sandbox)]
     for name in instructions:
-        if told := _instructions(workspace, name):
+        if told := _read_instructions(workspace, name):
             parts.append(told)
             break
     return "\n\n".join(parts)
 
 
-def _place(workspace: Workspace, sandbox: str) -> str:
+def _describe_workspace(workspace: Workspace, sandbox: str) -> str:
     entries = workspace.entries(".")
-    names = [f"{name}/" if kind == "folder" else name for name, kind, _ in entries[:_ENTRIES]]
-    more = f"\n… and {len(entries) - _ENTRIES} more" if len(entries) > _ENTRIES else ""
+    names = [f"{name}/" if kind == "folder" else name for name, kind, _ in entries[:_MAX_ENTRIES]]
+    more = f"\n… and {len(entries) - _MAX_ENTRIES} more" if len(entries) > _MAX_ENTRIES else ""
     listing = "\n".join(names) or "(nothing yet)"
     system = platform.system()
     return f"The workspace, on {system}, has these files and folders:\n{listing}{more}\n\n{sandbox}".rstrip()
 
 
-def _instructions(workspace: Workspace, name: str) -> str:
+def _read_instructions(workspace: Workspace, name: str) -> str:
     try:
         text = workspace.read(name).decode("utf-8", "replace").strip()
     except ToolError:
         return ""
-    cut = "\n[The rest was left out.]" if len(text) > _INSTRUCTIONS_LIMIT else ""
-    return f"What the people of this project ask of you ({name}):\n\n{text[:_INSTRUCTIONS_LIMIT]}{cut}" if text else ""
+    cut = "\n[The rest was left out.]" if len(text) > _MAX_INSTRUCTIONS_CHARS else ""
+    return (
+        f"What the people of this project ask of you ({name}):\n\n{text[:_MAX_INSTRUCTIONS_CHARS]}{cut}" if text else ""
+    )

@@ -6,36 +6,36 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from callwright.agent.briefing import briefing
 from callwright.agent.checkpoints import Checkpoints
-from callwright.agent.events import Resumed, SessionOpened, Stamped
+from callwright.agent.event_log import EventLog, read_events
 from callwright.agent.faces.base import SessionRow
-from callwright.agent.log import Log, read_events
 from callwright.agent.review import Review
-from callwright.agent.session import Session
-from callwright.agent.workshop import Locks, Workshop, new_id
+from callwright.agent.session.agent_session import AgentSession
+from callwright.agent.session.context import AgentContext, SessionLocks, new_session_id
+from callwright.agent.session.system_prompt import build_system_prompt
+from callwright.agent.session_events import SessionOpened, SessionResumed, StampedEvent
 from callwright.agent.workspace import Workspace
 from callwright.errors import StoreError
 from callwright.store.session_store import SessionEventStore, SessionRecord
 from callwright.store.snapshots import SnapshotStore
 
-__all__ = ["Archive", "SessionDesk"]
+__all__ = ["SessionArchive", "SessionManager"]
 
 
-class Archive:
+class SessionArchive:
     """The sessions of all workspaces, to be read and forgotten."""
 
-    def __init__(self, sessions: SessionEventStore, snapshots: SnapshotStore, locks: Locks) -> None:
+    def __init__(self, sessions: SessionEventStore, snapshots: SnapshotStore, locks: SessionLocks) -> None:
         self._store = sessions
         self._snapshots = snapshots
         self._locks = locks
 
     async def rows(self, query: str = "", limit: int = 50, offset: int = 0) -> list[SessionRow]:
         """The newest first; with a query those whose words match."""
-        return [self._row(head) for head in await self._store.list_sessions(query, limit, offset)]
+        return [self._build_row(head) for head in await self._store.list_sessions(query, limit, offset)]
 
-    def _row(self, head: SessionRecord) -> SessionRow:
-        held = self._locks.is_held(head.id)
+    def _build_row(self, head: SessionRecord) -> SessionRow:
+        held = self._locks.is_locked(head.id)
         return SessionRow(
             id=head.id,
             title=head.title,
@@ -49,75 +49,77 @@ class Archive:
             events=head.events,
         )
 
-    async def events(self, session: str) -> list[Stamped]:
+    async def events(self, session: str) -> list[StampedEvent]:
         """All events of one."""
         head = await self._store.find_session(session)
         return read_events(await self._store.list_events(head.id))
 
     @asynccontextmanager
-    async def review(self, session: str) -> AsyncIterator[Review]:
+    async def open_review(self, session: str) -> AsyncIterator[Review]:
         """The changes of a session that nobody has open, to be kept or taken back."""
         head = await self._store.find_session(session)
-        self._locks.take(head.id)
+        self._locks.acquire(head.id)
         try:
             checkpoints = Checkpoints(self._snapshots, head.id, Workspace(Path(head.workspace)))
             await checkpoints.recover()
-            yield Review(checkpoints, Log(self._store, head.id, read_events(await self._store.list_events(head.id))))
+            yield Review(
+                checkpoints, EventLog(self._store, head.id, read_events(await self._store.list_events(head.id)))
+            )
         finally:
             self._locks.release(head.id)
 
     async def delete(self, session: str) -> None:
         """Forget it. Files are left as they are."""
         head = await self._store.find_session(session)
-        if self._locks.is_held(head.id):
+        if self._locks.is_locked(head.id):
             raise StoreError(f"session {head.id} is open; close it first")
         await self._snapshots.delete_session(head.id)
         await self._store.delete_session(head.id)
 
 
-class SessionDesk(Archive):
+class SessionManager(SessionArchive):
     """The same, and the sessions of one workshop opened."""
 
-    def __init__(self, workshop: Workshop) -> None:
+    def __init__(self, workshop: AgentContext) -> None:
         super().__init__(workshop.sessions, workshop.snapshots, workshop.locks)
-        self._workshop = workshop
+        self._context = workshop
 
     @property
     def workspace(self) -> str:
         """The folder that new sessions work in."""
-        return str(self._workshop.workspace.root)
+        return str(self._context.workspace.root)
 
-    async def open(self, session: str = "") -> Session:
+    async def open(self, session: str = "") -> AgentSession:
         """A new session, or that one again."""
-        return await (self._again(session) if session else self._new())
+        return await (self._reopen_session(session) if session else self._create_session())
 
-    async def _new(self) -> Session:
-        shop = self._workshop
-        session = new_id()
-        shop.locks.take(session)
+    async def _create_session(self) -> AgentSession:
+        shop = self._context
+        session = new_session_id()
+        shop.locks.acquire(session)
         began = shop.clock()
         root = str(shop.workspace.root)
         await self._store.create_session(SessionRecord(session, began, began, "", root, shop.model, False, 0, 0, 0))
-        log = Log(self._store, session, clock=shop.clock)
-        system = briefing(shop.workspace, shop.settings.instructions, shop.sandbox.note)
+        log = EventLog(self._store, session, clock=shop.clock)
+        system = build_system_prompt(shop.workspace, shop.settings.instructions, shop.sandbox.note)
         await log.add(
             SessionOpened(session=session, workspace=root, model=shop.model, system=system, sandbox=shop.sandbox.note)
         )
-        return Session(session, shop, log, self._checkpoints(session))
+        return AgentSession(session, shop, log, self._open_checkpoints(session))
 
-    async def _again(self, session: str) -> Session:
-        shop = self._workshop
+    async def _reopen_session(self, session: str) -> AgentSession:
+        shop = self._context
         head = await self._store.find_session(session)
         if head.workspace != str(shop.workspace.root):
             raise StoreError(f"session {head.id} belongs to {head.workspace}: open it from there")
-        shop.locks.take(head.id)
+        shop.locks.acquire(head.id)
         past = read_events(await self._store.list_events(head.id))
-        log = Log(self._store, head.id, past, clock=shop.clock)
+        log = EventLog(self._store, head.id, past, clock=shop.clock)
         if not past:
-            system = briefing(shop.workspace, shop.settings.instructions, shop.sandbox.note)
+            system = build_system_prompt(shop.workspace, shop.settings.instructions, shop.sandbox.note)
             await log.add(SessionOpened(session=head.id, workspace=head.workspace, model=shop.model, system=system))
-        await log.add(Resumed(model=shop.model))
-        return Session(head.id, shop, log, self._checkpoints(head.id))
+        await log.add(SessionResumed(model=shop.model))
+        return AgentSession(head.id, shop, log, self._open_checkpoints(head.id))
 
-    def _checkpoints(self, session: str) -> Checkpoints:
-        return Checkpoints(self._workshop.snapshots, session, self._workshop.workspace)
+    def _open_checkpoints(self, session: str) -> Checkpoints:
+        return Checkpoints(self._context.snapshots, session, self._context.workspace)

@@ -13,87 +13,103 @@ import msgspec
 
 from callwright.model import Message, Part, Text, ToolCall, ToolResult
 
-__all__ = ["SUM_UP", "answered", "cut", "fitting", "has_older", "result", "shortened", "summed_up", "user"]
+__all__ = [
+    "SUMMARY_PROMPT",
+    "drop_oldest_messages",
+    "has_older_messages",
+    "make_answer_message",
+    "make_result_message",
+    "make_user_message",
+    "replace_with_summary",
+    "shorten_old_results",
+    "truncate_results",
+]
 
-SUM_UP = (
+SUMMARY_PROMPT = (
     "The conversation is getting too long. Sum it up for yourself, so that you can go on without it: what was asked, "
     "what you found out, which files you changed and how, what is still to be done, and what failed. "
     "Only what matters, as a list. Call no tools."
 )
 _NO_SUMMARY = "(Nothing could be kept of it. Look at the files to see what was done.)"
-_KEPT_ROUNDS = 2
-_LONG = 600
+_RECENT_ROUNDS = 2
+_LONG_RESULT_CHARS = 600
 """Characters of a result that are worth a note instead."""
-_NOTE = "[{} characters were left out here to save space. Call {} again if you need them.]"
+_OMITTED_NOTE = "[{} characters were left out here to save space. Call {} again if you need them.]"
 
-_CUT = "[{} more characters were left out here to save space. Ask for less at a time.]"
+_TRUNCATED_NOTE = "[{} more characters were left out here to save space. Ask for less at a time.]"
 
 
-def user(text: str) -> Message:
+def make_user_message(text: str) -> Message:
     """A message of the person, or of ours in their place."""
     return Message("user", (Text(text),))
 
 
-def result(call: ToolCall, content: str, *, is_error: bool) -> Message:
+def make_result_message(call: ToolCall, content: str, *, is_error: bool) -> Message:
     """What a call came to."""
     return Message("tool", (ToolResult(call.id, content, name=call.name, is_error=is_error),))
 
 
-def answered(message: Message) -> Message:
+def make_answer_message(message: Message) -> Message:
     """The model's answer as it may be told again: a call that was cut off has no arguments that any server takes."""
-    return Message(message.role, tuple(_whole(part) if isinstance(part, ToolCall) else part for part in message.parts))
+    return Message(
+        message.role, tuple(_complete_call(part) if isinstance(part, ToolCall) else part for part in message.parts)
+    )
 
 
-def _whole(call: ToolCall) -> ToolCall:
+def _complete_call(call: ToolCall) -> ToolCall:
     return call if call.complete else msgspec.structs.replace(call, arguments="{}", complete=True)
 
 
-def _last_rounds(messages: Sequence[Message], start: int) -> int:
+def _find_recent_rounds(messages: Sequence[Message], start: int) -> int:
     """Where the rounds begin that stay as they are."""
     answers = [place for place in range(start, len(messages)) if messages[place].role == "assistant"]
-    return answers[-_KEPT_ROUNDS] if len(answers) > _KEPT_ROUNDS else start
+    return answers[-_RECENT_ROUNDS] if len(answers) > _RECENT_ROUNDS else start
 
 
-def shortened(messages: Sequence[Message], task: int) -> list[Message]:
+def shorten_old_results(messages: Sequence[Message], task: int) -> list[Message]:
     """The same with the long results of older rounds left out. `task` is the place of the task's own message."""
-    end = _last_rounds(messages, task + 1)
-    return [_noted(message) if place < end else message for place, message in enumerate(messages)]
+    end = _find_recent_rounds(messages, task + 1)
+    return [_shorten_message(message) if place < end else message for place, message in enumerate(messages)]
 
 
-def _noted(message: Message) -> Message:
+def _shorten_message(message: Message) -> Message:
     if message.role != "tool":
         return message
-    return Message("tool", tuple(_note(part) if isinstance(part, ToolResult) else part for part in message.parts))
+    return Message(
+        "tool", tuple(_shorten_result(part) if isinstance(part, ToolResult) else part for part in message.parts)
+    )
 
 
-def _note(part: ToolResult) -> ToolResult:
-    if len(part.content) <= _LONG:
+def _shorten_result(part: ToolResult) -> ToolResult:
+    if len(part.content) <= _LONG_RESULT_CHARS:
         return part
-    note = _NOTE.format(len(part.content), part.name or "the tool")
+    note = _OMITTED_NOTE.format(len(part.content), part.name or "the tool")
     return ToolResult(part.call_id, note, name=part.name, is_error=part.is_error)
 
 
-def cut(messages: Sequence[Message], most: int) -> list[Message]:
+def truncate_results(messages: Sequence[Message], most: int) -> list[Message]:
     """The same with no result longer than so many characters: the last resort, for results that fill a window alone."""
-    return [Message(message.role, tuple(_cut(part, most) for part in message.parts)) for message in messages]
+    return [
+        Message(message.role, tuple(_truncate_result(part, most) for part in message.parts)) for message in messages
+    ]
 
 
-def _cut(part: Part, most: int) -> Part:
+def _truncate_result(part: Part, most: int) -> Part:
     if not isinstance(part, ToolResult) or len(part.content) <= most:
         return part
-    left = _CUT.format(len(part.content) - most)
+    left = _TRUNCATED_NOTE.format(len(part.content) - most)
     return ToolResult(part.call_id, f"{part.content[:most]}\n{left}", name=part.name, is_error=part.is_error)
 
 
-def has_older(messages: Sequence[Message], task: int) -> bool:
+def has_older_messages(messages: Sequence[Message], task: int) -> bool:
     """Whether there is anything but the first message, the task and the last rounds."""
-    return len(fitting(messages, task, len(messages))) < len(messages)
+    return len(drop_oldest_messages(messages, task, len(messages))) < len(messages)
 
 
-def fitting(messages: Sequence[Message], task: int, drop: int) -> list[Message]:
+def drop_oldest_messages(messages: Sequence[Message], task: int, drop: int) -> list[Message]:
     """The messages without the `drop` oldest that may go: all but the first, the task, and the last rounds. Rounds go
     whole."""
-    end = _last_rounds(messages, task + 1)
+    end = _find_recent_rounds(messages, task + 1)
     may_go = [place for place in range(1, end) if place != task]
     gone = set(may_go[:drop])
     while drop < len(may_go) and messages[may_go[drop]].role == "tool":  # a result without its call says nothing
@@ -102,13 +118,13 @@ def fitting(messages: Sequence[Message], task: int, drop: int) -> list[Message]:
     return [message for place, message in enumerate(messages) if place not in gone]
 
 
-def summed_up(messages: Sequence[Message], task: int, answer: Message) -> tuple[list[Message], int]:
+def replace_with_summary(messages: Sequence[Message], task: int, answer: Message) -> tuple[list[Message], int]:
     """The messages with the model's summary in place of all that is older than the last rounds; and where the task is
     now."""
     said = "".join(part.text for part in answer.parts if isinstance(part, Text)).strip()
-    end = _last_rounds(messages, task + 1)
+    end = _find_recent_rounds(messages, task + 1)
     head = [message for message in messages[:task] if message.role == "system"]
-    told = user(
+    told = make_user_message(
         f"Your own summary of the conversation so far:\n\n{said or _NO_SUMMARY}\n\nThe task that you are working on:"
     )
     return [*head, told, messages[task], *messages[end:]], len(head) + 1

@@ -11,20 +11,20 @@ from pathlib import Path
 
 import msgspec
 
-from callwright.agent.approvals import Approvals
-from callwright.agent.events import Warned
-from callwright.agent.log import Log
-from callwright.agent.mcp.servers import Servers
-from callwright.agent.mcp.settings import McpSettings, Project, load_project
+from callwright.agent.event_log import EventLog
+from callwright.agent.mcp.servers import McpServers
+from callwright.agent.mcp.settings import McpSettings, ProjectServers, load_project_servers
+from callwright.agent.session.approvals import Approvals
+from callwright.agent.session_events import WarningIssued
 from callwright.agent.tools.base import Tool
 from callwright.errors import ConfigError
 
-__all__ = ["Guests", "Trusted"]
+__all__ = ["SessionServers", "TrustedProjects"]
 
 PROJECT_FILE = ".mcp.json"
 
 
-class Trusted:
+class TrustedProjects:
     """What was approved for good: a file with the sum for each project's file."""
 
     def __init__(self, file: Path) -> None:
@@ -37,55 +37,57 @@ class Trusted:
         except (OSError, msgspec.DecodeError):
             return {}
 
-    def add(self, project: Project) -> None:
+    def add(self, project: ProjectServers) -> None:
         """Remember that this very content was approved."""
         self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._file.write_bytes(msgspec.json.encode(self.load() | {project.path: project.digest}))
 
 
-class Guests:
+class SessionServers:
     """Of one session. `admit` before each task: they come with the first that is not stopped at the question."""
 
-    def __init__(self, own: Sequence[McpSettings], root: Path, trusted: Trusted, log: Log) -> None:
-        self._own = tuple(own)
+    def __init__(self, own: Sequence[McpSettings], root: Path, trusted: TrustedProjects, log: EventLog) -> None:
+        self._configured = tuple(own)
         self._root = root
         self._trusted = trusted
         self._log = log
-        self._servers: Servers | None = None
-        self._settled = False
+        self._servers: McpServers | None = None
+        self._is_started = False
 
-    async def admit(self, approvals: Approvals) -> dict[str, Tool]:
+    async def start(self, approvals: Approvals) -> dict[str, Tool]:
         """Start what may be started and is not yet; the tools that came of it. What cannot be started is a warning."""
-        if self._settled:
+        if self._is_started:
             return {}
-        theirs = await self._of_project(approvals)
-        self._settled = theirs is not None
-        wanted = [*self._own, *(theirs or ())]
+        theirs = await self._approve_project_servers(approvals)
+        self._is_started = theirs is not None
+        wanted = [*self._configured, *(theirs or ())]
         if not wanted or theirs is None:
             return {}
-        servers = self._servers = Servers(wanted, self._root)
+        servers = self._servers = McpServers(wanted, self._root)
         for problem in await servers.open():
-            await self._log.add(Warned(problem))
+            await self._log.add(WarningIssued(problem))
         return {tool.spec.name: tool for tool in servers.tools}
 
-    async def _of_project(self, approvals: Approvals) -> Sequence[McpSettings] | None:
+    async def _approve_project_servers(self, approvals: Approvals) -> Sequence[McpSettings] | None:
         """The servers of the project that may be started; None when the task was stopped before that was answered."""
         try:
-            project = load_project(self._root / PROJECT_FILE)
+            project = load_project_servers(self._root / PROJECT_FILE)
         except ConfigError as problem:
-            await self._log.add(Warned(str(problem)))
+            await self._log.add(WarningIssued(str(problem)))
             return ()
         if project is None or project.is_approved(self._trusted.load()):
             return project.servers if project else ()
         why = f"{PROJECT_FILE} starts programs on your computer, and this form of it was not approved before"
-        reply = await approvals.consent(project.question, why, f"exactly this content of {project.path}, from now on")
+        reply = await approvals.request_consent(
+            project.approval_text, why, f"exactly this content of {project.path}, from now on"
+        )
         if reply.verdict == "always":
             self._trusted.add(project)
         if reply.verdict in ("once", "always"):
             return project.servers
         if reply.verdict == "stop":
             return None
-        await self._log.add(Warned(f"the MCP servers of {PROJECT_FILE} were not started"))
+        await self._log.add(WarningIssued(f"the MCP servers of {PROJECT_FILE} were not started"))
         return ()
 
     async def close(self) -> None:

@@ -10,10 +10,17 @@ from __future__ import annotations
 
 import msgspec
 
-from callwright.agent.events import Answered, Checkpointed, Decided, Purpose, SessionEvent, ToolEnded
+from callwright.agent.session_events import (
+    CallDecided,
+    CheckpointSaved,
+    ModelAnswered,
+    ModelCallPurpose,
+    SessionEvent,
+    ToolFinished,
+)
 from callwright.model import Message, ToolCall
 
-__all__ = ["Answer", "CallModel", "Checkpoint", "Decide", "Effect", "RunTool", "Tell"]
+__all__ = ["CallModel", "DecideCall", "Effect", "EffectAnswer", "EmitEvent", "RunTool", "SaveCheckpoint"]
 
 
 class CallModel(msgspec.Struct, frozen=True, kw_only=True):
@@ -21,7 +28,7 @@ class CallModel(msgspec.Struct, frozen=True, kw_only=True):
 
     messages: tuple[Message, ...]
     number: int
-    purpose: Purpose = "turn"
+    purpose: ModelCallPurpose = "turn"
     title: str = ""
     """What is being written, for people."""
     must_edit: bool = False
@@ -30,14 +37,14 @@ class CallModel(msgspec.Struct, frozen=True, kw_only=True):
     """How long the answer may take, which is what is left of the task's time; 0 for as long as it takes."""
 
 
-class Decide(msgspec.Struct, frozen=True, kw_only=True):
+class DecideCall(msgspec.Struct, frozen=True, kw_only=True):
     """May this call run? `again`: it came for the third time running, so a person must say."""
 
     call: ToolCall
-    again: bool = False
+    is_repeat: bool = False
 
 
-class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
+class SaveCheckpoint(msgspec.Struct, frozen=True, kw_only=True):
     """Keep what this call is going to overwrite."""
 
     call: ToolCall
@@ -50,11 +57,11 @@ class RunTool(msgspec.Struct, frozen=True, kw_only=True):
     call: ToolCall
 
 
-class Tell(msgspec.Struct, frozen=True):
+class EmitEvent(msgspec.Struct, frozen=True):
     """Store this and show it."""
 
     event: SessionEvent
 
 
-Effect = CallModel | Decide | Checkpoint | RunTool | Tell
-Answer = Answered | Decided | Checkpointed | ToolEnded | SessionEvent
+Effect = CallModel | DecideCall | SaveCheckpoint | RunTool | EmitEvent
+EffectAnswer = ModelAnswered | CallDecided | CheckpointSaved | ToolFinished | SessionEvent

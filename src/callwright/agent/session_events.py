@@ -12,57 +12,57 @@ from typing import Literal
 import msgspec
 
 from callwright.agent.policy import Tier
-from callwright.agent.settings import Limits
+from callwright.agent.settings import TaskLimits
 from callwright.events import FinishReason
 from callwright.model import Message, ToolCall, Usage
 
 __all__ = [
-    "Answered",
-    "ApprovalAsked",
-    "BranchMade",
-    "By",
-    "CallWriting",
-    "Checkpointed",
-    "Condensed",
-    "Decided",
+    "ApprovalRequested",
+    "ApprovalSubject",
+    "BranchCreated",
+    "CallDecided",
+    "CallProgress",
+    "ChangesKept",
+    "ChangesUndone",
+    "CheckpointSaved",
+    "Decider",
     "FileStat",
     "FilesChanged",
     "GroupClosed",
     "GroupOpened",
-    "Kept",
-    "Nudged",
-    "Purpose",
-    "Resumed",
+    "HistoryCondensed",
+    "ModelAnswered",
+    "ModelCallPurpose",
+    "ModelNudged",
     "SessionEvent",
     "SessionOpened",
-    "Stamped",
+    "SessionResumed",
+    "StampedEvent",
     "StopReason",
-    "Stopped",
-    "Subject",
-    "Summarised",
-    "TaskGiven",
-    "TextShown",
+    "TaskStarted",
+    "TaskStopped",
+    "TaskSummarized",
+    "TextAppended",
+    "ThinkingAppended",
     "ThinkingEnded",
-    "ThinkingShown",
-    "ToolBegan",
-    "ToolEnded",
+    "ToolFinished",
+    "ToolOutput",
+    "ToolStarted",
     "ToolStatus",
-    "ToolTold",
-    "TurnBegan",
-    "Undone",
-    "Warned",
+    "TurnStarted",
+    "WarningIssued",
 ]
 
-Purpose = Literal["turn", "content", "condense"]
+ModelCallPurpose = Literal["turn", "content", "condense"]
 """Why a model is asked: to go on with the task, to write the file that a call left open, to sum up what is too long."""
 StopReason = Literal["done", "unfinished", "iterations", "tokens", "time", "person", "denied", "failed"]
 """Why a task is over. `unfinished`: the model says that it is done, and what was asked for did not happen."""
 ToolStatus = Literal["ok", "error", "denied", "stopped", "unknown"]
 """`unknown`: the process ended while the tool ran, and nobody can say how far it came. It is not run again."""
-Subject = Literal["command", "edit", "read", "tool", "again", "server"]
+ApprovalSubject = Literal["command", "edit", "read", "tool", "again", "server"]
 """What a person is asked about; `again`: the same call for the third time; `server`: to start an MCP server."""
 
-By = Literal["policy", "person", "remembered", "settings"]
+Decider = Literal["policy", "person", "remembered", "settings"]
 """Who decided; `remembered`: the person, earlier; `settings`: the person, beforehand, or because nobody is there."""
 
 
@@ -87,38 +87,38 @@ class SessionOpened(msgspec.Struct, frozen=True, kw_only=True, tag="session_open
     """How commands are confined, in a sentence."""
 
 
-class Resumed(msgspec.Struct, frozen=True, kw_only=True, tag="resumed"):
+class SessionResumed(msgspec.Struct, frozen=True, kw_only=True, tag="resumed"):
     """The session was opened again by another process."""
 
     model: str
 
 
-class TaskGiven(msgspec.Struct, frozen=True, kw_only=True, tag="task_given"):
+class TaskStarted(msgspec.Struct, frozen=True, kw_only=True, tag="task_given"):
     """A person wants something."""
 
     task: int
     """1, 2, 3 … in this session."""
     text: str
-    limits: Limits = Limits()
+    limits: TaskLimits = TaskLimits()
     window: int = 0
     """Of the model, in tokens; 0 when nobody knows it."""
 
 
-class BranchMade(msgspec.Struct, frozen=True, kw_only=True, tag="branch_made"):
+class BranchCreated(msgspec.Struct, frozen=True, kw_only=True, tag="branch_made"):
     """The task got a git branch of its own."""
 
     branch: str
     previous: str
 
 
-class TurnBegan(msgspec.Struct, frozen=True, kw_only=True, tag="turn_began"):
+class TurnStarted(msgspec.Struct, frozen=True, kw_only=True, tag="turn_began"):
     """The model is asked; `number` counts within the task."""
 
     number: int
-    purpose: Purpose = "turn"
+    purpose: ModelCallPurpose = "turn"
 
 
-class ThinkingShown(msgspec.Struct, frozen=True, tag="thinking"):
+class ThinkingAppended(msgspec.Struct, frozen=True, tag="thinking"):
     """More of what the model thinks, to be appended."""
 
     text: str
@@ -130,23 +130,23 @@ class ThinkingEnded(msgspec.Struct, frozen=True, tag="thinking_ended"):
     seconds: float
 
 
-class TextShown(msgspec.Struct, frozen=True, tag="text"):
+class TextAppended(msgspec.Struct, frozen=True, tag="text"):
     """More of what the model says, to be appended."""
 
     text: str
 
 
-class CallWriting(msgspec.Struct, frozen=True, kw_only=True, tag="call_writing"):
+class CallProgress(msgspec.Struct, frozen=True, kw_only=True, tag="call_writing"):
     """The model is writing a call, or the content of a file: so many characters by now."""
 
     name: str
     characters: int
 
 
-class Answered(msgspec.Struct, frozen=True, kw_only=True, tag="answered"):
+class ModelAnswered(msgspec.Struct, frozen=True, kw_only=True, tag="answered"):
     """The model's whole answer. With a `problem` it is none, or only its beginning."""
 
-    purpose: Purpose
+    purpose: ModelCallPurpose
     message: Message
     finish: FinishReason
     usage: Usage
@@ -167,13 +167,13 @@ class GroupClosed(msgspec.Struct, frozen=True, tag="group_closed"):
     """They are over."""
 
 
-class ApprovalAsked(msgspec.Struct, frozen=True, kw_only=True, tag="approval_asked"):
+class ApprovalRequested(msgspec.Struct, frozen=True, kw_only=True, tag="approval_asked"):
     """A person must decide. Nothing goes on until `Decided` comes for the same call."""
 
     approval: str
     """To be named in the answer: an answer to another question is none to this one."""
     call: str
-    subject: Subject
+    subject: ApprovalSubject
     title: str
     why: str
     tier: Tier = "none"
@@ -185,13 +185,13 @@ class ApprovalAsked(msgspec.Struct, frozen=True, kw_only=True, tag="approval_ask
     """What "always" would allow for the rest of this session; empty: it cannot be said always."""
 
 
-class Decided(msgspec.Struct, frozen=True, kw_only=True, tag="decided"):
+class CallDecided(msgspec.Struct, frozen=True, kw_only=True, tag="decided"):
     """Whether a call may run, and as what."""
 
     call: ToolCall
     """As it may run: the person may have changed it."""
     verdict: Literal["allow", "deny", "stop"]
-    by: By
+    by: Decider
     why: str
     words: str = ""
     """What the person wants the model to know."""
@@ -200,7 +200,7 @@ class Decided(msgspec.Struct, frozen=True, kw_only=True, tag="decided"):
     """Of the change that was approved: no other may be made."""
 
 
-class Checkpointed(msgspec.Struct, frozen=True, kw_only=True, tag="checkpointed"):
+class CheckpointSaved(msgspec.Struct, frozen=True, kw_only=True, tag="checkpointed"):
     """The files that a call is going to write are kept as they are."""
 
     call: str
@@ -209,7 +209,7 @@ class Checkpointed(msgspec.Struct, frozen=True, kw_only=True, tag="checkpointed"
     """Why the call cannot be carried out after all."""
 
 
-class ToolBegan(msgspec.Struct, frozen=True, kw_only=True, tag="tool_began"):
+class ToolStarted(msgspec.Struct, frozen=True, kw_only=True, tag="tool_began"):
     """A call runs from here on."""
 
     call: str
@@ -219,14 +219,14 @@ class ToolBegan(msgspec.Struct, frozen=True, kw_only=True, tag="tool_began"):
     command: str = ""
 
 
-class ToolTold(msgspec.Struct, frozen=True, kw_only=True, tag="tool_told"):
+class ToolOutput(msgspec.Struct, frozen=True, kw_only=True, tag="tool_told"):
     """Output of a tool while it runs, to be appended."""
 
     call: str
     text: str
 
 
-class ToolEnded(msgspec.Struct, frozen=True, kw_only=True, tag="tool_ended"):
+class ToolFinished(msgspec.Struct, frozen=True, kw_only=True, tag="tool_ended"):
     """What came of a call, also of one that never ran."""
 
     call: str
@@ -244,19 +244,19 @@ class ToolEnded(msgspec.Struct, frozen=True, kw_only=True, tag="tool_ended"):
     """What changed, for people; long ones are cut, and say so."""
 
 
-class Nudged(msgspec.Struct, frozen=True, tag="nudged"):
+class ModelNudged(msgspec.Struct, frozen=True, tag="nudged"):
     """What we told the model on our own account."""
 
     text: str
 
 
-class Condensed(msgspec.Struct, frozen=True, kw_only=True, tag="condensed"):
+class HistoryCondensed(msgspec.Struct, frozen=True, kw_only=True, tag="condensed"):
     """Older messages were shortened, because the window was filling."""
 
     before: int
     after: int
     """Tokens, about."""
-    cut: int = 0
+    max_result_chars: int = 0
     """No result is longer than so many characters; 0 for any length."""
 
 
@@ -266,14 +266,14 @@ class FilesChanged(msgspec.Struct, frozen=True, kw_only=True, tag="files_changed
     files: tuple[FileStat, ...]
 
 
-class Kept(msgspec.Struct, frozen=True, kw_only=True, tag="kept"):
+class ChangesKept(msgspec.Struct, frozen=True, kw_only=True, tag="kept"):
     """The person keeps changes: they can no longer be undone."""
 
     paths: tuple[str, ...]
     hunk: str = ""
 
 
-class Undone(msgspec.Struct, frozen=True, kw_only=True, tag="undone"):
+class ChangesUndone(msgspec.Struct, frozen=True, kw_only=True, tag="undone"):
     """The person took changes back. `conflicts` are sentences about files that were left alone."""
 
     paths: tuple[str, ...]
@@ -281,13 +281,13 @@ class Undone(msgspec.Struct, frozen=True, kw_only=True, tag="undone"):
     conflicts: tuple[str, ...] = ()
 
 
-class Warned(msgspec.Struct, frozen=True, tag="warned"):
+class WarningIssued(msgspec.Struct, frozen=True, tag="warned"):
     """Something that a person should know."""
 
     text: str
 
 
-class Stopped(msgspec.Struct, frozen=True, kw_only=True, tag="stopped"):
+class TaskStopped(msgspec.Struct, frozen=True, kw_only=True, tag="stopped"):
     """The task is over."""
 
     task: int
@@ -296,7 +296,7 @@ class Stopped(msgspec.Struct, frozen=True, kw_only=True, tag="stopped"):
     """The reason in a sentence."""
 
 
-class Summarised(msgspec.Struct, frozen=True, kw_only=True, tag="summarised"):
+class TaskSummarized(msgspec.Struct, frozen=True, kw_only=True, tag="summarised"):
     """What the task came to; the last event of a task."""
 
     task: int
@@ -314,35 +314,35 @@ class Summarised(msgspec.Struct, frozen=True, kw_only=True, tag="summarised"):
 
 SessionEvent = (
     SessionOpened
-    | Resumed
-    | TaskGiven
-    | BranchMade
-    | TurnBegan
-    | ThinkingShown
+    | SessionResumed
+    | TaskStarted
+    | BranchCreated
+    | TurnStarted
+    | ThinkingAppended
     | ThinkingEnded
-    | TextShown
-    | CallWriting
-    | Answered
+    | TextAppended
+    | CallProgress
+    | ModelAnswered
     | GroupOpened
     | GroupClosed
-    | ApprovalAsked
-    | Decided
-    | Checkpointed
-    | ToolBegan
-    | ToolTold
-    | ToolEnded
-    | Nudged
-    | Condensed
+    | ApprovalRequested
+    | CallDecided
+    | CheckpointSaved
+    | ToolStarted
+    | ToolOutput
+    | ToolFinished
+    | ModelNudged
+    | HistoryCondensed
     | FilesChanged
-    | Kept
-    | Undone
-    | Warned
-    | Stopped
-    | Summarised
+    | ChangesKept
+    | ChangesUndone
+    | WarningIssued
+    | TaskStopped
+    | TaskSummarized
 )
 
 
-class Stamped(msgspec.Struct, frozen=True):
+class StampedEvent(msgspec.Struct, frozen=True):
     """An event in its place: `seq` counts 1, 2, 3 … without a gap."""
 
     seq: int

@@ -7,11 +7,11 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from typing import Any
 
-from callwright.agent.effects import CallModel
-from callwright.agent.events import Answered, TurnBegan
-from callwright.agent.halt import Halt, HaltError
-from callwright.agent.log import Log
-from callwright.agent.stream import Shown, Stream
+from callwright.agent.event_log import EventLog
+from callwright.agent.loop.answer_stream import AnswerStream, DisplayEvent
+from callwright.agent.loop.effects import CallModel
+from callwright.agent.session.stop_signal import StoppedError, StopSignal
+from callwright.agent.session_events import ModelAnswered, TurnStarted
 from callwright.agent.tools.base import Editor, Tool
 from callwright.backends.base import EventStream
 from callwright.errors import BackendError, RequestError
@@ -19,31 +19,37 @@ from callwright.events import Event
 from callwright.model import Message, Part, Request, Text, Usage
 from callwright.turn import Collected, collect
 
-__all__ = ["Answering", "Ask"]
+__all__ = ["ModelCaller", "RunTurn"]
 
-Ask = Callable[[Request], EventStream]
+RunTurn = Callable[[Request], EventStream]
 """One turn of the engine."""
-_ANSWER_LIMIT = 8_000_000
+_MAX_ANSWER_CHARS = 8_000_000
 """Characters of one answer: more is an error, not an answer."""
 
 
-class Answering:
+class ModelCaller:
     """Asks one model."""
 
     def __init__(
-        self, ask: Ask, model: str, tools: Mapping[str, Tool], options: dict[str, Any], log: Log, halt: Halt
+        self,
+        ask: RunTurn,
+        model: str,
+        tools: Mapping[str, Tool],
+        options: dict[str, Any],
+        log: EventLog,
+        halt: StopSignal,
     ) -> None:
-        self._ask = ask
+        self._run_turn = ask
         self._model = model
         self._tools = tools
         self._options = options
         self._log = log
-        self._halt = halt
+        self._stop_signal = halt
 
-    async def answer(self, effect: CallModel) -> Answered:
+    async def call_model(self, effect: CallModel) -> ModelAnswered:
         """The answer, whole. What goes wrong is told in it."""
-        await self._log.add(TurnBegan(number=effect.number, purpose=effect.purpose))
-        request = self._request(effect)
+        await self._log.add(TurnStarted(number=effect.number, purpose=effect.purpose))
+        request = self._build_request(effect)
         loop = asyncio.get_running_loop()
         began = loop.time()
         events: list[Event] = []
@@ -51,16 +57,18 @@ class Answering:
         try:
             with suppress(TimeoutError):
                 async with asyncio.timeout(effect.seconds or None):
-                    await self._halt.race(self._listen(request, Stream(effect.title), events))
-        except HaltError:
+                    await self._stop_signal.run_until_stopped(
+                        self._read_answer(request, AnswerStream(effect.title), events)
+                    )
+        except StoppedError:
             stopped = True
         except (BackendError, RequestError) as error:
             if not (effect.must_edit and getattr(error, "kind", "") == "unusable"):  # it still makes no edit
                 problem = str(error)
         turn = collect(events)
-        return Answered(
+        return ModelAnswered(
             purpose=effect.purpose,
-            message=Message("assistant", _parts(turn)),
+            message=Message("assistant", _build_parts(turn)),
             finish=turn.finish_reason or "error",
             usage=turn.usage or Usage(),
             seconds=round(loop.time() - began, 3),
@@ -68,7 +76,7 @@ class Answering:
             problem=problem,
         )
 
-    def _request(self, effect: CallModel) -> Request:
+    def _build_request(self, effect: CallModel) -> Request:
         offered = [
             tool.spec
             for tool in self._tools.values()
@@ -77,34 +85,34 @@ class Answering:
         choice = "required" if effect.must_edit else "auto"
         return Request(self._model, effect.messages, tuple(offered), choice, options=self._options)
 
-    async def _listen(self, request: Request, stream: Stream, events: list[Event]) -> None:
+    async def _read_answer(self, request: Request, stream: AnswerStream, events: list[Event]) -> None:
         clock = asyncio.get_running_loop().time
         size = 0
-        async with aclosing(self._ask(request)) as answer, aclosing(_paced(answer, stream)) as paced:
+        async with aclosing(self._run_turn(request)) as answer, aclosing(_iter_paced_batches(answer, stream)) as paced:
             async for some in paced:
                 for event in some:
                     events.append(event)
                     size += len(getattr(event, "text", ""))
-                    await self._show(stream.feed(event, clock()))
+                    await self._log_events(stream.feed(event, clock()))
                 if not some:
-                    await self._show(stream.tick(clock()))
-                if size > _ANSWER_LIMIT:
-                    raise BackendError(f"the model's answer has more than {_ANSWER_LIMIT} characters")
-        await self._show(stream.close(clock()))
+                    await self._log_events(stream.tick(clock()))
+                if size > _MAX_ANSWER_CHARS:
+                    raise BackendError(f"the model's answer has more than {_MAX_ANSWER_CHARS} characters")
+        await self._log_events(stream.close(clock()))
 
-    async def _show(self, shown: Sequence[Shown]) -> None:
+    async def _log_events(self, shown: Sequence[DisplayEvent]) -> None:
         for event in shown:
             await self._log.add(event)
 
 
-async def _paced(answer: EventStream, stream: Stream) -> AsyncGenerator[list[Event], None]:
+async def _iter_paced_batches(answer: EventStream, stream: AnswerStream) -> AsyncGenerator[list[Event], None]:
     """The answer's events as they come, and an empty list when something that waits may be shown."""
     coming = asyncio.ensure_future(anext(answer))
     try:
         while True:
             wait = None
-            if stream.due is not None:
-                wait = max(0.0, stream.due - asyncio.get_running_loop().time())
+            if stream.next_flush_at is not None:
+                wait = max(0.0, stream.next_flush_at - asyncio.get_running_loop().time())
             done, _ = await asyncio.wait((coming,), timeout=wait)
             if not done:
                 yield []
@@ -121,7 +129,7 @@ async def _paced(answer: EventStream, stream: Stream) -> AsyncGenerator[list[Eve
             await asyncio.wait((coming,))
 
 
-def _parts(turn: Collected) -> tuple[Part, ...]:
+def _build_parts(turn: Collected) -> tuple[Part, ...]:
     """Thinking, words and calls (A-2); calls keep the ids that they came with."""
     said = (Text(turn.text),) if turn.text else ()
     return (*turn.thoughts, *said, *turn.tool_calls)

@@ -8,45 +8,45 @@ from typing import Any, TypeVar
 
 from callwright.errors import CallwrightError
 
-__all__ = ["Halt", "HaltError"]
+__all__ = ["StopSignal", "StoppedError"]
 
 T = TypeVar("T")
-_ENDING_SECONDS = 10.0
+_STOP_TIMEOUT_S = 10.0
 
 
-class HaltError(CallwrightError):
+class StoppedError(CallwrightError):
     """The person stopped it."""
 
 
-class Halt:
+class StopSignal:
     """A stop that may come. Everything that takes long is raced with it."""
 
     def __init__(self) -> None:
-        self._asked = asyncio.Event()
+        self._requested = asyncio.Event()
 
-    def ask(self) -> None:
+    def request_stop(self) -> None:
         """Stop what is going on, and what would come next."""
-        self._asked.set()
+        self._requested.set()
 
     def reset(self) -> None:
         """Another task begins."""
-        self._asked.clear()
+        self._requested.clear()
 
-    async def race(self, doing: Coroutine[Any, Any, T], ending: Callable[[], None] | None = None) -> T:
+    async def run_until_stopped(self, work: Coroutine[Any, Any, T], on_stop: Callable[[], None] | None = None) -> T:
         """Its result, or `HaltError` once it is stopped; it has then been cancelled and is over.
 
         `ending` asks it to come to a result of its own instead, and soon.
         """
-        task = asyncio.ensure_future(doing)
-        asked = asyncio.ensure_future(self._asked.wait())
+        task = asyncio.ensure_future(work)
+        asked = asyncio.ensure_future(self._requested.wait())
         try:
             await asyncio.wait((task, asked), return_when=asyncio.FIRST_COMPLETED)
-            if ending is not None and not task.done():
-                ending()
-                await asyncio.wait((task,), timeout=_ENDING_SECONDS)
+            if on_stop is not None and not task.done():
+                on_stop()
+                await asyncio.wait((task,), timeout=_STOP_TIMEOUT_S)
             if task.done():
                 return task.result()
-            raise HaltError("the person stopped it")
+            raise StoppedError("the person stopped it")
         finally:
             asked.cancel()
             if not task.done():

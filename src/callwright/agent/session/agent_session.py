@@ -1,0 +1,232 @@
+"""A session: one workspace, one model, task after task, and everything that happened, in order.
+
+The one place where the loop and the parts that do things meet. A session belongs to one process at a time; another can
+open it once that one is gone, and go on in the middle of a task.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from callwright.agent.branch import Branches
+from callwright.agent.checkpoints import Checkpoints
+from callwright.agent.event_log import EventLog
+from callwright.agent.faces.base import FileReview, Reply, Watch
+from callwright.agent.loop.recorded_answers import RecordedAnswers, build_history, find_unfinished_task
+from callwright.agent.loop.task_loop import TaskBrief, run_task_loop
+from callwright.agent.loop.task_summary import summarize_task
+from callwright.agent.mcp.session_servers import SessionServers
+from callwright.agent.review import Review
+from callwright.agent.session.approvals import Approvals
+from callwright.agent.session.context import AgentContext
+from callwright.agent.session.effect_driver import EffectDriver
+from callwright.agent.session.model_calls import ModelCaller
+from callwright.agent.session.stop_signal import StopSignal
+from callwright.agent.session.tool_runner import ToolRunner
+from callwright.agent.session_events import (
+    BranchCreated,
+    CallDecided,
+    ChangesKept,
+    ChangesUndone,
+    FilesChanged,
+    StampedEvent,
+    TaskStarted,
+    TaskStopped,
+    TaskSummarized,
+    WarningIssued,
+)
+from callwright.agent.terminal import Terminal
+from callwright.engine.tokens import count_prompt_tokens_sync, estimate_max_tokens
+from callwright.errors import MisuseError
+from callwright.model import Message, Request
+
+__all__ = ["AgentSession"]
+
+
+class AgentSession:
+    """An open session."""
+
+    def __init__(self, session: str, workshop: AgentContext, log: EventLog, checkpoints: Checkpoints) -> None:
+        self.id = session
+        self._context = workshop
+        self._log = log
+        self._checkpoints = checkpoints
+        self._review = Review(checkpoints, log)
+        self._stop_signal = StopSignal()
+        self._busy = False
+        self._tools = dict(workshop.tools)
+        self._servers = SessionServers(workshop.mcp_servers, workshop.workspace.root, workshop.trusted_projects, log)
+        self._terminal = Terminal(
+            workshop.workspace, workshop.terminal_settings, workshop.sandbox, environment=workshop.environment
+        )
+        self._approvals = Approvals(
+            workshop.policy,
+            workshop.settings,
+            self._tools,
+            workshop.workspace,
+            self._get_terminal_folder,
+            log,
+            self._stop_signal,
+        )
+        self._runner = ToolRunner(
+            self._tools, workshop.workspace, self._terminal, checkpoints, workshop.policy, log, self._stop_signal
+        )
+        answering = ModelCaller(
+            workshop.run_turn, workshop.model, self._tools, workshop.request_options, log, self._stop_signal
+        )
+        self._driver = EffectDriver(log, answering, self._approvals, self._runner)
+        for stamped in log.events:
+            if isinstance(stamped.event, CallDecided):
+                self._approvals.remember_patterns(stamped.event.remembered)
+
+    @property
+    def events(self) -> Sequence[StampedEvent]:
+        """Everything so far."""
+        return self._log.events
+
+    @property
+    def busy(self) -> bool:
+        """A task is being worked on."""
+        return self._busy
+
+    def watch(self, watch: Watch) -> Callable[[], None]:
+        """Be shown all events from now on; call what is returned to be shown no more."""
+        return self._log.subscribe(watch)
+
+    def stop(self) -> None:
+        """Stop the work."""
+        self._stop_signal.request_stop()
+
+    def answer(self, approval: str, reply: Reply) -> str:
+        """Answer an approval. Returns what is wrong with the answer, if anything."""
+        return self._approvals.submit_reply(approval, reply)
+
+    # ── tasks ────────────────────────────────────────────────────────────────────────────────────
+
+    async def run(self, task: str) -> TaskStopped:
+        """Work on a task to its end."""
+        self._begin_task()
+        try:
+            number = 1 + sum(isinstance(stamped.event, TaskStarted) for stamped in self.events)
+            await self._checkpoints.recover()  # after a task that was left and not gone on with
+            await self._checkpoints.recover()
+            await self._start_servers()
+            start = len(self.events)
+            await self._create_branch(task)
+            return await self._run_brief(
+                self._build_brief(number, task, build_history(self.events)), RecordedAnswers(()), start
+            )
+        finally:
+            self._busy = False
+
+    async def resume(self) -> TaskStopped | None:
+        """Go on with the task that another process left; None when there is none."""
+        self._begin_task()
+        try:
+            start = find_unfinished_task(self.events)
+            if start is None:
+                return await self._summarize_last_task()
+            given = self.events[start].event
+            if not isinstance(given, TaskStarted):
+                raise MisuseError("a task begins with its words")
+            past = RecordedAnswers(self.events[start:])
+            await self._start_servers()
+            await self._checkpoints.recover(past.planned_edits)
+            brief = self._build_brief(given.task, given.text, build_history(self.events[:start]), given)
+            return await self._run_brief(brief, past, start)
+        finally:
+            self._busy = False
+
+    def _get_terminal_folder(self) -> str:
+        """Where the terminal is."""
+        return self._terminal.folder
+
+    def _begin_task(self) -> None:
+        if self._busy:
+            raise MisuseError("a task is being worked on: stop it, or wait for its end")
+        self._busy = True
+        self._stop_signal.reset()
+
+    async def _start_servers(self) -> None:
+        """Let MCP servers bring their tools, when somebody is there who can be asked."""
+        self._tools.update(await self._servers.start(self._approvals))
+
+    def _build_brief(
+        self, number: int, task: str, history: tuple[Message, ...], given: TaskStarted | None = None
+    ) -> TaskBrief:
+        limits = given.limits if given else self._context.settings.limits
+        window = given.window if given else self._context.window
+
+        def count(messages: Sequence[Message]) -> int:
+            """Not less than the tokens; exactly those when it matters."""
+            specs = tuple(tool.spec for tool in self._tools.values())
+            request = Request(self._context.model, tuple(messages), specs)
+            most = estimate_max_tokens(request)  # costs nothing; the tokenizer takes half a second to load
+            return most if most <= window * limits.condense else count_prompt_tokens_sync(request)
+
+        return TaskBrief(
+            task=number,
+            text=task,
+            history=history,
+            tools=self._tools,
+            limits=limits,
+            window=window,
+            count_tokens=count,
+        )
+
+    async def _run_brief(self, brief: TaskBrief, past: RecordedAnswers, start: int) -> TaskStopped:
+        self._runner.task = brief.task
+        ended = await self._driver.run_loop(run_task_loop(brief), past)
+        await self._add_summary(start)
+        return ended.stopped
+
+    async def _summarize_last_task(self) -> TaskStopped | None:
+        """A task that ended and was not summed up, because its process ended in between."""
+        last = next((place for place in range(len(self.events) - 1, -1, -1) if _is_task_end(self.events[place])), None)
+        if last is not None and isinstance(stopped := self.events[last].event, TaskStopped):
+            start = next(at for at in range(last, -1, -1) if isinstance(self.events[at].event, TaskStarted))
+            await self._add_summary(start)
+            return stopped
+        return None
+
+    async def _add_summary(self, start: int) -> None:
+        files = await self._review.stats()
+        await self._log.add(FilesChanged(files=files))
+        await self._log.add(summarize_task(self.events[start:], files))
+
+    async def _create_branch(self, task: str) -> None:
+        if not self._context.settings.branch:
+            return
+        made = await Branches(self._context.workspace.root, self._context.environment).make(task)
+        if made.problem:
+            await self._log.add(WarningIssued(made.problem))
+        else:
+            await self._log.add(BranchCreated(branch=made.branch, previous=made.previous))
+
+    # ── changes ──────────────────────────────────────────────────────────────────────────────────
+
+    async def review(self, task: int = 0) -> tuple[FileReview, ...]:
+        """The changes that are neither kept nor undone; of one task, or of all."""
+        return await self._review.files(task)
+
+    async def keep(self, path: str = "", hunk: str = "", *, task: int = 0) -> ChangesKept:
+        """Keep changes: of everything, of a task, of a file, or a hunk of it."""
+        return await self._review.keep(path, hunk, task=task)
+
+    async def undo(self, path: str = "", hunk: str = "", *, task: int = 0, force: bool = False) -> ChangesUndone:
+        """Take changes back. What the person changed meanwhile is left alone unless forced."""
+        return await self._review.undo(path, hunk, task=task, force=force)
+
+    async def close(self) -> None:
+        """Stop, and give everything back."""
+        self.stop()
+        while self._busy:
+            await asyncio.sleep(0.01)
+        await self._servers.close()
+        await self._terminal.close()
+        self._context.locks.release(self.id)
+
+
+def _is_task_end(stamped: StampedEvent) -> bool:
+    return isinstance(stamped.event, TaskStopped | TaskSummarized)
