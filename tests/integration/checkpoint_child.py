@@ -15,9 +15,9 @@ import random
 import sys
 from pathlib import Path
 
-from callwright.agent.change import Change
-from callwright.agent.checkpoints import Checkpoints
-from callwright.agent.workspace import Workspace
+from callwright.agent.changes.checkpoints import Checkpoints
+from callwright.agent.changes.file_change import FileChange
+from callwright.agent.workspace.workspace import Workspace
 from tests.unit.store.opened import opened
 
 SESSION = "killed"
@@ -32,7 +32,7 @@ def contents(dice: random.Random) -> bytes:
 async def _main(address: str, root: Path, dice: random.Random) -> None:
     async with opened(address) as store:
         checkpoints = Checkpoints(store.snapshots, SESSION, Workspace(root))
-        await checkpoints.recover()
+        await checkpoints.recover_writes()
         os.write(1, b"begun\n")
         for number in itertools.count():
             chosen = dice.sample(FILES, dice.randint(1, 3))
@@ -40,13 +40,13 @@ async def _main(address: str, root: Path, dice: random.Random) -> None:
             after = {
                 name: contents(dice) if data is None or dice.random() < 0.7 else None for name, data in before.items()
             }
-            changes = [Change(path=name, before=before[name], after=after[name]) for name in chosen]
-            await checkpoints.before(number, f"call {number}", changes)
-            await checkpoints.make(f"call {number}")
+            changes = [FileChange(path=name, before=before[name], after=after[name]) for name in chosen]
+            await checkpoints.record_plan(number, f"call {number}", changes)
+            await checkpoints.write_changes(f"call {number}")
             if number % 3 == 2:
-                await checkpoints.undo(task=number)
+                await checkpoints.undo_changes(task=number)
             if number % 7 == 6:
-                await checkpoints.undo()
+                await checkpoints.undo_changes()
 
 
 if __name__ == "__main__":

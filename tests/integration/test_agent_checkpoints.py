@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from callwright.agent.checkpoints import Checkpoints
-from callwright.agent.workspace import Workspace
+from callwright.agent.changes.checkpoints import Checkpoints
+from callwright.agent.workspace.workspace import Workspace
 from callwright.store.snapshots import compute_digest
 from tests.integration.checkpoint_child import SESSION
 from tests.unit.store.opened import opened
@@ -49,12 +49,12 @@ def test_a_killed_agent_leaves_whole_files_that_can_all_be_taken_back(tmp_path: 
             rows = await store.snapshots.list_snapshots(SESSION)
             whole = {name for row in rows for name in (row.before, row.after)}
             checkpoints = Checkpoints(store.snapshots, SESSION, Workspace(root))
-            assert {each.outcome for each in await checkpoints.recover()} <= {"written", "not written"}
+            assert {each.outcome for each in await checkpoints.recover_writes()} <= {"written", "not written"}
             found = tree(root)
             written = {row.path for row in rows}
             assert all(compute_digest(data) in whole for name, data in found.items() if name in written)
-            assert not any(each.changed_since for each in await checkpoints.changed())
-            assert (await checkpoints.undo()).conflicts == ()
+            assert not any(each.changed_since for each in await checkpoints.list_changed_files())
+            assert (await checkpoints.undo_changes()).conflicts == ()
         assert tree(root) == THEIRS
         assert not (root / "made").exists()
 

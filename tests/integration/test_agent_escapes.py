@@ -19,9 +19,9 @@ import pytest
 
 from callwright.agent.faces.base import Reply
 from callwright.agent.session_events import ApprovalRequested, ToolFinished
-from callwright.agent.tools import find
-from callwright.agent.tools.base import Editor, Reader, Room
-from callwright.agent.workspace import Workspace
+from callwright.agent.tools import find_tool
+from callwright.agent.tools.base import EditTool, ReadTool, ToolContext
+from callwright.agent.workspace.workspace import Workspace
 from callwright.errors import ToolError
 from tests.support.desks import DONE, Place, tool
 from tests.support.escapes import SECRET, Escape, Ground, escapes, ground
@@ -114,10 +114,10 @@ PATCHES = {
 def test_a_patch_names_nothing_outside(tmp_path: Path, how: str) -> None:
     here = ground(tmp_path, OUT[0])
     patch = PATCHES[how].replace("{secret}", SECRET).replace("{outside}", str(here.outside))
-    editor = find("apply_patch")
-    assert isinstance(editor, Editor)
+    editor = find_tool("apply_patch")
+    assert isinstance(editor, EditTool)
     with suppress(ToolError):  # or nothing of it is outside
-        make(editor.plan({"patch": patch}, here.workspace), here.workspace)
+        make(editor.plan_changes({"patch": patch}, here.workspace), here.workspace)
     assert here.is_untouched()
     inside = [path for path in here.workspace.root.rglob("*") if path.is_file()]
     assert not any(path.is_symlink() for path in inside)
@@ -130,9 +130,11 @@ def test_a_patch_names_nothing_outside(tmp_path: Path, how: str) -> None:
 
 
 def read(name: str, workspace: Workspace, **arguments: Any) -> str:
-    reader = find(name)
-    assert isinstance(reader, Reader)
-    room = Room(workspace=workspace, tell=lambda words: None, environment={"PATH": os.environ["PATH"]})
+    reader = find_tool(name)
+    assert isinstance(reader, ReadTool)
+    room = ToolContext(
+        workspace=workspace, report_progress=lambda words: None, environment={"PATH": os.environ["PATH"]}
+    )
     try:
         return asyncio.run(reader.read(arguments, room))
     except ToolError as error:
@@ -254,10 +256,10 @@ def test_no_tool_follows_a_folder_that_turns_into_a_symlink(tmp_path: Path, name
     folder = here.workspace.root / "folder"
     folder.mkdir()
     (folder / "secret.txt").write_text("inside")
-    used = find(name)
+    used = find_tool(name)
     doing: Callable[[], object]
-    if isinstance(used, Editor):
-        doing = lambda: make(used.plan(RACES[name], here.workspace), here.workspace)  # noqa: E731
+    if isinstance(used, EditTool):
+        doing = lambda: make(used.plan_changes(RACES[name], here.workspace), here.workspace)  # noqa: E731
     else:
         doing = lambda: read(name, here.workspace, **RACES[name])  # noqa: E731
     said = set()

@@ -19,8 +19,8 @@ import pytest
 from callwright.agent.mcp import servers
 from callwright.agent.mcp.servers import McpServers
 from callwright.agent.mcp.settings import McpSettings
-from callwright.agent.tools.base import Outside, Room
-from callwright.agent.workspace import Workspace
+from callwright.agent.tools.base import ExternalTool, ToolContext
+from callwright.agent.workspace.workspace import Workspace
 from callwright.errors import ToolError
 
 SCRIPT = str(Path(__file__).parents[1] / "mcp_server.py")
@@ -37,7 +37,7 @@ class Talk:
         self.now = 0.0
         self.told: list[str] = []
         self.servers = McpServers(settings, root, lambda: self.now)
-        self.room = Room(workspace=Workspace(root), tell=self.told.append)
+        self.room = ToolContext(workspace=Workspace(root), report_progress=self.told.append)
         self.warnings: tuple[str, ...] = ()
 
     async def __aenter__(self) -> Talk:
@@ -67,8 +67,8 @@ def test_tools_are_offered_under_the_servers_name_with_their_schema(tmp_path: Pa
             assert found["test__add"].spec.description == "Add two numbers."
             assert set(found["test__add"].spec.parameters["properties"]) == {"a", "b"}
             assert all(len(name) <= 64 for name in found)
-            assert all(isinstance(tool, Outside) for tool in found.values())
-            assert found["test__add"].view({"a": 1}) == 'test: add {"a": 1}'
+            assert all(isinstance(tool, ExternalTool) for tool in found.values())
+            assert found["test__add"].describe_call({"a": 1}) == 'test: add {"a": 1}'
             long = next(name for name in found if name.startswith("test__aaa"))
             assert await talk.call(long) == "long"
 

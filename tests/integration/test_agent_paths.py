@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from callwright.agent.tools import BUILTIN, find
-from callwright.agent.tools.base import Editor, Reader, Room, Runner
+from callwright.agent.tools import BUILTIN_TOOLS, find_tool
+from callwright.agent.tools.base import CommandTool, EditTool, ReadTool, ToolContext
 from callwright.errors import ToolError
 from tests.support.escapes import SECRET, Escape, Ground, escapes, ground
 from tests.support.tool_cases import make
@@ -40,13 +40,13 @@ def calls(path: str) -> list[tuple[str, dict[str, Any]]]:
 
 
 def used(name: str, arguments: dict[str, Any], here: Ground) -> str:
-    tool = find(name)
-    room = Room(workspace=here.workspace, tell=lambda words: None, environment={"PATH": os.defpath})
+    tool = find_tool(name)
+    room = ToolContext(workspace=here.workspace, report_progress=lambda words: None, environment={"PATH": os.defpath})
     match tool:
-        case Reader():
+        case ReadTool():
             return asyncio.run(tool.read(arguments, room))
-        case Editor():
-            changes = tool.plan(arguments, here.workspace)
+        case EditTool():
+            changes = tool.plan_changes(arguments, here.workspace)
             make(changes, here.workspace)
             return str([(change.path, change.before, change.after) for change in changes])
     raise AssertionError(name)
@@ -54,7 +54,7 @@ def used(name: str, arguments: dict[str, Any], here: Ground) -> str:
 
 def test_every_tool_that_takes_a_path_is_tried() -> None:
     named = {name for name, _ in calls("x")}
-    assert named == {tool.spec.name for tool in BUILTIN if not isinstance(tool, Runner)}
+    assert named == {tool.spec.name for tool in BUILTIN_TOOLS if not isinstance(tool, CommandTool)}
 
 
 @pytest.mark.parametrize("escape", ESCAPES, ids=lambda escape: escape.id)

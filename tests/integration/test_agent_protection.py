@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from callwright.agent.policy import Policy, load_policy
-from callwright.agent.protection import protected_files
-from callwright.agent.sandbox import Sandbox, SandboxSettings, open_sandbox
-from callwright.agent.terminal import Ran, Terminal, TerminalSettings
-from callwright.agent.workspace import Workspace
+from callwright.agent.shell.protection import make_protection_scanner
+from callwright.agent.shell.sandbox import Sandbox, SandboxSettings, open_sandbox
+from callwright.agent.shell.terminal import CommandResult, Terminal, TerminalSettings
+from callwright.agent.workspace.workspace import Workspace
 from tests.support.sandboxes import needed
 
 SECRET = "hunter2"
@@ -45,22 +45,22 @@ class Project:
         policy = load_policy(None, None, workspace=self.root)
         self.sandbox: Sandbox = open_sandbox(
             self.workspace,
-            settings or SandboxSettings(use="always"),
+            settings or SandboxSettings(mode="always"),
             environment=environment,
-            protected=protected_files(self.workspace, policy),
+            find_protected=make_protection_scanner(self.workspace, policy),
         )
         self._environment = environment
 
     def git(self, *words: str) -> None:
         subprocess.run(["git", *words], cwd=self.root, check=True, capture_output=True)
 
-    def ran(self, *commands: str) -> list[Ran]:
+    def ran(self, *commands: str) -> list[CommandResult]:
         """Commands of one session, one right after the other."""
 
-        async def run() -> list[Ran]:
+        async def run() -> list[CommandResult]:
             terminal = Terminal(self.workspace, TerminalSettings(), self.sandbox, environment=self._environment)
             try:
-                return [await terminal.run(command, tell=lambda text: None) for command in commands]
+                return [await terminal.run(command, on_output=lambda text: None) for command in commands]
             finally:
                 await terminal.close()
 
@@ -176,7 +176,7 @@ def test_hooks_of_a_repository_in_the_repository_are_protected_as_well(project: 
 
 def test_a_folder_is_listed_again_when_something_in_it_changed(tmp_path: Path) -> None:
     (tmp_path / "a" / "b").mkdir(parents=True)
-    look = protected_files(Workspace(tmp_path), Policy(), clock=lambda: time.time_ns() + 10_000_000_000)
+    look = make_protection_scanner(Workspace(tmp_path), Policy(), clock=lambda: time.time_ns() + 10_000_000_000)
     assert look().hidden == ()
     for path in ("a/b/.env", "a/id_rsa", ".npmrc"):
         (tmp_path / path).touch()
@@ -194,8 +194,8 @@ def test_certificates_that_programs_bring_along_are_no_secrets(project: Project)
 
 
 def test_without_a_sandbox_it_is_said_that_nothing_is_hidden(tmp_path: Path) -> None:
-    project = Project(tmp_path.resolve(), SandboxSettings(use="never"))
-    assert not project.sandbox.is_on
+    project = Project(tmp_path.resolve(), SandboxSettings(mode="never"))
+    assert not project.sandbox.is_enabled
     assert "without a sandbox" in project.sandbox.note
     assert SECRET in project.ran("cat .env")[0].output
 
@@ -208,7 +208,7 @@ def test_rules_of_a_project_are_protected_too(tmp_path: Path) -> None:
     rules.write_text(
         '[[file]]\npattern = "*.secret"\nread = "deny"\nedit = "deny"\n[[file]]\npattern = "b.txt"\nedit = "ask"\n'
     )
-    found = protected_files(Workspace(tmp_path / "workspace"), load_policy(None, rules))()
+    found = make_protection_scanner(Workspace(tmp_path / "workspace"), load_policy(None, rules))()
     assert (found.hidden, found.read_only) == (("a.secret",), ("b.txt",))
 
 
@@ -220,7 +220,7 @@ def test_how_long_it_takes_to_find_them(tmp_path: Path, record_property: pytest.
             (tmp_path / f"{folder % 30}" / f"{folder}" / f"{name}.py").touch()
     (tmp_path / "7" / "7" / ".env").touch()
     later = 10_000_000_000  # the folders were not made just now
-    look = protected_files(Workspace(tmp_path), Policy(), clock=lambda: time.time_ns() + later)
+    look = make_protection_scanner(Workspace(tmp_path), Policy(), clock=lambda: time.time_ns() + later)
     for which in ("first", "second"):
         began = time.perf_counter()
         assert look().hidden == ("7/7/.env",)

@@ -31,7 +31,7 @@ from callwright.agent.session_events import (
     ToolFinished,
     ToolStarted,
 )
-from callwright.agent.tools.base import Room
+from callwright.agent.tools.base import ToolContext
 from callwright.backends.embedded import is_embedded_available
 from callwright.cli import bench
 from callwright.model import ToolSpec
@@ -491,7 +491,7 @@ class Plugin:
     def view(self, arguments: Mapping[str, Any]) -> str:
         return f"Deploy to {arguments.get('to')}"
 
-    async def call(self, arguments: Mapping[str, Any], room: Room) -> str:
+    async def call(self, arguments: Mapping[str, Any], room: ToolContext) -> str:
         self.called.append(arguments)
         return "deployed"
 

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from callwright.agent.tools import BUILTIN, find
-from callwright.agent.tools.base import Editor, Outside, Reader, Runner
-from callwright.agent.tools.checkers import CHECKERS, PARSERS
+from callwright.agent.tools import BUILTIN_TOOLS, find_tool
+from callwright.agent.tools.base import CommandTool, EditTool, ExternalTool, ReadTool
+from callwright.agent.tools.checkers import CHECKERS, SYNTAX_CHECKS
 from tests.meta.repository import TESTS, modules, text_of
 
 CASES = TESTS / "vectors" / "tools"
 CASES_EACH = 6
 DOCUMENT = "docs/agent/tools.md"
-NAMES = [tool.spec.name for tool in BUILTIN]
+NAMES = [tool.spec.name for tool in BUILTIN_TOOLS]
 
 
 def with_a_tool() -> set[str]:
@@ -33,13 +33,13 @@ def cases(name: str) -> list[Path]:
 def test_every_tool_is_a_module_of_its_name_and_every_such_module_is_in_the_table() -> None:
     assert sorted(NAMES) == sorted(with_a_tool())
     for name in NAMES:
-        assert importlib.import_module(f"callwright.agent.tools.{name}").tool is find(name)
-    assert find("no_such_tool") is None
+        assert importlib.import_module(f"callwright.agent.tools.{name}").tool is find_tool(name)
+    assert find_tool("no_such_tool") is None
 
 
 def test_every_tool_is_of_one_kind() -> None:
-    for tool in BUILTIN:
-        assert sum(isinstance(tool, kind) for kind in (Reader, Editor, Runner)) == 1, tool.spec.name
+    for tool in BUILTIN_TOOLS:
+        assert sum(isinstance(tool, kind) for kind in (ReadTool, EditTool, CommandTool)) == 1, tool.spec.name
 
 
 def test_every_tool_has_cases_and_every_case_a_tool() -> None:
@@ -59,19 +59,19 @@ def test_cases_are_numbered_and_say_what_comes_of_them(name: str) -> None:
 def test_the_document_lists_every_tool_with_its_parameters() -> None:
     rows = re.findall(r"(?m)^\| `(\w+)` \| (.+?) \|", text_of(DOCUMENT))
     told = {name: re.findall(r"`(\w+)`", parameters) for name, parameters in rows}
-    assert told == {tool.spec.name: list(tool.spec.parameters["properties"]) for tool in BUILTIN}
+    assert told == {tool.spec.name: list(tool.spec.parameters["properties"]) for tool in BUILTIN_TOOLS}
 
 
 def test_the_documents_example_is_a_tool() -> None:
     (example,) = re.findall(r"(?s)```python\n(.*?)```", text_of(DOCUMENT))
     scope: dict[str, object] = {"__name__": "example"}
     exec(compile(example, DOCUMENT, "exec"), scope)
-    assert isinstance(scope["weather"], Outside)
+    assert isinstance(scope["weather"], ExternalTool)
 
 
 def test_the_document_names_every_checker() -> None:
     text = text_of(DOCUMENT)
     assert not [checker.name for checker in CHECKERS if f"`{checker.name}`" not in text]
-    assert not [suffix for suffix in PARSERS if f"`{suffix}`" not in text]
+    assert not [suffix for suffix in SYNTAX_CHECKS if f"`{suffix}`" not in text]
     names = [checker.name for checker in CHECKERS]
-    assert not [checker.name for checker in CHECKERS if checker.instead not in {"", *names}]
+    assert not [checker.name for checker in CHECKERS if checker.fallback_for not in {"", *names}]

@@ -19,9 +19,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from callwright.agent.change import Change
-from callwright.agent.checkpoints import Checkpoints, Undone
-from callwright.agent.workspace import Workspace
+from callwright.agent.changes.checkpoints import Checkpoints, UndoResult
+from callwright.agent.changes.file_change import FileChange
+from callwright.agent.workspace.workspace import Workspace
 from tests.properties.checkpoint_model import SLOTS, Event, File, Values, text
 from tests.unit.store.opened import opened
 
@@ -60,7 +60,7 @@ class FaultyWorkspace(Workspace):
 
     faults: Faults
 
-    def write(self, path: str, data: bytes, *, mode: int | None = None) -> None:
+    def write_file(self, path: str, data: bytes, *, mode: int | None = None) -> None:
         self.faults.step()
         folder = (self.root / path).parent
         try:
@@ -69,7 +69,7 @@ class FaultyWorkspace(Workspace):
             folder.mkdir(parents=True, exist_ok=True)
             (folder / f".callwright-{'0' * 16}.tmp").write_bytes(data[: len(data) // 2])
             raise
-        super().write(path, data, mode=mode)
+        super().write_file(path, data, mode=mode)
         self.faults.step()
 
     def delete(self, path: str) -> None:
@@ -152,12 +152,12 @@ class Machine(RuleBasedStateMachine):
             again = (fault or 0) // 2
             self.faults.left = again
             try:
-                self.run(self.checkpoints.recover())
+                self.run(self.checkpoints.recover_writes())
             except CrashError:
                 self.reopen()
             self.faults.left = None
-            self.run(self.checkpoints.recover())
-            assert self.run(self.checkpoints.recover()) == ()
+            self.run(self.checkpoints.recover_writes())
+            assert self.run(self.checkpoints.recover_writes()) == ()
         return result
 
     def new_values(self, file: File, slots: Sequence[int]) -> Values:
@@ -235,12 +235,13 @@ class Machine(RuleBasedStateMachine):
         self.calls += 1
         call = f"call {self.calls}"
         changes = [
-            Change(path=name, before=self.on_disk(name), after=text(name, values)) for name, values in planned.items()
+            FileChange(path=name, before=self.on_disk(name), after=text(name, values))
+            for name, values in planned.items()
         ]
 
         async def work() -> None:
-            await self.checkpoints.before(self.task, call, changes)
-            await self.checkpoints.make(call)
+            await self.checkpoints.record_plan(self.task, call, changes)
+            await self.checkpoints.write_changes(call)
 
         result = self.crashing(work, fault)
         for change in changes:
@@ -260,10 +261,10 @@ class Machine(RuleBasedStateMachine):
         force = force and task is None and not any(self.files[each].has_come_or_gone() for each in concerned)
         expected = {each: self.files[each].undone(task, force=force) for each in concerned}
         before = {each: self.on_disk(each) for each in concerned}
-        result = self.crashing(lambda: self.checkpoints.undo(task=task, path=name, force=force), fault)
+        result = self.crashing(lambda: self.checkpoints.undo_changes(task=task, path=name, force=force), fault)
         conflicts = sorted(each for each, found in expected.items() if found is None)
-        if isinstance(result, Undone):
-            assert sorted(result.done) == sorted(set(concerned) - set(conflicts))
+        if isinstance(result, UndoResult):
+            assert sorted(result.paths) == sorted(set(concerned) - set(conflicts))
             assert sorted(conflict.path for conflict in result.conflicts) == conflicts
         for each, found in expected.items():
             now = self.on_disk(each)
@@ -290,7 +291,7 @@ class Machine(RuleBasedStateMachine):
     def keep(self, which: int | None, name: str | None, fault: int | None) -> None:
         task = self.chosen_task(which)
         concerned = [each for each in NAMES if name in (None, each) and self.files[each].scope(task)]
-        self.crashing(lambda: self.checkpoints.keep(task=task, path=name), fault)
+        self.crashing(lambda: self.checkpoints.keep_changes(task=task, path=name), fault)
         for each in concerned:
             if self.is_settled(each, task):
                 self.files[each].keep(task)
@@ -309,7 +310,7 @@ class Machine(RuleBasedStateMachine):
         task, file = self.chosen_task(which), self.files[name]
         if not file.scope(task) or file.has_come_or_gone():
             return
-        (shown,) = [each for each in self.run(self.checkpoints.changed(task)) if each.path == name]
+        (shown,) = [each for each in self.run(self.checkpoints.list_changed_files(task)) if each.path == name]
         slots = file.hunks(task)
         assert slots is None or len(shown.hunks) == len(slots)
         if not slots:
@@ -320,17 +321,17 @@ class Machine(RuleBasedStateMachine):
         assert f"\n-{slots[slot]}\n+{file.tip_values[slot]}\n" in hunk.text
         count = self.count(name)
         if is_kept:
-            self.crashing(lambda: self.checkpoints.keep(task=task, path=name, hunk=hunk.id), fault)
+            self.crashing(lambda: self.checkpoints.keep_changes(task=task, path=name, hunk=hunk.id), fault)
             if self.count(name) > count:
                 file.keep_hunk(slot)
             else:
                 assert fault is not None
             return
-        result = self.crashing(lambda: self.checkpoints.undo(task=task, path=name, hunk=hunk.id), fault)
+        result = self.crashing(lambda: self.checkpoints.undo_changes(task=task, path=name, hunk=hunk.id), fault)
         if result is not CrashError or self.count(name) > count:
             is_done = file.undo_hunk(slot, slots[slot])
-            if isinstance(result, Undone):
-                assert bool(result.done) == is_done != bool(result.conflicts)
+            if isinstance(result, UndoResult):
+                assert bool(result.paths) == is_done != bool(result.conflicts)
 
     def count(self, name: str) -> int:
         """How many decisions about a file are in the store and done."""
@@ -358,7 +359,7 @@ class Machine(RuleBasedStateMachine):
 
     @invariant()
     def every_file_that_the_agent_wrote_is_told(self) -> None:
-        shown = {each.path: each for each in self.run(self.checkpoints.changed())}
+        shown = {each.path: each for each in self.run(self.checkpoints.list_changed_files())}
         assert set(shown) == {name for name, file in self.files.items() if file.written}
         for name, each in shown.items():
             file = self.files[name]

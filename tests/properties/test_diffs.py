@@ -11,10 +11,10 @@ import random
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from callwright.agent.change import Change
-from callwright.agent.diff import counted, edits, hunks, lines, unified
-from callwright.agent.merge import applied, merged, reverted
-from callwright.agent.patch import patched
+from callwright.agent.changes.diff import build_hunks, count_changed_lines, find_edits, format_unified_diff, split_lines
+from callwright.agent.changes.file_change import FileChange
+from callwright.agent.changes.patch import apply_patch
+from callwright.agent.changes.three_way_merge import apply_hunk, merge_contents, revert_hunk
 
 TRAPS = [b"--- a/x", b"+++ b/x", b"-- x", b"++ y", b"@@ -1 +1 @@", b"\\ No newline", b"diff --git", b"*** End Patch"]
 LINES = st.sampled_from([b"a", b"b", b"", b" ", b"a\r", b"\r", b"\xef\xbb\xbfa", "ä\u2028ö".encode(), *TRAPS])
@@ -25,10 +25,10 @@ NAMES = st.text(st.characters(exclude_characters="\0/", exclude_categories=["Cs"
 
 @given(FILES, FILES)
 def test_the_changed_ranges_make_one_version_of_the_other(before: bytes, after: bytes) -> None:
-    old, new = lines(before), lines(after)
+    old, new = split_lines(before), split_lines(after)
     assert b"".join(old) == before
     made, at = [], 0
-    for edit in edits(old, new):
+    for edit in find_edits(old, new):
         assert edit.start > at or edit.start == at == 0 or not made, "neighbours are one edit"
         made += old[at : edit.start] + new[edit.new_start : edit.new_end]
         at = edit.end
@@ -42,20 +42,22 @@ def test_the_changed_ranges_make_one_version_of_the_other(before: bytes, after: 
 def test_a_patch_of_a_change_makes_the_change(before: bytes | None, after: bytes | None, name: str) -> None:
     if before == after or name.strip() != name:
         return
-    change = Change(path=f"src/{name}", before=before, after=after)
-    assert patched(unified(change), {change.path: before}.get) == (change,)
+    change = FileChange(path=f"src/{name}", before=before, after=after)
+    assert apply_patch(format_unified_diff(change), {change.path: before}.get) == (change,)
 
 
 @given(CONTENTS, CONTENTS)
 def test_hunks_add_up_to_the_whole(before: bytes | None, after: bytes | None) -> None:
-    found = hunks(before, after)
+    found = build_hunks(before, after)
     assert bool(found) == (before != after)
-    assert (sum(hunk.added for hunk in found), sum(hunk.removed for hunk in found)) == counted(before, after)
+    assert (sum(hunk.added for hunk in found), sum(hunk.removed for hunk in found)) == count_changed_lines(
+        before, after
+    )
     assert len({hunk.id for hunk in found}) == len(found)
     taken_out, put_in = after, before
     for hunk in reversed(found):
-        taken_out = reverted(before, taken_out, hunk)
-        put_in = applied(put_in, after, hunk)
+        taken_out = revert_hunk(before, taken_out, hunk)
+        put_in = apply_hunk(put_in, after, hunk)
     assert (taken_out, put_in) == (before, after)
 
 
@@ -64,20 +66,20 @@ def test_one_hunk_taken_out_leaves_the_others_and_their_ids(plan: list[str], dic
     before = "".join(f"line {number}\n" for number in range(len(plan))).encode()
     kinds = {"keep": "line {0}\n", "edit": "changed {0}\n", "drop": ""}
     after = "".join(kinds[kind].format(number) for number, kind in enumerate(plan)).encode()
-    if not (found := hunks(before, after)):
+    if not (found := build_hunks(before, after)):
         return
     out = dice.choice(found)
-    assert [hunk.id for hunk in hunks(before, reverted(before, after, out))] == [
+    assert [hunk.id for hunk in build_hunks(before, revert_hunk(before, after, out))] == [
         hunk.id for hunk in found if hunk is not out
     ]
 
 
 @given(CONTENTS, CONTENTS, CONTENTS)
 def test_a_merge_is_the_same_from_both_sides(base: bytes | None, ours: bytes | None, theirs: bytes | None) -> None:
-    assert merged(base, base, theirs) == (theirs, True)
-    assert merged(base, ours, base) == (ours, True)
-    assert merged(base, ours, ours) == (ours, True)
-    forth, back = merged(base, ours, theirs), merged(base, theirs, ours, prefer="theirs")
+    assert merge_contents(base, base, theirs) == (theirs, True)
+    assert merge_contents(base, ours, base) == (ours, True)
+    assert merge_contents(base, ours, ours) == (ours, True)
+    forth, back = merge_contents(base, ours, theirs), merge_contents(base, theirs, ours, prefer="theirs")
     assert forth == back
 
 
@@ -97,8 +99,8 @@ def test_what_two_sides_did_to_different_lines_is_all_there(who: list[str], inse
             text += f"between {number}\n"
         return text.encode()
 
-    result = merged(version(""), version("ours"), version("theirs"))
-    assert result.clean == ("both" not in who)
+    result = merge_contents(version(""), version("ours"), version("theirs"))
+    assert result.is_clean == ("both" not in who)
     words = (result.data or b"").decode().split("\n")
     for number, changer in enumerate(who):
         kept = {"": None, "same": "same", "ours": "ours", "theirs": "theirs", "both": "ours"}[changer]
@@ -118,8 +120,8 @@ def test_long_files_of_any_kind_are_compared_in_a_moment() -> None:
             scattered[dice.randrange(count)] = b"x%d\n" % dice.randrange(3)
         for new in (scattered, old[::-1], [b"a\n", b"b\n"] * (count // 2), dice.sample(old, count)):
             before, after = b"".join(old), b"".join(new)
-            assert all(reverted(before, after, hunk) is not None for hunk in hunks(before, after)[:1])
+            assert all(revert_hunk(before, after, hunk) is not None for hunk in build_hunks(before, after)[:1])
     few = list(plain)
     for number in (5, 20_000, 49_000):
         few[number] = b"changed\n"
-    assert [hunk.removed for hunk in hunks(b"".join(plain), b"".join(few))] == [1, 1, 1]
+    assert [hunk.removed for hunk in build_hunks(b"".join(plain), b"".join(few))] == [1, 1, 1]

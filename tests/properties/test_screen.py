@@ -9,8 +9,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from callwright.agent.excerpt import Excerpt
-from callwright.agent.screen import Line, Screen
+from callwright.agent.shell.output_excerpt import OutputExcerpt
+from callwright.agent.shell.terminal_emulator import OutputLine, TerminalEmulator
 
 
 def spoken(escaped: str) -> bytes:
@@ -31,9 +31,9 @@ PIECES = st.one_of(
 OUTPUT = st.lists(PIECES, max_size=40).map(b"".join)
 
 
-def lines(pieces: list[bytes], *, rows: int) -> list[Line]:
-    found: list[Line] = []
-    screen = Screen(found.append, rows=rows, line_limit=100)
+def lines(pieces: list[bytes], *, rows: int) -> list[OutputLine]:
+    found: list[OutputLine] = []
+    screen = TerminalEmulator(found.append, rows=rows, line_limit=100)
     for piece in pieces:
         screen.feed(piece)
     screen.close()
@@ -63,8 +63,8 @@ def test_plain_lines_are_shown_as_they_are(texts: list[str], rows: int) -> None:
 
 @given(OUTPUT, st.integers(1, 4), st.integers(1, 4))
 def test_every_line_is_shown_or_counted(data: bytes, head: int, tail: int) -> None:
-    excerpt = Excerpt(head=head, tail=tail)
-    every = Excerpt(head=10_000, tail=1)
+    excerpt = OutputExcerpt(head=head, tail=tail)
+    every = OutputExcerpt(head=10_000, tail=1)
     for line in lines([data], rows=3):
         excerpt.add(line)
         every.add(line)
@@ -72,9 +72,9 @@ def test_every_line_is_shown_or_counted(data: bytes, head: int, tail: int) -> No
     every.close()
     whole = every.text.split("\n") if every.text else []
     shown = excerpt.text.split("\n") if excerpt.text else []
-    if excerpt.cut_lines:
+    if excerpt.omitted_lines:
         assert len(shown) == head + 1 + tail
-        assert excerpt.cut_lines == len(whole) - head - tail
+        assert excerpt.omitted_lines == len(whole) - head - tail
         assert shown[:head] + shown[head + 1 :] == whole[:head] + whole[-tail:]
     else:
         assert shown == whole

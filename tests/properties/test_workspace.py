@@ -9,7 +9,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from callwright.agent.workspace import Workspace
+from callwright.agent.workspace.workspace import Workspace
 from callwright.errors import ToolError
 
 NAMES = st.sampled_from(["a", "b", "c"])
@@ -66,14 +66,14 @@ def test_a_path_leads_where_the_system_says_or_is_refused(
             real = Path(os.path.realpath(full))
             inside = real == root or root in real.parents
             try:
-                name = workspace.relative(said)
+                name = workspace.resolve_path(said)
             except ToolError:
                 continue
             assert inside
-            assert workspace.relative(name) == name
+            assert workspace.resolve_path(name) == name
             if is_there(full):
                 assert root / name == real
-            elif workspace.kind(said) != "missing":
+            elif workspace.get_kind(said) != "missing":
                 # `missing/..` is nothing for the system; here it is the folder that it would be in.
                 assert ".." in said
 
@@ -86,7 +86,7 @@ def test_what_is_inside_and_stays_inside_is_found(things: list[tuple[str, str | 
         plant(root, [thing for thing in things if not isinstance(thing[1], str) or stays(thing[1])])
         said = path.lstrip("/")
         if stays(said) and is_there(f"{root}/{said}"):
-            assert root / Workspace(root).relative(said) == Path(os.path.realpath(f"{root}/{said}"))
+            assert root / Workspace(root).resolve_path(said) == Path(os.path.realpath(f"{root}/{said}"))
 
 
 @given(st.text(max_size=60), st.binary(max_size=40))
@@ -96,10 +96,10 @@ def test_any_text_as_a_path_is_a_file_inside_or_refused(path: str, data: bytes) 
         root.mkdir()
         workspace = Workspace(root)
         try:
-            workspace.write(path, data)
+            workspace.write_file(path, data)
         except ToolError:
             assert [path.name for path in Path(folder).iterdir()] == ["root"]
             return
         assert [path.name for path in Path(folder).iterdir()] == ["root"]
-        assert workspace.read(path) == data
-        assert list(workspace.files()) == [workspace.relative(path)]
+        assert workspace.read_file(path) == data
+        assert list(workspace.iter_files()) == [workspace.resolve_path(path)]

@@ -12,7 +12,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from callwright.agent.workspace import Workspace
+from callwright.agent.workspace.workspace import Workspace
 
 TABLE = Path(__file__).parents[1] / "vectors" / "paths" / "escapes.jsonl"
 SECRET = "the secret that lies outside"

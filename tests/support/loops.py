@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from callwright.agent.change import Change
+from callwright.agent.changes.file_change import FileChange
 from callwright.agent.loop.effects import CallModel, DecideCall, Effect, EmitEvent, RunTool, SaveCheckpoint
 from callwright.agent.loop.recorded_answers import RecordedAnswers
 from callwright.agent.loop.task_loop import TaskBrief, TaskResult, run_task_loop
@@ -21,7 +21,7 @@ from callwright.agent.session_events import (
     ToolFinished,
 )
 from callwright.agent.settings import TaskLimits
-from callwright.agent.tools.base import Command
+from callwright.agent.tools.base import TerminalCommand
 from callwright.model import Message, Part, Text, ToolCall, ToolSpec, Usage
 
 __all__ = ["TOOLS", "Script", "brief", "call", "says"]
@@ -46,7 +46,7 @@ class Write:
     def view(self, arguments: Mapping[str, Any]) -> str:
         return f"Write {arguments.get('path', '?')}"
 
-    def plan(self, arguments: Mapping[str, Any], workspace: Any) -> tuple[Change, ...]:
+    def plan(self, arguments: Mapping[str, Any], workspace: Any) -> tuple[FileChange, ...]:
         raise AssertionError
 
     def deferred(self, arguments: Mapping[str, Any]) -> str:
@@ -62,8 +62,8 @@ class Shell:
     def view(self, arguments: Mapping[str, Any]) -> str:
         return f"$ {arguments.get('command', '?')}"
 
-    def command(self, arguments: Mapping[str, Any]) -> Command:
-        return Command(text=str(arguments["command"]))
+    def command(self, arguments: Mapping[str, Any]) -> TerminalCommand:
+        return TerminalCommand(text=str(arguments["command"]))
 
     def edited(self, arguments: Mapping[str, Any], text: str) -> dict[str, Any]:
         return {**arguments, "command": text}

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from callwright.agent.diff import Hunk
+from callwright.agent.changes.diff import Hunk
 from callwright.agent.faces.base import FileReview, Reply, SessionRow, Watch
 from callwright.agent.session_events import (
     ApprovalRequested,

@@ -18,7 +18,7 @@ from typing import Any
 
 import uvicorn
 
-from callwright.agent.diff import Hunk
+from callwright.agent.changes.diff import Hunk
 from callwright.agent.faces.base import FileReview, Reply, SessionList, SessionRow, Watch
 from callwright.agent.faces.web import address, app
 from callwright.agent.session_events import (

@@ -28,10 +28,10 @@ from typing import Any
 
 import pytest
 
-from callwright.agent.change import Change
-from callwright.agent.tools import find
-from callwright.agent.tools.base import Editor, Outside, Reader, Room, Runner
-from callwright.agent.workspace import Workspace
+from callwright.agent.changes.file_change import FileChange
+from callwright.agent.tools import find_tool
+from callwright.agent.tools.base import CommandTool, EditTool, ExternalTool, ReadTool, ToolContext
+from callwright.agent.workspace.workspace import Workspace
 from callwright.errors import ToolError
 
 CASES = Path(__file__).parents[1] / "vectors" / "tools"
@@ -71,7 +71,7 @@ def _content(content: str | dict[str, Any]) -> bytes:
     return b64decode(content["base64"]) * content.get("times", 1)
 
 
-def room_for(case: Path, root: Path, programs: Path) -> Room:
+def room_for(case: Path, root: Path, programs: Path) -> ToolContext:
     """What the tool may use."""
     call = load(case, "call.json")
     programs.mkdir()
@@ -81,57 +81,57 @@ def room_for(case: Path, root: Path, programs: Path) -> Room:
             pytest.skip(f"{name} is not installed")
         (programs / name).symlink_to(real)
     hidden = call.get("protected", ())
-    return Room(
+    return ToolContext(
         workspace=Workspace(root),
-        tell=lambda words: None,
-        protected=lambda path: any(fnmatch(path, glob) for glob in hidden),
+        report_progress=lambda words: None,
+        is_protected=lambda path: any(fnmatch(path, glob) for glob in hidden),
         environment={"PATH": str(programs)},
-        project_code=call.get("project_code", True),
+        allows_project_code=call.get("project_code", True),
     )
 
 
-def outcome(case: Path, room: Room) -> dict[str, Any]:
+def outcome(case: Path, room: ToolContext) -> dict[str, Any]:
     """What comes of the call, in the form of `result.json`; changes are made in the workspace."""
-    tool = find(case.parent.name)
+    tool = find_tool(case.parent.name)
     assert tool is not None, "a folder of cases without a tool"
     call = load(case, "call.json")
     arguments = call["arguments"]
-    result: dict[str, Any] = {"view": tool.view(arguments)}
+    result: dict[str, Any] = {"view": tool.describe_call(arguments)}
     try:
         match tool:
-            case Reader():
-                result |= {"paths": list(tool.paths(arguments))}
+            case ReadTool():
+                result |= {"paths": list(tool.list_paths(arguments))}
                 result |= {"text": asyncio.run(tool.read(arguments, room))}
-            case Editor():
-                if words := tool.deferred(arguments):
+            case EditTool():
+                if words := tool.describe_deferred_content(arguments):
                     result |= {"deferred": words}
-                    arguments = tool.completed(arguments, call["completed"])
-                changes = tool.plan(arguments, room.workspace)
+                    arguments = tool.fill_content(arguments, call["completed"])
+                changes = tool.plan_changes(arguments, room.workspace)
                 result |= {"changes": [_summary(change) for change in changes]}
                 make(changes, room.workspace)
-            case Runner():
-                command = tool.command(arguments)
+            case CommandTool():
+                command = tool.build_command(arguments)
                 result |= {"command": command.text, "folder": command.folder, "seconds": command.seconds}
-            case Outside():
+            case ExternalTool():
                 raise AssertionError("a built-in tool is of a known kind")
     except ToolError as error:
         result |= {"error": str(error)}
     return result
 
 
-def _summary(change: Change) -> str:
+def _summary(change: FileChange) -> str:
     if change.after is None:
         return f"deletes {change.path}"
     return f"{'makes' if change.before is None else 'changes'} {change.path}"
 
 
-def make(changes: tuple[Change, ...], workspace: Workspace) -> None:
+def make(changes: tuple[FileChange, ...], workspace: Workspace) -> None:
     """Write what was planned."""
     for change in changes:
         if change.after is None:
             workspace.delete(change.path)
         else:
-            workspace.write(change.path, change.after)
+            workspace.write_file(change.path, change.after)
 
 
 def tree(root: Path) -> dict[str, bytes]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from callwright.agent.diff import Hunk
+from callwright.agent.changes.diff import Hunk
 from callwright.agent.session_events import (
     ApprovalRequested,
     BranchCreated,

@@ -14,14 +14,14 @@ import msgspec
 
 from callwright.agent.mcp.session_servers import TrustedProjects
 from callwright.agent.policy import load_policy
-from callwright.agent.protection import protected_files
-from callwright.agent.sandbox import SandboxSettings, open_sandbox
 from callwright.agent.session.context import AgentContext, SessionLocks
 from callwright.agent.session.session_manager import SessionArchive, SessionManager
 from callwright.agent.settings import AgentSettings
-from callwright.agent.terminal import TerminalSettings
-from callwright.agent.tools import BUILTIN, load_plugins
-from callwright.agent.workspace import Workspace
+from callwright.agent.shell.protection import make_protection_scanner
+from callwright.agent.shell.sandbox import SandboxSettings, open_sandbox
+from callwright.agent.shell.terminal import TerminalSettings
+from callwright.agent.tools import BUILTIN_TOOLS, load_plugins
+from callwright.agent.workspace.workspace import Workspace
 from callwright.backends import open_backend
 from callwright.cli.start import start
 from callwright.config import Config, load, state_folder
@@ -98,12 +98,12 @@ class Bench:
         policy = load_policy(mine, root / ".callwright" / "policy.toml", workspace=root)
         sandbox = open_sandbox(
             workspace,
-            SandboxSettings(use=self.settings.sandbox, network=self.settings.network),
+            SandboxSettings(mode=self.settings.sandbox, network=self.settings.network),
             environment=os.environ,
-            protected=protected_files(workspace, policy),
+            find_protected=make_protection_scanner(workspace, policy),
         )
         self.closing.callback(sandbox.close)
-        own = {tool.spec.name: tool for tool in BUILTIN}
+        own = {tool.spec.name: tool for tool in BUILTIN_TOOLS}
         plugins, self.warnings = load_plugins(own)
         state = state_folder(os.environ)
         return SessionManager(

@@ -15,8 +15,8 @@ import msgspec
 from callwright.errors import MisuseError
 
 if TYPE_CHECKING:
-    from callwright.agent.diff import Hunk
-    from callwright.agent.review import Review
+    from callwright.agent.changes.diff import Hunk
+    from callwright.agent.session.change_review import ChangeReview
     from callwright.agent.session.session_manager import SessionArchive
 
 __all__ = ["add"]
@@ -120,7 +120,7 @@ async def _show(sessions: SessionArchive, arguments: argparse.Namespace) -> None
 
 async def _diff(sessions: SessionArchive, arguments: argparse.Namespace) -> None:
     async with sessions.open_review(arguments.session) as review:
-        files = [file for file in await review.files(arguments.task) if arguments.file in ("", file.path)]
+        files = [file for file in await review.list_file_reviews(arguments.task) if arguments.file in ("", file.path)]
     if arguments.json:
         _print_lines(files)
         return
@@ -138,7 +138,7 @@ async def _diff(sessions: SessionArchive, arguments: argparse.Namespace) -> None
 async def _undo(sessions: SessionArchive, arguments: argparse.Namespace) -> None:
     async with sessions.open_review(arguments.session) as review:
         hunk = await _hunk(review, arguments)
-        undone = await review.undo(arguments.file, hunk, task=arguments.task, force=arguments.force)
+        undone = await review.undo_changes(arguments.file, hunk, task=arguments.task, force=arguments.force)
     if arguments.json:
         _print_lines([undone])
         return
@@ -152,18 +152,18 @@ async def _undo(sessions: SessionArchive, arguments: argparse.Namespace) -> None
 
 async def _keep(sessions: SessionArchive, arguments: argparse.Namespace) -> None:
     async with sessions.open_review(arguments.session) as review:
-        kept = await review.keep(arguments.file, await _hunk(review, arguments), task=arguments.task)
+        kept = await review.keep_changes(arguments.file, await _hunk(review, arguments), task=arguments.task)
     if arguments.json:
         _print_lines([kept])
     else:
         print("\n".join(f"{path}: kept" for path in kept.paths) or "There was nothing to keep.")
 
 
-async def _hunk(review: Review, arguments: argparse.Namespace) -> str:
+async def _hunk(review: ChangeReview, arguments: argparse.Namespace) -> str:
     """The id of the change that `--hunk` counts to."""
     if not arguments.hunk:
         return ""
-    files = {file.path: file.hunks for file in await review.files(arguments.task)}
+    files = {file.path: file.hunks for file in await review.list_file_reviews(arguments.task)}
     hunks = files.get(arguments.file, ())
     if not 1 <= arguments.hunk <= len(hunks):
         raise MisuseError(f"--hunk counts the changes of --file, of which there are {len(hunks)}; see sessions diff")

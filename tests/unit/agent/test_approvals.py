@@ -21,9 +21,9 @@ from callwright.agent.session.approvals import Approvals
 from callwright.agent.session.stop_signal import StopSignal
 from callwright.agent.session_events import ApprovalRequested, CallDecided, ToolFinished
 from callwright.agent.settings import AgentSettings
-from callwright.agent.tools import BUILTIN
-from callwright.agent.tools.base import Room, Tool
-from callwright.agent.workspace import Workspace
+from callwright.agent.tools import BUILTIN_TOOLS
+from callwright.agent.tools.base import Tool, ToolContext
+from callwright.agent.workspace.workspace import Workspace
 from callwright.model import ToolCall, ToolSpec
 from callwright.store.open import AgentStore, open_agent_store
 from callwright.store.session_store import SessionRecord
@@ -54,7 +54,7 @@ class Visitor:
     def view(self, arguments: Mapping[str, Any]) -> str:
         return f"Visit {dict(arguments)}"
 
-    async def call(self, arguments: Mapping[str, Any], room: Room) -> str:
+    async def call(self, arguments: Mapping[str, Any], room: ToolContext) -> str:
         raise AssertionError("nothing is run here")
 
 
@@ -63,7 +63,7 @@ class Case:
 
     def __init__(self, root: Path, store: AgentStore, session: str, settings: AgentSettings) -> None:
         visitors = [Visitor("guest__do"), Visitor("never__do")]
-        tools: dict[str, Tool] = {each.spec.name: each for each in (*BUILTIN, *visitors)}
+        tools: dict[str, Tool] = {each.spec.name: each for each in (*BUILTIN_TOOLS, *visitors)}
         self.halt = StopSignal()
         self.log = EventLog(store.sessions, session)
         self.approvals = Approvals(

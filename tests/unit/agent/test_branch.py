@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from callwright.agent.branch import Branches
+from callwright.agent.changes.task_branch import TaskBranches
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def repository(tmp_path):
 
 
 def make(folder, task):
-    return asyncio.run(Branches(folder, os.environ).make(task))
+    return asyncio.run(TaskBranches(folder, os.environ).create_branch(task))
 
 
 def test_what_was_not_committed_comes_along_as_it_is(repository):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from callwright.agent.edits import nearest, replaced, text_of
+from callwright.agent.changes.text_replacement import decode_utf8, describe_nearest, replace_text
 from callwright.errors import ToolError
 
 CODE = "def f():\n    return 1\n\ndef g():\n    return 2\n"
@@ -31,7 +31,7 @@ PLAIN = st.text("ab \n", max_size=12)
     ],
 )
 def test_a_passage_is_replaced_and_the_file_keeps_its_form(text: str, old: str, new: str, expected: str) -> None:
-    assert replaced(text, old, new) == expected
+    assert replace_text(text, old, new) == expected
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_a_passage_is_replaced_and_the_file_keeps_its_form(text: str, old: str, 
 )
 def test_a_passage_that_cannot_be_replaced_is_answered_with_where_to_look(text: str, old: str, said: str) -> None:
     with pytest.raises(ToolError) as raised:
-        replaced(text, old, "changed")
+        replace_text(text, old, "changed")
     assert said in str(raised.value)
 
 
@@ -61,7 +61,7 @@ def test_a_passage_that_cannot_be_replaced_is_answered_with_where_to_look(text: 
 )
 def test_what_is_not_utf_8_is_refused_with_a_reason(data: bytes, said: str) -> None:
     with pytest.raises(ToolError, match=r"x\.txt is not UTF-8") as raised:
-        text_of(data, "x.txt")
+        decode_utf8(data, "x.txt")
     assert said in str(raised.value)
 
 
@@ -69,14 +69,14 @@ def test_what_is_not_utf_8_is_refused_with_a_reason(data: bytes, said: str) -> N
 def test_every_place_is_replaced_as_python_would(text: str, old: str, new: str) -> None:
     if not old or old == new or old not in text:
         return
-    assert replaced(text + "end", old, new, every=True) == (text + "end").replace(old, new)
+    assert replace_text(text + "end", old, new, every=True) == (text + "end").replace(old, new)
 
 
 @given(PLAIN, PLAIN, PLAIN)
 def test_line_ends_make_no_difference_to_what_is_found(text: str, old: str, new: str) -> None:
     def outcome(crlf: bool) -> str | None:
         try:
-            return replaced(text.replace("\n", "\r\n") if crlf else text, old, new, every=True)
+            return replace_text(text.replace("\n", "\r\n") if crlf else text, old, new, every=True)
         except ToolError:
             return None
 
@@ -88,10 +88,10 @@ def test_line_ends_make_no_difference_to_what_is_found(text: str, old: str, new:
 
 @given(st.text("ab\t \n", max_size=30), st.text("ab\t \n", max_size=20))
 def test_the_nearest_lines_can_always_be_said(text: str, old: str) -> None:
-    assert nearest(text, old)
+    assert describe_nearest(text, old)
 
 
 def test_a_long_file_is_searched_in_a_moment() -> None:
     text = "".join(f"{'}' if number % 2 else f'line {number} = value'}\n" for number in range(50_000))
-    assert "Line 40001 comes nearest" in nearest(text, "line  40000 = value")
-    assert "nearest" in nearest(text, "lime 17 = volue\n}\n" * 200)
+    assert "Line 40001 comes nearest" in describe_nearest(text, "line  40000 = value")
+    assert "nearest" in describe_nearest(text, "lime 17 = volue\n}\n" * 200)

@@ -11,19 +11,19 @@ from pathlib import Path
 
 import pytest
 
-from callwright.agent.workspace import Workspace
+from callwright.agent.workspace.workspace import Workspace
 from callwright.errors import ToolError
 from tests.support.escapes import SECRET, Escape, escapes, ground
 
 ESCAPES = escapes()
 OPERATIONS: dict[str, Callable[[Workspace, str], object]] = {
-    "relative": lambda workspace, path: workspace.relative(path),
-    "kind": lambda workspace, path: workspace.kind(path),
-    "read": lambda workspace, path: workspace.read(path),
-    "write": lambda workspace, path: workspace.write(path, b"written"),
+    "relative": lambda workspace, path: workspace.resolve_path(path),
+    "kind": lambda workspace, path: workspace.get_kind(path),
+    "read": lambda workspace, path: workspace.read_file(path),
+    "write": lambda workspace, path: workspace.write_file(path, b"written"),
     "delete": lambda workspace, path: workspace.delete(path),
-    "entries": lambda workspace, path: workspace.entries(path),
-    "files": lambda workspace, path: list(workspace.files(path)),
+    "entries": lambda workspace, path: workspace.list_entries(path),
+    "files": lambda workspace, path: list(workspace.iter_files(path)),
 }
 
 
@@ -107,9 +107,9 @@ def test_a_folder_that_turns_into_a_symlink_under_way_leads_nowhere(tmp_path: Pa
     with swapping(swapped, there.outside):
         for turn in range(4000):
             try:
-                seen.add(there.workspace.read(f"{path}/secret.txt"))
-                there.workspace.write(f"{path}/new-{turn % 7}.txt", b"written")
-                names = {entry.name for entry in there.workspace.entries(path)}
+                seen.add(there.workspace.read_file(f"{path}/secret.txt"))
+                there.workspace.write_file(f"{path}/new-{turn % 7}.txt", b"written")
+                names = {entry.name for entry in there.workspace.list_entries(path)}
                 assert "sub" not in names
                 there.workspace.delete(f"{path}/new-{turn % 7}.txt")
             except ToolError:
@@ -126,10 +126,10 @@ def test_a_file_that_turns_into_a_symlink_under_way_leads_nowhere(tmp_path: Path
     with swapping(name, there.outside / "secret.txt"):
         for _ in range(4000):
             with suppress(ToolError):
-                assert there.workspace.read("file.txt") in {b"inside", b"written"}
-                there.workspace.write("file.txt", b"written")
+                assert there.workspace.read_file("file.txt") in {b"inside", b"written"}
+                there.workspace.write_file("file.txt", b"written")
                 there.workspace.delete("file.txt")
-                there.workspace.write("file.txt", b"inside")
+                there.workspace.write_file("file.txt", b"inside")
     assert there.is_untouched()
 
 
@@ -148,5 +148,5 @@ def test_a_walk_whose_folder_is_moved_out_goes_back_to_where_it_came_from(
         return opened
 
     monkeypatch.setattr(os, "open", moving)
-    assert there.workspace.relative("a/../secret.txt") == "secret.txt"
-    assert there.workspace.kind("secret.txt") == "missing"
+    assert there.workspace.resolve_path("a/../secret.txt") == "secret.txt"
+    assert there.workspace.get_kind("secret.txt") == "missing"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from callwright.agent.patch import patched
+from callwright.agent.changes.patch import apply_patch
 from callwright.errors import ToolError
 
 CASES = sorted((Path(__file__).parents[2] / "vectors" / "patches").iterdir())
@@ -26,10 +26,10 @@ def test_a_patch_gives_the_expected_tree_or_error(case: Path) -> None:
     files, patch = tree(case / "input"), (case / "patch.txt").read_bytes().decode()
     if (error := case / "error.txt").exists():
         with pytest.raises(ToolError) as raised:
-            patched(patch, files.get)
+            apply_patch(patch, files.get)
         assert error.read_text().strip() in str(raised.value)
         return
-    changes = patched(patch, files.get)
+    changes = apply_patch(patch, files.get)
     assert all(files.get(change.path) == change.before for change in changes)
     made = {**files, **{change.path: change.after for change in changes}}
     assert {path: data for path, data in made.items() if data is not None} == tree(case / "expected")

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from callwright.agent.sandbox import NO_SANDBOX, Protected, Sandbox, SandboxSettings, open_sandbox
-from callwright.agent.terminal import Ran, Terminal, TerminalSettings
-from callwright.agent.workspace import Workspace
+from callwright.agent.shell.sandbox import NO_SANDBOX, ProtectedPaths, Sandbox, SandboxSettings, open_sandbox
+from callwright.agent.shell.terminal import CommandResult, Terminal, TerminalSettings
+from callwright.agent.workspace.workspace import Workspace
 from callwright.errors import ConfigError
 from tests.support.sandboxes import needed
 
@@ -25,7 +25,7 @@ PATH = "/usr/local/bin:/usr/bin:/bin"
 class Session:
     """A person's home folder with secrets in it, and a project in that."""
 
-    def __init__(self, folder: Path, settings: SandboxSettings, protected: Protected) -> None:
+    def __init__(self, folder: Path, settings: SandboxSettings, protected: ProtectedPaths) -> None:
         self.home = folder / "home"
         self.root = self.home / "project"
         (self.root / ".git" / "hooks").mkdir(parents=True)
@@ -43,15 +43,15 @@ class Session:
         self.environment = {"HOME": str(self.home), "PATH": ":".join(entries), "TMPDIR": "/elsewhere"}
         self.workspace = Workspace(self.root)
         self.sandbox: Sandbox = open_sandbox(
-            self.workspace, settings, environment=self.environment, protected=lambda: protected
+            self.workspace, settings, environment=self.environment, find_protected=lambda: protected
         )
 
-    def ran(self, *commands: str, timeout_s: float = 20) -> list[Ran]:
-        async def run() -> list[Ran]:
+    def ran(self, *commands: str, timeout_s: float = 20) -> list[CommandResult]:
+        async def run() -> list[CommandResult]:
             settings = TerminalSettings(timeout_s=timeout_s)
             terminal = Terminal(self.workspace, settings, self.sandbox, environment=self.environment)
             try:
-                return [await terminal.run(command, tell=lambda text: None) for command in commands]
+                return [await terminal.run(command, on_output=lambda text: None) for command in commands]
             finally:
                 await terminal.close()
 
@@ -65,15 +65,15 @@ class Session:
 def session(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Session]:
     needed()
     settings = getattr(request, "param", SandboxSettings())
-    protected = Protected(
+    protected = ProtectedPaths(
         hidden=(".env", "secrets", "missing", "out"), read_only=(".git/hooks", ".git/config", "link/../../x")
     )
     made = Session(tmp_path.resolve(), settings, protected)
-    assert made.sandbox.is_on, made.sandbox.note
+    assert made.sandbox.is_enabled, made.sandbox.note
     yield made
     made.sandbox.close()
-    assert made.sandbox.scratch is not None
-    assert not made.sandbox.scratch.exists()
+    assert made.sandbox.scratch_folder is not None
+    assert not made.sandbox.scratch_folder.exists()
 
 
 without_network = pytest.mark.parametrize("session", [SandboxSettings(network=False)], indirect=True)
@@ -193,7 +193,7 @@ def test_out_of_time_ends_everything_even_what_hides(session: Session, command: 
 
 def test_an_interpreter_that_a_virtual_environment_leads_to_is_seen_and_nothing_else(tmp_path: Path) -> None:
     needed()
-    made = Session(tmp_path.resolve(), SandboxSettings(), Protected())
+    made = Session(tmp_path.resolve(), SandboxSettings(), ProtectedPaths())
     real = made.home / "pythons" / "3.99" / "bin" / "python"
     real.parent.mkdir(parents=True)
     real.write_text("#!/bin/sh\necho snake\n")
@@ -226,16 +226,16 @@ def test_a_sandbox_that_does_not_work_is_said_once_and_not_used(tmp_path: Path) 
     (tmp_path / "project").mkdir()
     before = set(Path("/tmp").glob("callwright-sandbox-*"))
     sandbox = open_sandbox(Workspace(tmp_path / "project"), SandboxSettings(), environment=broken(tmp_path))
-    assert not sandbox.is_on
+    assert not sandbox.is_enabled
     assert "bubblewrap does not work here (bwrap: No permissions to create a new namespace)" in sandbox.note
-    assert sandbox.wrapped(["true"], tmp_path) == ["true"]
+    assert sandbox.wrap_command(["true"], tmp_path) == ["true"]
     assert set(Path("/tmp").glob("callwright-sandbox-*")) == before
 
 
 def test_a_sandbox_that_is_not_installed_or_not_wanted_is_said(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path)
     missing = open_sandbox(workspace, SandboxSettings(), environment={"PATH": str(tmp_path)})
-    unwanted = open_sandbox(workspace, SandboxSettings(use="never"), environment={"PATH": PATH})
+    unwanted = open_sandbox(workspace, SandboxSettings(mode="never"), environment={"PATH": PATH})
     assert "bubblewrap is not installed" in missing.note
     assert "The settings say so" in unwanted.note
     assert all(sandbox.note.startswith(NO_SANDBOX.note) for sandbox in (missing, unwanted))
@@ -243,7 +243,7 @@ def test_a_sandbox_that_is_not_installed_or_not_wanted_is_said(tmp_path: Path) -
 
 def test_a_sandbox_that_must_be_there_and_is_not_is_a_mistake_of_the_settings(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="bubblewrap does not work here"):
-        open_sandbox(Workspace(tmp_path), SandboxSettings(use="always"), environment=broken(tmp_path))
+        open_sandbox(Workspace(tmp_path), SandboxSettings(mode="always"), environment=broken(tmp_path))
 
 
 def test_a_home_folder_that_is_the_workspace_is_not_hidden_and_that_is_said(tmp_path: Path) -> None:

@@ -6,15 +6,15 @@ import tracemalloc
 
 import pytest
 
-from callwright.agent.excerpt import Excerpt
-from callwright.agent.screen import Line, Screen
+from callwright.agent.shell.output_excerpt import OutputExcerpt
+from callwright.agent.shell.terminal_emulator import OutputLine, TerminalEmulator
 
 ESC = "\x1b"
 
 
-def shown(data: bytes | str, *, rows: int = 40, line_limit: int = 2000) -> list[Line]:
-    lines: list[Line] = []
-    screen = Screen(lines.append, rows=rows, line_limit=line_limit)
+def shown(data: bytes | str, *, rows: int = 40, line_limit: int = 2000) -> list[OutputLine]:
+    lines: list[OutputLine] = []
+    screen = TerminalEmulator(lines.append, rows=rows, line_limit=line_limit)
     screen.feed(data.encode() if isinstance(data, str) else data)
     screen.close()
     return lines
@@ -106,7 +106,7 @@ def test_binary_data_is_told_from_text(data: bytes, kind: str) -> None:
 
 def test_those_who_watch_see_a_line_when_the_next_one_begins() -> None:
     seen: list[str] = []
-    screen = Screen(lambda line: None, passed=seen.append)
+    screen = TerminalEmulator(lambda line: None, passed=seen.append)
     screen.feed(b"one\ntwo")
     assert seen == ["one"]
     screen.close()
@@ -117,8 +117,8 @@ def test_those_who_watch_see_a_line_when_the_next_one_begins() -> None:
     "data", [b"y\n", b"no newline ", b"\r progress", b"\x1b]0;title", b"\x1b[9C", b"\x00\xff", b"\x1b[1"]
 )
 def test_memory_does_not_grow_with_the_output(data: bytes) -> None:
-    excerpt = Excerpt(head=15, tail=85)
-    screen = Screen(excerpt.add)
+    excerpt = OutputExcerpt(head=15, tail=85)
+    screen = TerminalEmulator(excerpt.add)
     chunk = data * (4096 // len(data))
     for _ in range(20):
         screen.feed(chunk)
@@ -130,8 +130,8 @@ def test_memory_does_not_grow_with_the_output(data: bytes) -> None:
     assert grown < 300_000
 
 
-def excerpt(lines: list[Line], *, head: int = 2, tail: int = 3) -> Excerpt:
-    made = Excerpt(head=head, tail=tail)
+def excerpt(lines: list[OutputLine], *, head: int = 2, tail: int = 3) -> OutputExcerpt:
+    made = OutputExcerpt(head=head, tail=tail)
     for line in lines:
         made.add(line)
     made.close()
@@ -139,28 +139,30 @@ def excerpt(lines: list[Line], *, head: int = 2, tail: int = 3) -> Excerpt:
 
 
 def test_a_short_output_is_whole() -> None:
-    made = excerpt([Line(str(number), 2) for number in range(5)])
-    assert (made.text, made.cut_lines) == ("0\n1\n2\n3\n4", 0)
+    made = excerpt([OutputLine(str(number), 2) for number in range(5)])
+    assert (made.text, made.omitted_lines) == ("0\n1\n2\n3\n4", 0)
 
 
 def test_a_long_output_keeps_its_beginning_and_its_end() -> None:
-    made = excerpt([Line(str(number), 2) for number in range(1005)])
+    made = excerpt([OutputLine(str(number), 2) for number in range(1005)])
     assert made.text.split("\n") == ["0", "1", "[… 1,000 lines left out …]", "1002", "1003", "1004"]
-    assert made.cut_lines == 1000
+    assert made.omitted_lines == 1000
 
 
 def test_a_run_of_binary_lines_is_one_line_that_says_how_much_it_was() -> None:
     noise = [
-        Line("�", 400_000, "binary"),
-        Line("ok", 3),
-        Line("�x", 100, "mixed"),
-        Line("", 1),
-        Line("�", 21_000, "binary"),
+        OutputLine("�", 400_000, "binary"),
+        OutputLine("ok", 3),
+        OutputLine("�x", 100, "mixed"),
+        OutputLine("", 1),
+        OutputLine("�", 21_000, "binary"),
     ]
-    made = excerpt([Line("before", 7), *noise, Line("a", 2), Line("b", 2), Line("c", 2)], head=9, tail=9)
+    made = excerpt(
+        [OutputLine("before", 7), *noise, OutputLine("a", 2), OutputLine("b", 2), OutputLine("c", 2)], head=9, tail=9
+    )
     assert made.text == "before\n[411 KiB of binary output left out]\na\nb\nc"
 
 
 def test_what_follows_binary_data_at_the_end_is_shown() -> None:
-    made = excerpt([Line("�", 100, "binary"), Line("done", 5)])
+    made = excerpt([OutputLine("�", 100, "binary"), OutputLine("done", 5)])
     assert made.text == "[100 bytes of binary output left out]\ndone"

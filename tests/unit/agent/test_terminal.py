@@ -14,9 +14,9 @@ from typing import TypeVar
 
 import pytest
 
-from callwright.agent.sandbox import NO_SANDBOX
-from callwright.agent.terminal import Ran, Terminal, TerminalSettings
-from callwright.agent.workspace import Workspace
+from callwright.agent.shell.sandbox import NO_SANDBOX
+from callwright.agent.shell.terminal import CommandResult, Terminal, TerminalSettings
+from callwright.agent.workspace.workspace import Workspace
 from callwright.errors import ConfigError, ToolError
 from tests.support.escapes import SECRET, Escape, escapes, ground
 
@@ -49,9 +49,9 @@ def within(
     return answer
 
 
-def ran(root: Path, *commands: str, settings: TerminalSettings | None = None) -> list[Ran]:
-    async def one_after_the_other(terminal: Terminal) -> list[Ran]:
-        return [await terminal.run(command, tell=lambda text: None) for command in commands]
+def ran(root: Path, *commands: str, settings: TerminalSettings | None = None) -> list[CommandResult]:
+    async def one_after_the_other(terminal: Terminal) -> list[CommandResult]:
+        return [await terminal.run(command, on_output=lambda text: None) for command in commands]
 
     return within(root, one_after_the_other, settings)
 
@@ -110,7 +110,7 @@ def test_a_nul_is_refused(root: Path) -> None:
 def test_a_long_output_keeps_fifteen_lines_and_eighty_five(root: Path) -> None:
     done = ran(root, "seq 1000")[0]
     lines = done.output.split("\n")
-    assert done.cut_lines == 900
+    assert done.omitted_lines == 900
     assert (lines[0], lines[14], lines[15], lines[16], lines[-1]) == (
         "1",
         "15",
@@ -139,7 +139,7 @@ def test_programs_believe_that_they_write_to_a_terminal_of_the_given_width(root:
 def test_what_is_printed_is_told_while_the_command_runs(root: Path) -> None:
     async def watch(terminal: Terminal) -> None:
         heard = asyncio.Event()
-        running = asyncio.create_task(terminal.run("echo early; sleep 30", tell=lambda text: heard.set()))
+        running = asyncio.create_task(terminal.run("echo early; sleep 30", on_output=lambda text: heard.set()))
         await asyncio.wait_for(heard.wait(), 5)
         terminal.stop()
         assert (await running).output == "early"
@@ -151,16 +151,16 @@ def test_memory_stays_bounded_whatever_is_printed(root: Path) -> None:
     settings = TerminalSettings(timeout_s=2)
     told: list[int] = []
 
-    async def flood(terminal: Terminal) -> Ran:
-        await terminal.run("true", tell=lambda text: None)
+    async def flood(terminal: Terminal) -> CommandResult:
+        await terminal.run("true", on_output=lambda text: None)
         tracemalloc.start()
-        return await terminal.run("yes | tr -d '\\n' & yes", tell=lambda text: told.append(len(text)))
+        return await terminal.run("yes | tr -d '\\n' & yes", on_output=lambda text: told.append(len(text)))
 
     done = within(root, flood, settings)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert done.timed_out
-    assert done.cut_lines > 10_000
+    assert done.omitted_lines > 10_000
     assert peak < 3_000_000
     assert len(told) < 60
     assert len(done.output) < 300_000
@@ -190,10 +190,10 @@ def test_a_folder_that_is_gone_is_left(root: Path) -> None:
 
 
 def test_a_folder_that_vanished_between_two_commands_is_left(root: Path) -> None:
-    async def vanish(terminal: Terminal) -> Ran:
-        await terminal.run("cd src/deep", tell=lambda text: None)
+    async def vanish(terminal: Terminal) -> CommandResult:
+        await terminal.run("cd src/deep", on_output=lambda text: None)
         (root / "src" / "deep").rmdir()
-        return await terminal.run("pwd", tell=lambda text: None)
+        return await terminal.run("pwd", on_output=lambda text: None)
 
     assert within(root, vanish).output == str(root)
 
@@ -214,7 +214,7 @@ def test_a_folder_outside_is_refused(tmp_path: Path, escape: Escape) -> None:
 
     async def start(terminal: Terminal) -> None:
         with pytest.raises(ToolError) as refused:
-            await terminal.run("ls; touch made", folder=there.path, tell=lambda text: None)
+            await terminal.run("ls; touch made", folder=there.path, on_output=lambda text: None)
         assert SECRET not in str(refused.value)
 
     within(there.workspace.root, start)
@@ -227,8 +227,8 @@ def test_a_folder_can_be_asked_for_and_must_be_one(root: Path) -> None:
     async def ask(terminal: Terminal) -> str:
         for wrong in ("file", "missing"):
             with pytest.raises(ToolError, match="no folder"):
-                await terminal.run("pwd", folder=wrong, tell=lambda text: None)
-        return (await terminal.run("pwd", folder="src", tell=lambda text: None)).output
+                await terminal.run("pwd", folder=wrong, on_output=lambda text: None)
+        return (await terminal.run("pwd", folder="src", on_output=lambda text: None)).output
 
     assert within(root, ask) == f"{root}/src"
 
@@ -265,18 +265,18 @@ def test_what_a_command_leaves_in_the_background_ends_with_it(root: Path, comman
 
 def test_a_call_can_ask_for_its_own_time_within_limits(root: Path) -> None:
     async def ask(terminal: Terminal) -> list[bool]:
-        short = await terminal.run("sleep 30", seconds=0.2, tell=lambda text: None)
-        long = await terminal.run("sleep 30", seconds=9999, tell=lambda text: None)
+        short = await terminal.run("sleep 30", timeout_s=0.2, on_output=lambda text: None)
+        long = await terminal.run("sleep 30", timeout_s=9999, on_output=lambda text: None)
         return [short.timed_out, long.timed_out]
 
-    assert within(root, ask, TerminalSettings(longest_s=0.5)) == [True, True]
+    assert within(root, ask, TerminalSettings(max_timeout_s=0.5)) == [True, True]
 
 
 @pytest.mark.parametrize("times", [1, 2])
 def test_a_cancelled_task_ends_its_command_at_once(root: Path, times: int) -> None:
     async def cancel(terminal: Terminal) -> int:
         heard: list[str] = []
-        running = asyncio.create_task(terminal.run("echo $$; sleep 100", tell=heard.append))
+        running = asyncio.create_task(terminal.run("echo $$; sleep 100", on_output=heard.append))
         while not heard:
             await asyncio.sleep(0.01)
         for _ in range(times):
@@ -284,7 +284,7 @@ def test_a_cancelled_task_ends_its_command_at_once(root: Path, times: int) -> No
             await asyncio.sleep(0)
         with pytest.raises(asyncio.CancelledError):
             await running
-        assert (await terminal.run("echo next", tell=lambda text: None)).output == "next"
+        assert (await terminal.run("echo next", on_output=lambda text: None)).output == "next"
         return int(heard[0])
 
     began = time.monotonic()
@@ -293,9 +293,9 @@ def test_a_cancelled_task_ends_its_command_at_once(root: Path, times: int) -> No
 
 
 def test_a_stopped_command_gives_what_it_printed(root: Path) -> None:
-    async def stop(terminal: Terminal) -> Ran:
+    async def stop(terminal: Terminal) -> CommandResult:
         heard = asyncio.Event()
-        running = asyncio.create_task(terminal.run("cd src; echo half; sleep 100", tell=lambda text: heard.set()))
+        running = asyncio.create_task(terminal.run("cd src; echo half; sleep 100", on_output=lambda text: heard.set()))
         await heard.wait()
         terminal.stop()
         return await running
@@ -305,9 +305,9 @@ def test_a_stopped_command_gives_what_it_printed(root: Path) -> None:
 
 
 def test_commands_run_one_after_the_other(root: Path) -> None:
-    async def both(terminal: Terminal) -> list[Ran]:
+    async def both(terminal: Terminal) -> list[CommandResult]:
         commands = [f"echo {name} >> log; sleep 0.1; echo {name} >> log" for name in "abc"]
-        return list(await asyncio.gather(*(terminal.run(command, tell=lambda text: None) for command in commands)))
+        return list(await asyncio.gather(*(terminal.run(command, on_output=lambda text: None) for command in commands)))
 
     within(root, both)
     assert (root / "log").read_text().split() == ["a", "a", "b", "b", "c", "c"]

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from callwright.agent import confine
-from callwright.agent.workspace import Workspace
+from callwright.agent.workspace import confined_path
+from callwright.agent.workspace.workspace import Workspace
 from callwright.errors import ConfigError, ToolError
 
 
@@ -64,14 +64,14 @@ def test_every_path_to_a_file_has_one_name(workspace: Workspace, root: Path, pat
     (root / "folder").symlink_to("src/")
     (root / "absolute").symlink_to(root / "src" / "app.py")
     (root / "src" / "up").symlink_to("..")
-    assert workspace.relative(path.replace("{root}", str(root))) == canonical
+    assert workspace.resolve_path(path.replace("{root}", str(root))) == canonical
 
 
 @pytest.mark.parametrize("name", ["~", "~user", "$HOME", "a\\b", "line\nbreak", "file:", "%TEMP%"])
 def test_a_strange_name_is_meant_where_there_is_such_a_file(workspace: Workspace, root: Path, name: str) -> None:
     (root / name).write_text("strange")
-    assert workspace.read(name) == b"strange"
-    assert workspace.relative(name) == name
+    assert workspace.read_file(name) == b"strange"
+    assert workspace.resolve_path(name) == name
 
 
 def test_the_root_must_be_a_folder_of_a_project(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_a_root_that_is_a_symlink_is_taken_for_what_it_leads_to(root: Path, tmp_
 def test_kinds(workspace: Workspace, root: Path) -> None:
     os.mkfifo(root / "pipe")
     (root / "link").symlink_to("src")
-    kinds = [workspace.kind(path) for path in ("src/app.py", "src", "link", "none", "none/none", "pipe", ".")]
+    kinds = [workspace.get_kind(path) for path in ("src/app.py", "src", "link", "none", "none/none", "pipe", ".")]
     assert kinds == ["file", "folder", "folder", "missing", "missing", "other", "folder"]
 
 
@@ -104,18 +104,18 @@ def test_reading_says_what_is_wrong_and_never_waits(workspace: Workspace, root: 
         "large": "is too large: 1,001 bytes, 1,000 at most",
     }.items():
         with pytest.raises(ToolError, match=sentence):
-            workspace.read(path, limit_bytes=1000)
-    assert len(workspace.read("large", limit_bytes=1001)) == 1001
+            workspace.read_file(path, limit_bytes=1000)
+    assert len(workspace.read_file("large", limit_bytes=1001)) == 1001
 
 
 def test_writing_makes_the_folders_on_the_way_and_leaves_nothing_behind(workspace: Workspace, root: Path) -> None:
-    workspace.write("docs/guide/intro.md", b"# Intro\n")
+    workspace.write_file("docs/guide/intro.md", b"# Intro\n")
     assert (root / "docs/guide/intro.md").read_bytes() == b"# Intro\n"
     assert names(root / "docs/guide") == ["intro.md"]
 
 
 def test_a_new_file_gets_the_mode_that_any_program_would_give_it(workspace: Workspace, root: Path) -> None:
-    workspace.write("new.txt", b"")
+    workspace.write_file("new.txt", b"")
     (root / "other.txt").touch()
     assert (root / "new.txt").stat().st_mode == (root / "other.txt").stat().st_mode
 
@@ -124,15 +124,15 @@ def test_a_new_file_gets_the_mode_that_any_program_would_give_it(workspace: Work
 def test_a_file_keeps_its_mode(workspace: Workspace, root: Path, mode: int) -> None:
     (root / "run.sh").touch()
     (root / "run.sh").chmod(mode)
-    workspace.write("run.sh", b"#!/bin/sh\n")
+    workspace.write_file("run.sh", b"#!/bin/sh\n")
     assert stat.S_IMODE((root / "run.sh").stat().st_mode) == mode
 
 
 def test_a_symlink_stays_one_and_what_it_leads_to_is_written(workspace: Workspace, root: Path) -> None:
     (root / "link").symlink_to("src/app.py")
     (root / "dangling").symlink_to("src/new/mod.py")
-    workspace.write("link", b"1")
-    workspace.write("dangling", b"2")
+    workspace.write_file("link", b"1")
+    workspace.write_file("dangling", b"2")
     assert (root / "link").is_symlink()
     assert (root / "src/app.py").read_bytes() == b"1"
     assert (root / "src/new/mod.py").read_bytes() == b"2"
@@ -143,9 +143,9 @@ def test_a_hard_link_to_a_file_outside_is_cut_and_not_written_through(
 ) -> None:
     (tmp_path / "outside.txt").write_text("theirs")
     (root / "inside.txt").hardlink_to(tmp_path / "outside.txt")
-    workspace.write("inside.txt", b"ours")
+    workspace.write_file("inside.txt", b"ours")
     assert (tmp_path / "outside.txt").read_text() == "theirs"
-    assert workspace.read("inside.txt") == b"ours"
+    assert workspace.read_file("inside.txt") == b"ours"
 
 
 def test_writing_refuses_what_is_no_file(workspace: Workspace, root: Path) -> None:
@@ -154,7 +154,7 @@ def test_writing_refuses_what_is_no_file(workspace: Workspace, root: Path) -> No
     (root / "locked").chmod(0o444)
     for path in ("src", ".", "pipe", "new/", "src/app.py/x", "locked"):
         with pytest.raises(ToolError):
-            workspace.write(path, b"x")
+            workspace.write_file(path, b"x")
     assert names(root) == ["locked", "pipe", "src"]
 
 
@@ -166,7 +166,7 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(ToolError, match="no space left"):
-        workspace.write("src/app.py", b"new")
+        workspace.write_file("src/app.py", b"new")
     assert names(root / "src") == ["app.py"]
     assert (root / "src/app.py").read_text() == "print()\n"
 
@@ -189,7 +189,7 @@ def test_entries_have_names_kinds_and_sizes(workspace: Workspace, root: Path) ->
     (root / "out").symlink_to("/etc")
     (root / "void").symlink_to("nothing")
     os.close(os.open(bytes(root) + b"/na\xefve", os.O_CREAT))
-    assert workspace.entries() == [
+    assert workspace.list_entries() == [
         ("in", "file", 10),
         ("na\\xefve", "file", 0),
         ("out", "other", 0),
@@ -199,7 +199,7 @@ def test_entries_have_names_kinds_and_sizes(workspace: Workspace, root: Path) ->
     ]
     for path in ("src/app.py", "none"):
         with pytest.raises(ToolError):
-            workspace.entries(path)
+            workspace.list_entries(path)
 
 
 def test_files_are_what_git_would_take(workspace: Workspace, root: Path) -> None:
@@ -212,8 +212,8 @@ def test_files_are_what_git_would_take(workspace: Workspace, root: Path) -> None
     (root / "src/deleted.py").unlink()
     (root / "link").symlink_to("src/app.py")
     (root / "out").symlink_to("/etc")
-    assert list(workspace.files()) == [".gitignore", "a\nb", "src/app.py", "ünï.txt"]
-    assert list(workspace.files("src")) == ["src/app.py"]
+    assert list(workspace.iter_files()) == [".gitignore", "a\nb", "src/app.py", "ünï.txt"]
+    assert list(workspace.iter_files("src")) == ["src/app.py"]
 
 
 def test_files_of_a_repository_inside_are_files_too(workspace: Workspace, root: Path) -> None:
@@ -221,7 +221,7 @@ def test_files_of_a_repository_inside_are_files_too(workspace: Workspace, root: 
     (root / "library").mkdir()
     git(root / "library", "init", "-q")
     (root / "library" / "code.c").touch()
-    assert list(workspace.files()) == ["library/code.c", "src/app.py"]
+    assert list(workspace.iter_files()) == ["library/code.c", "src/app.py"]
 
 
 def test_files_without_git_leave_out_what_nobody_wrote(workspace: Workspace, root: Path) -> None:
@@ -230,14 +230,14 @@ def test_files_without_git_leave_out_what_nobody_wrote(workspace: Workspace, roo
         (root / name).touch()
     (root / "loop").symlink_to(".")
     os.mkfifo(root / "pipe")
-    assert list(workspace.files()) == ["CACHEDIR.TAG", "src/app.py"]
-    assert list(workspace.files("src")) == ["src/app.py"]
+    assert list(workspace.iter_files()) == ["CACHEDIR.TAG", "src/app.py"]
+    assert list(workspace.iter_files("src")) == ["src/app.py"]
 
 
 def test_listing_files_runs_nothing_that_the_project_names(workspace: Workspace, root: Path, tmp_path: Path) -> None:
     git(root, "init", "-q")
     git(root, "config", "core.fsmonitor", f"touch {tmp_path}/ran; false")
-    assert list(workspace.files()) == ["src/app.py"]
+    assert list(workspace.iter_files()) == ["src/app.py"]
     assert not (tmp_path / "ran").exists()
 
 
@@ -249,7 +249,7 @@ def test_a_repository_of_somebody_else_is_not_asked(
     monkeypatch.setenv("GIT_WORK_TREE", str(tmp_path))
     (root / "node_modules").mkdir()
     (root / "node_modules" / "x.js").touch()
-    assert list(workspace.files()) == ["src/app.py"]
+    assert list(workspace.iter_files()) == ["src/app.py"]
 
 
 def test_where_case_does_not_count_a_file_has_the_name_that_its_folder_says(
@@ -272,11 +272,11 @@ def test_where_case_does_not_count_a_file_has_the_name_that_its_folder_says(
     def folded_open(name: str, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
         return open_(there(name, dir_fd), flags, mode, dir_fd=dir_fd)  # type: ignore[call-overload]
 
-    monkeypatch.setattr(confine.os, "stat", folded_stat)
-    monkeypatch.setattr(confine.os, "open", folded_open)
-    assert workspace.relative(".ENV") == ".env"
-    assert workspace.relative("SRC/App.PY") == "src/app.py"
-    assert workspace.read(".Env") == b"KEY=1"
+    monkeypatch.setattr(confined_path.os, "stat", folded_stat)
+    monkeypatch.setattr(confined_path.os, "open", folded_open)
+    assert workspace.resolve_path(".ENV") == ".env"
+    assert workspace.resolve_path("SRC/App.PY") == "src/app.py"
+    assert workspace.read_file(".Env") == b"KEY=1"
 
 
 def test_descriptors_are_given_back(workspace: Workspace, root: Path) -> None:
@@ -286,10 +286,10 @@ def test_descriptors_are_given_back(workspace: Workspace, root: Path) -> None:
     (root / "link").symlink_to("src/../src/../..")
     before = descriptors()
     for path in ("src/app.py", "link", "src/x/y", "src/app.py/x", "none", "src", "."):
-        for operation in (workspace.read, workspace.kind, workspace.entries, workspace.delete):
+        for operation in (workspace.read_file, workspace.get_kind, workspace.list_entries, workspace.delete):
             try:
                 operation(path)
             except ToolError:
                 continue
-        list(workspace.files())
+        list(workspace.iter_files())
     assert descriptors() == before

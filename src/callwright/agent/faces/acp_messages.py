@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Any
 
-from callwright.agent.patch_text import FilePatch, PatchHunk, parsed
+from callwright.agent.changes.patch_parser import FilePatch, PatchHunk, parse_patch
 from callwright.agent.session_events import (
     ApprovalRequested,
     ApprovalSubject,
@@ -155,7 +155,7 @@ class Telling:
         if not diff:
             return
         try:
-            files = parsed(diff)
+            files = parse_patch(diff)
         except ToolError:  # it was cut, or has files that are no text
             yield _content(f"```diff\n{diff}\n```")
             return

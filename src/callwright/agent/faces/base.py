@@ -7,7 +7,7 @@ from typing import Literal, Protocol
 
 import msgspec
 
-from callwright.agent.diff import Hunk
+from callwright.agent.changes.diff import Hunk
 from callwright.agent.session_events import ChangesKept, ChangesUndone, StampedEvent, TaskStopped
 
 __all__ = ["FileReview", "Reply", "SessionFace", "SessionList", "SessionRow", "Watch"]

@@ -54,7 +54,7 @@ from callwright.agent.session_events import (
     ToolStatus,
 )
 from callwright.agent.settings import TaskLimits
-from callwright.agent.tools.base import Editor, Tool
+from callwright.agent.tools.base import EditTool, Tool
 from callwright.agent.tools.call_preview import parse_call_arguments
 from callwright.errors import MisuseError, ToolError
 from callwright.model import Message, Text, ToolCall
@@ -237,7 +237,7 @@ class _TaskRun:
             arguments = _parse_arguments(call)
         except ToolError as problem:
             return (yield from self._report_not_run(call, view, "error", str(problem))), None
-        if isinstance(tool, Editor) and (wanted := tool.deferred(arguments)):
+        if isinstance(tool, EditTool) and (wanted := tool.describe_deferred_content(arguments)):
             answer = yield from self._call_model(
                 (*self.messages, make_user_message(nudges.WRITE_CONTENT.format(view=view, wanted=wanted))),
                 purpose="content",
@@ -246,8 +246,8 @@ class _TaskRun:
             if over := _find_failure(answer):
                 return (yield from self._report_not_run(call, view, "stopped", over.text)), over
             text = "".join(part.text for part in answer.message.parts if isinstance(part, Text))
-            call = _replace_arguments(call, tool.completed(arguments, nudges.strip_code_fence(text)))
-        return (yield from self._run_if_allowed(call, view, edits=isinstance(tool, Editor)))
+            call = _replace_arguments(call, tool.fill_content(arguments, nudges.strip_code_fence(text)))
+        return (yield from self._run_if_allowed(call, view, edits=isinstance(tool, EditTool)))
 
     def _run_if_allowed(
         self, call: ToolCall, view: str, *, edits: bool
@@ -287,7 +287,7 @@ class _TaskRun:
     def _describe_call(self, call: ToolCall) -> str:
         tool = self.brief.tools.get(call.name)
         try:
-            return tool.view(_parse_arguments(call)) if tool else call.name
+            return tool.describe_call(_parse_arguments(call)) if tool else call.name
         except ToolError:
             return call.name
 

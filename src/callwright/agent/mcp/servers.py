@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from callwright.agent.mcp.settings import McpSettings
-from callwright.agent.tools.base import Arguments, Room
-from callwright.agent.tools.words import one_line
+from callwright.agent.tools.base import ToolArguments, ToolContext
+from callwright.agent.tools.text_format import to_one_line
 from callwright.errors import ToolError
 from callwright.model import ToolSpec
 from callwright.prompt.tool_aliases import make_alias
@@ -50,15 +50,15 @@ class McpTool:
         """Where it comes from, for people."""
         return f"MCP server {self._server.settings.name}"
 
-    def view(self, arguments: Arguments) -> str:
+    def describe_call(self, arguments: ToolArguments) -> str:
         """The server, the tool and what it is given."""
         given = json.dumps(dict(arguments), ensure_ascii=False, default=str)
         line = f"{self._server.settings.name}: {self._name} {given}"
         return line if len(line) <= 120 else f"{line[:119]}…"
 
-    async def call(self, arguments: Arguments, room: Room) -> str:
+    async def call(self, arguments: ToolArguments, context: ToolContext) -> str:
         """Have the server do it."""
-        return await self._server.call_tool(self._name, dict(arguments), room.tell)
+        return await self._server.call_tool(self._name, dict(arguments), context.report_progress)
 
 
 class McpServers:
@@ -117,7 +117,7 @@ class _McpServer:
         try:
             offered = await connection.open()
         except module.LostError as error:
-            self._schedule_restart(one_line(str(error), _MAX_REASON_CHARS))
+            self._schedule_restart(to_one_line(str(error), _MAX_REASON_CHARS))
             return f"MCP server {self.settings.name} could not be started: {self._last_error}"
         self._connection = connection
         names = self.settings.tools
@@ -137,7 +137,7 @@ class _McpServer:
         except module.LostError as error:
             if self._connection is connection:
                 self._connection = None
-                self._schedule_restart(one_line(str(error), _MAX_REASON_CHARS))
+                self._schedule_restart(to_one_line(str(error), _MAX_REASON_CHARS))
                 await connection.close()
             raise ToolError(
                 f"the MCP server {self.settings.name} ended while it worked on this, and nobody knows how far it came: "

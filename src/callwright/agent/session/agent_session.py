@@ -9,16 +9,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
-from callwright.agent.branch import Branches
-from callwright.agent.checkpoints import Checkpoints
+from callwright.agent.changes.checkpoints import Checkpoints
+from callwright.agent.changes.task_branch import TaskBranches
 from callwright.agent.event_log import EventLog
 from callwright.agent.faces.base import FileReview, Reply, Watch
 from callwright.agent.loop.recorded_answers import RecordedAnswers, build_history, find_unfinished_task
 from callwright.agent.loop.task_loop import TaskBrief, run_task_loop
 from callwright.agent.loop.task_summary import summarize_task
 from callwright.agent.mcp.session_servers import SessionServers
-from callwright.agent.review import Review
 from callwright.agent.session.approvals import Approvals
+from callwright.agent.session.change_review import ChangeReview
 from callwright.agent.session.context import AgentContext
 from callwright.agent.session.effect_driver import EffectDriver
 from callwright.agent.session.model_calls import ModelCaller
@@ -36,7 +36,7 @@ from callwright.agent.session_events import (
     TaskSummarized,
     WarningIssued,
 )
-from callwright.agent.terminal import Terminal
+from callwright.agent.shell.terminal import Terminal
 from callwright.engine.tokens import count_prompt_tokens_sync, estimate_max_tokens
 from callwright.errors import MisuseError
 from callwright.model import Message, Request
@@ -52,7 +52,7 @@ class AgentSession:
         self._context = workshop
         self._log = log
         self._checkpoints = checkpoints
-        self._review = Review(checkpoints, log)
+        self._review = ChangeReview(checkpoints, log)
         self._stop_signal = StopSignal()
         self._busy = False
         self._tools = dict(workshop.tools)
@@ -109,8 +109,8 @@ class AgentSession:
         self._begin_task()
         try:
             number = 1 + sum(isinstance(stamped.event, TaskStarted) for stamped in self.events)
-            await self._checkpoints.recover()  # after a task that was left and not gone on with
-            await self._checkpoints.recover()
+            await self._checkpoints.recover_writes()  # after a task that was left and not gone on with
+            await self._checkpoints.recover_writes()
             await self._start_servers()
             start = len(self.events)
             await self._create_branch(task)
@@ -132,7 +132,7 @@ class AgentSession:
                 raise MisuseError("a task begins with its words")
             past = RecordedAnswers(self.events[start:])
             await self._start_servers()
-            await self._checkpoints.recover(past.planned_edits)
+            await self._checkpoints.recover_writes(past.planned_edits)
             brief = self._build_brief(given.task, given.text, build_history(self.events[:start]), given)
             return await self._run_brief(brief, past, start)
         finally:
@@ -191,14 +191,14 @@ class AgentSession:
         return None
 
     async def _add_summary(self, start: int) -> None:
-        files = await self._review.stats()
+        files = await self._review.list_file_stats()
         await self._log.add(FilesChanged(files=files))
         await self._log.add(summarize_task(self.events[start:], files))
 
     async def _create_branch(self, task: str) -> None:
         if not self._context.settings.branch:
             return
-        made = await Branches(self._context.workspace.root, self._context.environment).make(task)
+        made = await TaskBranches(self._context.workspace.root, self._context.environment).create_branch(task)
         if made.problem:
             await self._log.add(WarningIssued(made.problem))
         else:
@@ -208,15 +208,15 @@ class AgentSession:
 
     async def review(self, task: int = 0) -> tuple[FileReview, ...]:
         """The changes that are neither kept nor undone; of one task, or of all."""
-        return await self._review.files(task)
+        return await self._review.list_file_reviews(task)
 
     async def keep(self, path: str = "", hunk: str = "", *, task: int = 0) -> ChangesKept:
         """Keep changes: of everything, of a task, of a file, or a hunk of it."""
-        return await self._review.keep(path, hunk, task=task)
+        return await self._review.keep_changes(path, hunk, task=task)
 
     async def undo(self, path: str = "", hunk: str = "", *, task: int = 0, force: bool = False) -> ChangesUndone:
         """Take changes back. What the person changed meanwhile is left alone unless forced."""
-        return await self._review.undo(path, hunk, task=task, force=force)
+        return await self._review.undo_changes(path, hunk, task=task, force=force)
 
     async def close(self) -> None:
         """Stop, and give everything back."""

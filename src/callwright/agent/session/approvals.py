@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from callwright.agent.change import Change
+from callwright.agent.changes.file_change import FileChange
 from callwright.agent.event_log import EventLog
 from callwright.agent.faces.base import Reply
 from callwright.agent.loop.effects import DecideCall
@@ -23,9 +23,17 @@ from callwright.agent.policy import Judgement, Policy
 from callwright.agent.session.stop_signal import StoppedError, StopSignal
 from callwright.agent.session_events import ApprovalRequested, ApprovalSubject, CallDecided, Decider
 from callwright.agent.settings import AgentSettings
-from callwright.agent.tools.base import Arguments, Command, Editor, Outside, Reader, Runner, Tool
+from callwright.agent.tools.base import (
+    CommandTool,
+    EditTool,
+    ExternalTool,
+    ReadTool,
+    TerminalCommand,
+    Tool,
+    ToolArguments,
+)
 from callwright.agent.tools.call_preview import format_diff, hash_changes, parse_call_arguments
-from callwright.agent.workspace import Workspace
+from callwright.agent.workspace.workspace import Workspace
 from callwright.errors import ToolError
 from callwright.model import ToolCall
 
@@ -52,7 +60,7 @@ class _JudgedCall(NamedTuple):
     title: str
     command: str = ""
     folder: str = ""
-    changes: tuple[Change, ...] = ()
+    changes: tuple[FileChange, ...] = ()
 
 
 class Approvals:
@@ -169,7 +177,7 @@ class Approvals:
             by: Decider = "settings" if reply.alone else "person"
             why = f"nobody was there to ask; {case.judgement.why}" if reply.alone else case.judgement.why
             return CallDecided(call=call, verdict=reply.verdict, by=by, why=why, words=reply.words)
-        if isinstance(tool, Runner) and reply.command and reply.command != case.command:
+        if isinstance(tool, CommandTool) and reply.command and reply.command != case.command:
             return await self._decide_edited_command(call, tool, case, reply)
         remembered = case.judgement.remember if reply.verdict == "always" else ()
         self._remembered_patterns.extend(remembered)
@@ -184,10 +192,10 @@ class Approvals:
         )
 
     async def _decide_edited_command(
-        self, call: ToolCall, tool: Runner, case: _JudgedCall, reply: Reply
+        self, call: ToolCall, tool: CommandTool, case: _JudgedCall, reply: Reply
     ) -> CallDecided:
         """A changed command is judged again (A-14); who wrote it need not be asked about it unless it is worse."""
-        arguments = tool.edited(parse_call_arguments(call), reply.command)
+        arguments = tool.replace_command(parse_call_arguments(call), reply.command)
         changed = msgspec.structs.replace(call, arguments=msgspec.json.encode(arguments).decode())
         again = self._judge_call(changed, self._tools[call.name])
         if again.judgement.decision == "deny":
@@ -204,34 +212,34 @@ class Approvals:
     def _judge_call(self, call: ToolCall, tool: Tool) -> _JudgedCall:
         """Judge it. What cannot be carried out may run: it fails, and the model is told why."""
         arguments = parse_call_arguments(call)
-        title = tool.view(arguments)
+        title = tool.describe_call(arguments)
         try:
             match tool:
-                case Runner():
+                case CommandTool():
                     return self._judge_command(tool, arguments, title)
-                case Editor():
-                    changes = tool.plan(arguments, self._workspace)
+                case EditTool():
+                    changes = tool.plan_changes(arguments, self._workspace)
                     judged = [self._policy.file(change.path, "write") for change in changes]
                     return _JudgedCall("edit", _find_strictest(judged, _UNPROTECTED), title, changes=changes)
-                case Reader():
-                    paths = [self._workspace.relative(path) for path in tool.paths(arguments)]
+                case ReadTool():
+                    paths = [self._workspace.resolve_path(path) for path in tool.list_paths(arguments)]
                     judged = [self._policy.file(path, "read") for path in paths]
                     return _JudgedCall("read", _find_strictest(judged, _READ_ONLY), title)
-                case Outside():
+                case ExternalTool():
                     return _JudgedCall("tool", self._session_policy.tool(call.name, arguments), title)
         except ToolError as problem:
             return _JudgedCall(
                 "tool", Judgement(tier="none", decision="allow", why=f"it cannot be done: {problem}"), title
             )
 
-    def _judge_command(self, tool: Runner, arguments: Arguments, title: str) -> _JudgedCall:
-        command = tool.command(arguments)
+    def _judge_command(self, tool: CommandTool, arguments: ToolArguments, title: str) -> _JudgedCall:
+        command = tool.build_command(arguments)
         judged = self._session_policy.command(self._prefix_folder(command))
         return _JudgedCall("command", judged, title, command=command.text, folder=command.folder)
 
-    def _prefix_folder(self, command: Command) -> str:
+    def _prefix_folder(self, command: TerminalCommand) -> str:
         """The command as it would be from the workspace's root: its paths begin in the folder that it runs in."""
-        folder = self._workspace.relative(command.folder or self._get_terminal_folder())
+        folder = self._workspace.resolve_path(command.folder or self._get_terminal_folder())
         return command.text if folder == "." else f"cd {shlex.quote(f'./{folder}')}\n{command.text}"
 
     @property
@@ -245,7 +253,7 @@ class Approvals:
             return False
         if case.subject == "command":
             return self._policy.command(case.command).decision != "allow"
-        is_guest = isinstance(self._tools[call.name], Outside)
+        is_guest = isinstance(self._tools[call.name], ExternalTool)
         return is_guest and self._policy.tool(call.name, parse_call_arguments(call)).decision != "allow"
 
 

@@ -14,12 +14,12 @@ from typing import IO, Any
 from callwright.agent.mcp.session_servers import TrustedProjects
 from callwright.agent.mcp.settings import McpSettings
 from callwright.agent.policy import Policy
-from callwright.agent.sandbox import Sandbox
 from callwright.agent.session.model_calls import RunTurn
 from callwright.agent.settings import AgentSettings
-from callwright.agent.terminal import TerminalSettings
+from callwright.agent.shell.sandbox import Sandbox
+from callwright.agent.shell.terminal import TerminalSettings
 from callwright.agent.tools.base import Tool
-from callwright.agent.workspace import Workspace
+from callwright.agent.workspace.workspace import Workspace
 from callwright.errors import StoreError
 from callwright.store.session_store import SessionEventStore
 from callwright.store.snapshots import SnapshotStore

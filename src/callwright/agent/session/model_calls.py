@@ -12,7 +12,7 @@ from callwright.agent.loop.answer_stream import AnswerStream, DisplayEvent
 from callwright.agent.loop.effects import CallModel
 from callwright.agent.session.stop_signal import StoppedError, StopSignal
 from callwright.agent.session_events import ModelAnswered, TurnStarted
-from callwright.agent.tools.base import Editor, Tool
+from callwright.agent.tools.base import EditTool, Tool
 from callwright.backends.base import EventStream
 from callwright.errors import BackendError, RequestError
 from callwright.events import Event
@@ -80,7 +80,7 @@ class ModelCaller:
         offered = [
             tool.spec
             for tool in self._tools.values()
-            if effect.purpose == "turn" and (isinstance(tool, Editor) or not effect.must_edit)
+            if effect.purpose == "turn" and (isinstance(tool, EditTool) or not effect.must_edit)
         ]
         choice = "required" if effect.must_edit else "auto"
         return Request(self._model, effect.messages, tuple(offered), choice, options=self._options)

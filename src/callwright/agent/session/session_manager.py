@@ -6,15 +6,15 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from callwright.agent.checkpoints import Checkpoints
+from callwright.agent.changes.checkpoints import Checkpoints
 from callwright.agent.event_log import EventLog, read_events
 from callwright.agent.faces.base import SessionRow
-from callwright.agent.review import Review
 from callwright.agent.session.agent_session import AgentSession
+from callwright.agent.session.change_review import ChangeReview
 from callwright.agent.session.context import AgentContext, SessionLocks, new_session_id
 from callwright.agent.session.system_prompt import build_system_prompt
 from callwright.agent.session_events import SessionOpened, SessionResumed, StampedEvent
-from callwright.agent.workspace import Workspace
+from callwright.agent.workspace.workspace import Workspace
 from callwright.errors import StoreError
 from callwright.store.session_store import SessionEventStore, SessionRecord
 from callwright.store.snapshots import SnapshotStore
@@ -55,14 +55,14 @@ class SessionArchive:
         return read_events(await self._store.list_events(head.id))
 
     @asynccontextmanager
-    async def open_review(self, session: str) -> AsyncIterator[Review]:
+    async def open_review(self, session: str) -> AsyncIterator[ChangeReview]:
         """The changes of a session that nobody has open, to be kept or taken back."""
         head = await self._store.find_session(session)
         self._locks.acquire(head.id)
         try:
             checkpoints = Checkpoints(self._snapshots, head.id, Workspace(Path(head.workspace)))
-            await checkpoints.recover()
-            yield Review(
+            await checkpoints.recover_writes()
+            yield ChangeReview(
                 checkpoints, EventLog(self._store, head.id, read_events(await self._store.list_events(head.id)))
             )
         finally:

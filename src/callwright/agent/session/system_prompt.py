@@ -9,7 +9,7 @@ import platform
 from collections.abc import Sequence
 
 from callwright.agent.loop.answer_stream import COMPLETION_SIGNAL
-from callwright.agent.workspace import Workspace
+from callwright.agent.workspace.workspace import Workspace
 from callwright.errors import ToolError
 
 __all__ = ["build_system_prompt"]
@@ -42,7 +42,7 @@ def build_system_prompt(workspace: Workspace, instructions: Sequence[str], sandb
 
 
 def _describe_workspace(workspace: Workspace, sandbox: str) -> str:
-    entries = workspace.entries(".")
+    entries = workspace.list_entries(".")
     names = [f"{name}/" if kind == "folder" else name for name, kind, _ in entries[:_MAX_ENTRIES]]
     more = f"\n… and {len(entries) - _MAX_ENTRIES} more" if len(entries) > _MAX_ENTRIES else ""
     listing = "\n".join(names) or "(nothing yet)"
@@ -52,7 +52,7 @@ def _describe_workspace(workspace: Workspace, sandbox: str) -> str:
 
 def _read_instructions(workspace: Workspace, name: str) -> str:
     try:
-        text = workspace.read(name).decode("utf-8", "replace").strip()
+        text = workspace.read_file(name).decode("utf-8", "replace").strip()
     except ToolError:
         return ""
     cut = "\n[The rest was left out.]" if len(text) > _MAX_INSTRUCTIONS_CHARS else ""

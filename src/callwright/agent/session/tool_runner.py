@@ -7,19 +7,28 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from callwright.agent.change import Change
-from callwright.agent.checkpoints import Checkpoints
-from callwright.agent.diff import counted
+from callwright.agent.changes.checkpoints import Checkpoints
+from callwright.agent.changes.diff import count_changed_lines
+from callwright.agent.changes.file_change import FileChange
 from callwright.agent.event_log import EventLog
 from callwright.agent.loop.effects import RunTool, SaveCheckpoint
 from callwright.agent.loop.nudges import CALL_INTERRUPTED
 from callwright.agent.policy import Policy
 from callwright.agent.session.stop_signal import StoppedError, StopSignal
 from callwright.agent.session_events import CheckpointSaved, FileStat, ToolFinished, ToolOutput, ToolStarted, ToolStatus
-from callwright.agent.terminal import Ran, Terminal
-from callwright.agent.tools.base import Arguments, Command, Editor, Outside, Reader, Room, Runner, Tool
+from callwright.agent.shell.terminal import CommandResult, Terminal
+from callwright.agent.tools.base import (
+    CommandTool,
+    EditTool,
+    ExternalTool,
+    ReadTool,
+    TerminalCommand,
+    Tool,
+    ToolArguments,
+    ToolContext,
+)
 from callwright.agent.tools.call_preview import format_diff, hash_changes, parse_call_arguments
-from callwright.agent.workspace import Workspace
+from callwright.agent.workspace.workspace import Workspace
 from callwright.errors import ToolError
 from callwright.model import ToolCall
 
@@ -60,9 +69,9 @@ class ToolRunner:
         call = effect.call
         tool = self._tools[call.name]
         try:
-            if not isinstance(tool, Editor):
+            if not isinstance(tool, EditTool):
                 return CheckpointSaved(call=call.id, paths=())
-            changes = tool.plan(parse_call_arguments(call), self._workspace)
+            changes = tool.plan_changes(parse_call_arguments(call), self._workspace)
             if effect.digest != hash_changes(changes):
                 why = "The files have changed since this edit was decided on. Read them again and make a new edit."
                 return CheckpointSaved(call=call.id, paths=(), problem=why)
@@ -70,7 +79,7 @@ class ToolRunner:
                 return CheckpointSaved(
                     call=call.id, paths=(), problem="Nothing to do: that is what the files are already."
                 )
-            await self._checkpoints.before(self.task, call.id, changes)
+            await self._checkpoints.record_plan(self.task, call.id, changes)
         except ToolError as problem:
             return CheckpointSaved(call=call.id, paths=(), problem=str(problem))
         return CheckpointSaved(call=call.id, paths=tuple(change.path for change in changes))
@@ -80,40 +89,42 @@ class ToolRunner:
         call = effect.call
         tool = self._tools[call.name]
         arguments = parse_call_arguments(call)
-        view = tool.view(arguments)
+        view = tool.describe_call(arguments)
         ended = _ResultBuilder(call, view)
-        if was_started and not isinstance(tool, Reader | Editor):
+        if was_started and not isinstance(tool, ReadTool | EditTool):
             return ended("unknown", CALL_INTERRUPTED, wrote=True)
         try:
-            command = tool.command(arguments) if isinstance(tool, Runner) else None
+            command = tool.build_command(arguments) if isinstance(tool, CommandTool) else None
         except ToolError as problem:
             return ended("error", str(problem))
         text = command.text if command else ""
         await self._log.add(ToolStarted(call=call.id, name=call.name, view=view, command=text))
         tongue = _ProgressReporter(call.id, self._log)
         try:
-            if isinstance(tool, Editor):
+            if isinstance(tool, EditTool):
                 # Not raced with a stop: it takes milliseconds, and half an edit helps nobody.
-                return self._build_edit_result(ended, await self._checkpoints.make(call.id, again=was_started))
+                return self._build_edit_result(
+                    ended, await self._checkpoints.write_changes(call.id, resume=was_started)
+                )
             if command is not None:
                 running = self._run_command(command, tongue)
                 return self._build_command_result(
                     ended, command, await self._run_with_progress(tongue, running, self._terminal.stop)
                 )
-            room = Room(
+            room = ToolContext(
                 workspace=self._workspace,
-                tell=tongue.add_output,
-                protected=self._is_protected,
+                report_progress=tongue.add_output,
+                is_protected=self._is_protected,
                 environment=self._terminal.environment,
-                confined=self._terminal.sandbox.wrapped,
-                project_code=self._policy.project_code,
+                wrap_command=self._terminal.sandbox.wrap_command,
+                allows_project_code=self._policy.project_code,
             )
             content = await self._run_with_progress(tongue, _call_tool(tool, arguments, room))
-            return ended("ok", content, wrote=isinstance(tool, Outside))
+            return ended("ok", content, wrote=isinstance(tool, ExternalTool))
         except ToolError as problem:
             return ended("error", str(problem))
         except StoppedError:
-            return ended("stopped", "The person stopped this while it ran.", wrote=not isinstance(tool, Reader))
+            return ended("stopped", "The person stopped this while it ran.", wrote=not isinstance(tool, ReadTool))
 
     async def _run_with_progress(
         self, tongue: _ProgressReporter, doing: Coroutine[Any, Any, Any], ending: Callable[[], None] | None = None
@@ -126,15 +137,17 @@ class ToolRunner:
             tongue.finished.set()
             await saying
 
-    async def _run_command(self, command: Command, tongue: _ProgressReporter) -> Ran:
+    async def _run_command(self, command: TerminalCommand, tongue: _ProgressReporter) -> CommandResult:
         return await self._terminal.run(
-            command.text, folder=command.folder, seconds=command.seconds, tell=tongue.add_output
+            command.text, folder=command.folder, timeout_s=command.seconds, on_output=tongue.add_output
         )
 
     def _is_protected(self, path: str) -> bool:
         return self._policy.file(path, "read").decision != "allow"
 
-    def _build_command_result(self, ended: _ResultBuilder, command: Command, ran: Ran) -> ToolFinished:
+    def _build_command_result(
+        self, ended: _ResultBuilder, command: TerminalCommand, ran: CommandResult
+    ) -> ToolFinished:
         code = "It was ended" if ran.exit_code is None else f"Exit code {ran.exit_code}"
         where = "the workspace" if ran.folder == "." else ran.folder
         lines = [f"{code}, after {ran.seconds:.1f} s, in {where}.", ran.note, ran.output]
@@ -143,7 +156,7 @@ class ToolRunner:
         content = "\n".join(line for line in lines if line)
         return ended(status, content, wrote=wrote, exit_code=ran.exit_code)
 
-    def _build_edit_result(self, ended: _ResultBuilder, changes: Sequence[Change]) -> ToolFinished:
+    def _build_edit_result(self, ended: _ResultBuilder, changes: Sequence[FileChange]) -> ToolFinished:
         files = tuple(_build_file_stat(change) for change in changes)
         what = [f"{file.path} was {file.state}: +{file.added} -{file.removed} lines" for file in files]
         told = "\n".join(what) or "Nothing had to be changed."
@@ -196,15 +209,15 @@ class _ProgressReporter:
                 await self._log.add(ToolOutput(call=self._call, text=text))
 
 
-async def _call_tool(tool: Tool, arguments: Arguments, room: Room) -> str:
-    if isinstance(tool, Outside):
+async def _call_tool(tool: Tool, arguments: ToolArguments, room: ToolContext) -> str:
+    if isinstance(tool, ExternalTool):
         return await tool.call(arguments, room)
-    if isinstance(tool, Reader):
+    if isinstance(tool, ReadTool):
         return await tool.read(arguments, room)
     raise ToolError(f"{type(tool).__name__} is a tool of no known kind")
 
 
-def _build_file_stat(change: Change) -> FileStat:
-    added, removed = counted(change.before, change.after)
+def _build_file_stat(change: FileChange) -> FileStat:
+    added, removed = count_changed_lines(change.before, change.after)
     state = "created" if change.before is None else "deleted" if change.after is None else "changed"
     return FileStat(path=change.path, added=added, removed=removed, state=state)  # type: ignore[arg-type]

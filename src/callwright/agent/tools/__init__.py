@@ -13,11 +13,11 @@ from callwright.agent.tools import (
     write_file,
 )
 from callwright.agent.tools.base import Tool
-from callwright.agent.tools.plugins import Plugin, load_plugins
+from callwright.agent.tools.plugins import ToolPlugin, load_plugins
 
-__all__ = ["BUILTIN", "Plugin", "Tool", "find", "load_plugins"]
+__all__ = ["BUILTIN_TOOLS", "Tool", "ToolPlugin", "find_tool", "load_plugins"]
 
-BUILTIN: tuple[Tool, ...] = (
+BUILTIN_TOOLS: tuple[Tool, ...] = (
     read_file.tool,
     list_files.tool,
     search_workspace.tool,
@@ -28,9 +28,9 @@ BUILTIN: tuple[Tool, ...] = (
     get_diagnostics.tool,
 )
 
-_BY_NAME = {tool.spec.name: tool for tool in BUILTIN}
+_TOOLS_BY_NAME = {tool.spec.name: tool for tool in BUILTIN_TOOLS}
 
 
-def find(name: str) -> Tool | None:
+def find_tool(name: str) -> Tool | None:
     """The built-in tool of that name."""
-    return _BY_NAME.get(name)
+    return _TOOLS_BY_NAME.get(name)

@@ -6,58 +6,61 @@ from typing import Annotated, Any
 
 import msgspec
 
-from callwright.agent.change import Change
-from callwright.agent.patch import patched
-from callwright.agent.patch_text import parsed
-from callwright.agent.tools.base import Arguments
-from callwright.agent.tools.form import Form
-from callwright.agent.tools.lines import encoded
-from callwright.agent.workspace import Workspace
+from callwright.agent.changes.file_change import FileChange
+from callwright.agent.changes.patch import apply_patch
+from callwright.agent.changes.patch_parser import parse_patch
+from callwright.agent.tools.base import ToolArguments
+from callwright.agent.tools.file_text import encode_text
+from callwright.agent.tools.signature import ToolSignature
+from callwright.agent.workspace.workspace import Workspace
 from callwright.errors import ToolError
 
 __all__ = ["tool"]
 
-_EXAMPLE = "*** Begin Patch\n*** Update File: src/app.py\n@@\n-x = 1\n+x = 2\n*** End Patch"
+_EXAMPLE_PATCH = "*** Begin Patch\n*** Update File: src/app.py\n@@\n-x = 1\n+x = 2\n*** End Patch"
 
 
-class _Patch(msgspec.Struct, frozen=True, kw_only=True):
+class _PatchArguments(msgspec.Struct, frozen=True, kw_only=True):
     """Change, make, move or delete several files at once with a patch. All of it is done, or nothing."""
 
     patch: Annotated[
         str,
         msgspec.Meta(
-            description="A unified diff as git writes it, or *** Begin Patch … *** End Patch.", examples=[_EXAMPLE]
+            description="A unified diff as git writes it, or *** Begin Patch … *** End Patch.",
+            examples=[_EXAMPLE_PATCH],
         ),
     ]
 
 
 class _ApplyPatch:
-    form = Form("apply_patch", _Patch)
-    spec = form.spec
+    signature = ToolSignature("apply_patch", _PatchArguments)
+    spec = signature.spec
 
-    def view(self, arguments: Arguments) -> str:
-        return self.form.view(arguments, lambda wanted: f"Patch {_named(wanted.patch)}")
+    def describe_call(self, arguments: ToolArguments) -> str:
+        return self.signature.describe_call(arguments, lambda wanted: f"Patch {_describe_paths(wanted.patch)}")
 
-    def plan(self, arguments: Arguments, workspace: Workspace) -> tuple[Change, ...]:
-        patch = self.form.read(arguments).patch
-        encoded(patch)
-        changes = patched(patch, lambda path: None if workspace.kind(path) == "missing" else workspace.read(path))
+    def plan_changes(self, arguments: ToolArguments, workspace: Workspace) -> tuple[FileChange, ...]:
+        patch = self.signature.parse(arguments).patch
+        encode_text(patch)
+        changes = apply_patch(
+            patch, lambda path: None if workspace.get_kind(path) == "missing" else workspace.read_file(path)
+        )
         # A file has many names, and rules about files know only the true one.
-        named = [msgspec.structs.replace(change, path=workspace.relative(change.path)) for change in changes]
+        named = [msgspec.structs.replace(change, path=workspace.resolve_path(change.path)) for change in changes]
         if len({change.path for change in named}) < len(named):
             raise ToolError("the patch changes one file under two names; write its path the same way each time.")
         return tuple(named)
 
-    def deferred(self, arguments: Arguments) -> str:
+    def describe_deferred_content(self, arguments: ToolArguments) -> str:
         return ""
 
-    def completed(self, arguments: Arguments, content: str) -> dict[str, Any]:
+    def fill_content(self, arguments: ToolArguments, content: str) -> dict[str, Any]:
         return dict(arguments)
 
 
-def _named(patch: str) -> str:
+def _describe_paths(patch: str) -> str:
     try:
-        return ", ".join(dict.fromkeys(section.path for section in parsed(patch)))
+        return ", ".join(dict.fromkeys(section.path for section in parse_patch(patch)))
     except ToolError:
         return "files, in a form that cannot be read"
 

@@ -15,17 +15,26 @@ from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
-from callwright.agent.change import Change
-from callwright.agent.workspace import Workspace
+from callwright.agent.changes.file_change import FileChange
+from callwright.agent.workspace.workspace import Workspace
 from callwright.model import ToolSpec
 
-__all__ = ["Arguments", "Command", "Editor", "Outside", "Reader", "Room", "Runner", "Tool"]
+__all__ = [
+    "CommandTool",
+    "EditTool",
+    "ExternalTool",
+    "ReadTool",
+    "TerminalCommand",
+    "Tool",
+    "ToolArguments",
+    "ToolContext",
+]
 
-Arguments = Mapping[str, Any]
+ToolArguments = Mapping[str, Any]
 """What a call says, after its JSON was read; aliases of names are settled by the tool's own struct."""
 
 
-class Command(msgspec.Struct, frozen=True, kw_only=True):
+class TerminalCommand(msgspec.Struct, frozen=True, kw_only=True):
     """A command for the terminal."""
 
     text: str
@@ -36,83 +45,83 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Room:
+class ToolContext:
     """What a tool may use while it runs."""
 
     workspace: Workspace
-    tell: Callable[[str], None]
+    report_progress: Callable[[str], None]
     """Progress for the person who watches, in whole lines; the model does not see it."""
-    protected: Callable[[str], bool] = lambda path: False
+    is_protected: Callable[[str], bool] = lambda path: False
     """Whether a file may be read only when a person was asked: what goes through many files leaves it out."""
     environment: Mapping[str, str] = field(default_factory=lambda: {"PATH": os.defpath})
     """What programs that a tool starts are told, without anybody's keys."""
-    confined: Callable[[Sequence[str], Path], Sequence[str]] = lambda command, folder: command
+    wrap_command: Callable[[Sequence[str], Path], Sequence[str]] = lambda command, folder: command
     """How such a program is started here, in a folder: in the sandbox, where there is one."""
-    project_code: bool = True
+    allows_project_code: bool = True
     """Such programs may run code of the workspace: settings that are programs, build scripts."""
 
 
-class _Named(Protocol):
+class _BaseTool(Protocol):
     @property
     def spec(self) -> ToolSpec:
         """What the model is told of it."""
         ...
 
-    def view(self, arguments: Arguments) -> str:
+    def describe_call(self, arguments: ToolArguments) -> str:
         """A call in one line, for people: `Read src/app.py, lines 1 to 80`. Never fails, whatever the arguments."""
         ...
 
 
 @runtime_checkable
-class Reader(_Named, Protocol):
+class ReadTool(_BaseTool, Protocol):
     """Looks, changes nothing."""
 
-    def paths(self, arguments: Arguments) -> tuple[str, ...]:
+    def list_paths(self, arguments: ToolArguments) -> tuple[str, ...]:
         """The files and folders that it is going to open, as the call names them: protected ones are asked for."""
         ...
 
-    async def read(self, arguments: Arguments, room: Room) -> str:
+    async def read(self, arguments: ToolArguments, context: ToolContext) -> str:
         """What it found, for the model, within limits. `ToolError` says what was wrong and what to do."""
         ...
 
 
 @runtime_checkable
-class Editor(_Named, Protocol):
+class EditTool(_BaseTool, Protocol):
     """Changes files."""
 
-    def plan(self, arguments: Arguments, workspace: Workspace) -> tuple[Change, ...]:
+    def plan_changes(self, arguments: ToolArguments, workspace: Workspace) -> tuple[FileChange, ...]:
         """What the files become. Writes nothing. `ToolError` when it cannot be done."""
         ...
 
-    def deferred(self, arguments: Arguments) -> str:
+    def describe_deferred_content(self, arguments: ToolArguments) -> str:
         """What the file should hold, in words, where a call leaves its content to a second answer (A-13); or empty."""
         ...
 
-    def completed(self, arguments: Arguments, content: str) -> dict[str, Any]:
+    def fill_content(self, arguments: ToolArguments, content: str) -> dict[str, Any]:
         """The same call with the content that was written for it."""
         ...
 
 
 @runtime_checkable
-class Runner(_Named, Protocol):
+class CommandTool(_BaseTool, Protocol):
     """Runs a command."""
 
-    def command(self, arguments: Arguments) -> Command:
+    def build_command(self, arguments: ToolArguments) -> TerminalCommand:
         """The command that it wants. `ToolError` when the call names none."""
         ...
 
-    def edited(self, arguments: Arguments, text: str) -> dict[str, Any]:
+    def replace_command(self, arguments: ToolArguments, text: str) -> dict[str, Any]:
         """The same call with the command as the person changed it."""
         ...
 
 
 @runtime_checkable
-class Outside(_Named, Protocol):
+class ExternalTool(_BaseTool, Protocol):
     """A tool that somebody else brought, by an entry point or from an MCP server: what it does is not known."""
 
-    async def call(self, arguments: Arguments, room: Room) -> str:
+    async def call(self, arguments: ToolArguments, context: ToolContext) -> str:
         """Do it. `ToolError` for a result that is an error."""
         ...
 
 
-Tool = Reader | Editor | Runner | Outside
+Tool = ReadTool | EditTool | CommandTool | ExternalTool

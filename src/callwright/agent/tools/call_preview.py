@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from callwright.agent.change import Change
-from callwright.agent.diff import unified
+from callwright.agent.changes.diff import format_unified_diff
+from callwright.agent.changes.file_change import FileChange
 from callwright.errors import ToolError
 from callwright.model import ToolCall
 
@@ -24,7 +24,7 @@ def parse_call_arguments(call: ToolCall) -> dict[str, Any]:
         raise ToolError(f"The arguments of {call.name} are not a JSON object: {error}. Nothing was run.") from None
 
 
-def hash_changes(changes: Sequence[Change]) -> str:
+def hash_changes(changes: Sequence[FileChange]) -> str:
     """The same for the same changes only; empty for none."""
     if not changes:
         return ""
@@ -35,9 +35,9 @@ def hash_changes(changes: Sequence[Change]) -> str:
     return mark.hexdigest()
 
 
-def format_diff(changes: Sequence[Change], limit: int) -> str:
+def format_diff(changes: Sequence[FileChange], limit: int) -> str:
     """The changes as a person sees them. What is left out is said, at both ends, so that it cannot be missed."""
-    diff = "\n".join(unified(change) for change in changes)
+    diff = "\n".join(format_unified_diff(change) for change in changes)
     if len(diff) <= limit:
         return diff
     cut = f"[{len(diff) - limit} of {len(diff)} characters of this diff are not shown]"

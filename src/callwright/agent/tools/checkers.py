@@ -14,10 +14,10 @@ from typing import Literal
 
 import msgspec
 
-__all__ = ["CHECKERS", "PARSERS", "Checker", "Finding"]
+__all__ = ["CHECKERS", "SYNTAX_CHECKS", "Checker", "Diagnostic"]
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
+class Diagnostic(msgspec.Struct, frozen=True, kw_only=True):
     """One mistake, or what looks like one."""
 
     path: str
@@ -35,34 +35,36 @@ class Checker(msgspec.Struct, frozen=True, kw_only=True):
     suffixes: tuple[str, ...]
     argv: tuple[str, ...]
     """Its name and options; what is to be checked follows, as `./path`."""
-    read: Callable[[str], Iterator[Finding]]
-    takes: Literal["file", "files", "folders", "project"] = "files"
+    parse_output: Callable[[str], Iterator[Diagnostic]]
+    target_kind: Literal["file", "files", "folders", "project"] = "files"
     """`file`: one at a time; `folders`: also whole ones; `project`: nothing, it checks what it is started in."""
-    home: tuple[str, ...] = ()
+    project_files: tuple[str, ...] = ()
     """Files of which a project has one where this checker is used; without any it is of no use."""
-    instead: str = ""
+    fallback_for: str = ""
     """Only where that other checker is not there."""
-    runs_code: bool = False
+    runs_project_code: bool = False
     """It runs code of the project: a configuration that is a program, a plugin, a build script."""
 
 
-def _by_line(pattern: str, severity: Literal["error", "warning"] = "error") -> Callable[[str], Iterator[Finding]]:
+def _make_line_parser(
+    pattern: str, severity: Literal["error", "warning"] = "error"
+) -> Callable[[str], Iterator[Diagnostic]]:
     line = re.compile(pattern)
 
-    def read(text: str) -> Iterator[Finding]:
+    def read(text: str) -> Iterator[Diagnostic]:
         for found in filter(None, (line.match(each[:2000]) for each in text.splitlines())):
             given = {name: value for name, value in found.groupdict().items() if value}
             parts = {"severity": severity, "column": "1", "code": given.get("rule", ""), **given}
             if parts["severity"] != "note":
-                yield _finding(parts)
+                yield _build_diagnostic(parts)
 
     return read
 
 
-def _finding(parts: dict[str, str]) -> Finding:
+def _build_diagnostic(parts: dict[str, str]) -> Diagnostic:
     code = parts["code"]
     is_error = parts["severity"].endswith("error") or "syntax" in code.lower() or code.startswith("E9")
-    return Finding(
+    return Diagnostic(
         path=parts["path"],
         line=int(parts["line"]),
         column=int(parts["column"]),
@@ -72,38 +74,38 @@ def _finding(parts: dict[str, str]) -> Finding:
     )
 
 
-_PLACE = r"(?P<path>[^:]+):(?P<line>\d+):(?:(?P<column>\d+):)? "
-_TYPICAL = _by_line(
-    _PLACE + r"(?P<severity>(?:fatal )?error|warning|note)(?:\[(?P<code>\w+)\])?: (?P<message>.+?)"
+_LOCATION = r"(?P<path>[^:]+):(?P<line>\d+):(?:(?P<column>\d+):)? "
+_GNU_PARSER = _make_line_parser(
+    _LOCATION + r"(?P<severity>(?:fatal )?error|warning|note)(?:\[(?P<code>\w+)\])?: (?P<message>.+?)"
     r"(?:\s+\[(?P<rule>[\w=+-]+)\])?$"
 )
-_RUFF = _by_line(_PLACE + r"(?P<code>[\w-]+):? (?:\[\*\] )?(?P<message>.+)", "warning")
-_GO = _by_line(r"(?:vet: )?" + _PLACE + r"(?P<message>.+)")
-_TSC = _by_line(
+_RUFF_PARSER = _make_line_parser(_LOCATION + r"(?P<code>[\w-]+):? (?:\[\*\] )?(?P<message>.+)", "warning")
+_GO_PARSER = _make_line_parser(r"(?:vet: )?" + _LOCATION + r"(?P<message>.+)")
+_TSC_PARSER = _make_line_parser(
     r"(?P<path>[^(]+)\((?P<line>\d+),(?P<column>\d+)\): (?P<severity>error|warning) (?P<code>TS\d+): (?P<message>.+)"
 )
-_NODE = re.compile(
+_NODE_ERROR = re.compile(
     r"^(?P<path>[^\n]+\.[cm]?js):(?P<line>\d+)\n(?P<body>.*?)^(?P<message>\w*Error: [^\n]+)", re.M | re.S
 )
 
 
-def _read_node(text: str) -> Iterator[Finding]:
-    for found in _NODE.finditer(text):
+def _parse_node_output(text: str) -> Iterator[Diagnostic]:
+    for found in _NODE_ERROR.finditer(text):
         caret = re.search(r"^( *)\^", found["body"], re.M)
         column = len(caret[1]) + 1 if caret else 1
-        yield Finding(path=found["path"], line=int(found["line"]), column=column, message=found["message"])
+        yield Diagnostic(path=found["path"], line=int(found["line"]), column=column, message=found["message"])
 
 
-def _read_eslint(text: str) -> Iterator[Finding]:
+def _parse_eslint_output(text: str) -> Iterator[Diagnostic]:
     """ESLint has no format of one line per mistake since version 9; its JSON is on a line of its own."""
     line = next((each for each in text.splitlines() if each.startswith("[{")), "[]")
     try:
-        reports = msgspec.json.decode(line, type=list[_Report])
+        reports = msgspec.json.decode(line, type=list[_EslintReport])
     except msgspec.DecodeError:
         return
     for report in reports:
         for one in report.messages:
-            yield Finding(
+            yield Diagnostic(
                 path=report.filePath,
                 line=one.line,
                 column=one.column,
@@ -113,7 +115,7 @@ def _read_eslint(text: str) -> Iterator[Finding]:
             )
 
 
-class _Message(msgspec.Struct):
+class _EslintMessage(msgspec.Struct):
     message: str
     severity: int = 2
     line: int = 1
@@ -121,12 +123,12 @@ class _Message(msgspec.Struct):
     ruleId: str | None = None  # noqa: N815  # ESLint's own name
 
 
-class _Report(msgspec.Struct):
+class _EslintReport(msgspec.Struct):
     filePath: str  # noqa: N815  # ESLint's own name
-    messages: list[_Message] = []
+    messages: list[_EslintMessage] = []
 
 
-_PYTHON = """
+_PYTHON_SCRIPT = """
 import ast, sys
 for name in sys.argv[1:]:
     try:
@@ -136,95 +138,115 @@ for name in sys.argv[1:]:
     except (ValueError, RecursionError, MemoryError) as error:
         print(f"{name}:1:1: error: {error or type(error).__name__} [SyntaxError]")
 """
-_C = (".c", ".h", ".cc", ".cpp", ".cxx", ".hpp")
-_SYNTAX_ONLY = ("-fsyntax-only", "-Wall", "-fdiagnostics-color=never", "-fno-diagnostics-show-caret")
-_JS = (".js", ".mjs", ".cjs")
-_TS = (".ts", ".tsx", ".mts", ".cts")
-_ESLINT_HOME = (
+_C_SUFFIXES = (".c", ".h", ".cc", ".cpp", ".cxx", ".hpp")
+_SYNTAX_ONLY_OPTIONS = ("-fsyntax-only", "-Wall", "-fdiagnostics-color=never", "-fno-diagnostics-show-caret")
+_JS_SUFFIXES = (".js", ".mjs", ".cjs")
+_TS_SUFFIXES = (".ts", ".tsx", ".mts", ".cts")
+_ESLINT_CONFIG_FILES = (
     *(f"eslint.config.{ending}" for ending in ("js", "mjs", "cjs", "ts", "mts", "cts")),
     *(f".eslintrc{ending}" for ending in (".js", ".cjs", ".yaml", ".yml", ".json", "")),
 )
-_MYPY = ("mypy", "--cache-dir=/dev/null", "--no-error-summary", "--no-pretty", "--no-color-output")
+_MYPY_COMMAND = ("mypy", "--cache-dir=/dev/null", "--no-error-summary", "--no-pretty", "--no-color-output")
 
 CHECKERS: tuple[Checker, ...] = (
     Checker(
         name="ruff",
         suffixes=(".py", ".pyi"),
         argv=("ruff", "check", "--no-cache", "--no-fix", "--quiet", "--force-exclude", "--output-format=concise"),
-        read=_RUFF,
-        takes="folders",
+        parse_output=_RUFF_PARSER,
+        target_kind="folders",
     ),
     Checker(
         name="mypy",
         suffixes=(".py", ".pyi"),
-        argv=(*_MYPY, "--show-column-numbers", "--show-error-codes", "--hide-error-context"),
-        read=_TYPICAL,
-        takes="folders",
-        home=("mypy.ini", ".mypy.ini", "pyproject.toml", "setup.cfg"),
-        runs_code=True,
+        argv=(*_MYPY_COMMAND, "--show-column-numbers", "--show-error-codes", "--hide-error-context"),
+        parse_output=_GNU_PARSER,
+        target_kind="folders",
+        project_files=("mypy.ini", ".mypy.ini", "pyproject.toml", "setup.cfg"),
+        runs_project_code=True,
     ),
     Checker(
         name="python",
         suffixes=(".py", ".pyi"),
-        argv=("python3", "-I", "-W", "ignore", "-c", _PYTHON),
-        read=_TYPICAL,
-        instead="ruff",
+        argv=("python3", "-I", "-W", "ignore", "-c", _PYTHON_SCRIPT),
+        parse_output=_GNU_PARSER,
+        fallback_for="ruff",
     ),
     Checker(
         name="tsc",
-        suffixes=_TS,
+        suffixes=_TS_SUFFIXES,
         argv=("tsc", "--noEmit", "--incremental", "false", "--composite", "false", "--pretty", "false"),
-        read=_TSC,
-        takes="project",
-        home=("tsconfig.json",),
+        parse_output=_TSC_PARSER,
+        target_kind="project",
+        project_files=("tsconfig.json",),
     ),
     Checker(
         name="eslint",
-        suffixes=(*_JS, ".jsx", *_TS),
+        suffixes=(*_JS_SUFFIXES, ".jsx", *_TS_SUFFIXES),
         argv=("eslint", "--format=json", "--no-color", "--no-error-on-unmatched-pattern"),
-        read=_read_eslint,
-        takes="folders",
-        home=_ESLINT_HOME,
-        runs_code=True,
+        parse_output=_parse_eslint_output,
+        target_kind="folders",
+        project_files=_ESLINT_CONFIG_FILES,
+        runs_project_code=True,
     ),
-    Checker(name="node", suffixes=_JS, argv=("node", "--check"), read=_read_node, takes="file", instead="eslint"),
-    Checker(name="gcc", suffixes=_C, argv=("gcc", *_SYNTAX_ONLY), read=_TYPICAL),
-    Checker(name="clang", suffixes=_C, argv=("clang", *_SYNTAX_ONLY[:-1]), read=_TYPICAL, instead="gcc"),
-    Checker(name="go", suffixes=(".go",), argv=("go", "vet", "./..."), read=_GO, takes="project", home=("go.mod",)),
+    Checker(
+        name="node",
+        suffixes=_JS_SUFFIXES,
+        argv=("node", "--check"),
+        parse_output=_parse_node_output,
+        target_kind="file",
+        fallback_for="eslint",
+    ),
+    Checker(name="gcc", suffixes=_C_SUFFIXES, argv=("gcc", *_SYNTAX_ONLY_OPTIONS), parse_output=_GNU_PARSER),
+    Checker(
+        name="clang",
+        suffixes=_C_SUFFIXES,
+        argv=("clang", *_SYNTAX_ONLY_OPTIONS[:-1]),
+        parse_output=_GNU_PARSER,
+        fallback_for="gcc",
+    ),
+    Checker(
+        name="go",
+        suffixes=(".go",),
+        argv=("go", "vet", "./..."),
+        parse_output=_GO_PARSER,
+        target_kind="project",
+        project_files=("go.mod",),
+    ),
     Checker(
         name="cargo",
         suffixes=(".rs",),
         argv=("cargo", "check", "--quiet", "--message-format=short"),
-        read=_TYPICAL,
-        takes="project",
-        home=("Cargo.toml",),
-        runs_code=True,
+        parse_output=_GNU_PARSER,
+        target_kind="project",
+        project_files=("Cargo.toml",),
+        runs_project_code=True,
     ),
 )
 
 
-def _parse_json(text: str) -> Finding | None:
+def _check_json(text: str) -> Diagnostic | None:
     try:
         json.loads(text)
     except json.JSONDecodeError as error:
-        return Finding(path="", line=error.lineno, column=error.colno, code="json", message=error.msg)
+        return Diagnostic(path="", line=error.lineno, column=error.colno, code="json", message=error.msg)
     except RecursionError:
-        return Finding(path="", line=1, code="json", message="nested too deeply")
+        return Diagnostic(path="", line=1, code="json", message="nested too deeply")
     return None
 
 
-def _parse_toml(text: str) -> Finding | None:
+def _check_toml(text: str) -> Diagnostic | None:
     try:
         tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         place = re.search(r"\(at line (\d+), column (\d+)\)", str(error))
         line, column = (int(place[1]), int(place[2])) if place else (text.count("\n") + 1, 1)
         message = str(error).partition(" (at ")[0]
-        return Finding(path="", line=line, column=column, code="toml", message=message)
+        return Diagnostic(path="", line=line, column=column, code="toml", message=message)
     except RecursionError:
-        return Finding(path="", line=1, code="toml", message="nested too deeply")
+        return Diagnostic(path="", line=1, code="toml", message="nested too deeply")
     return None
 
 
-PARSERS: dict[str, Callable[[str], Finding | None]] = {".json": _parse_json, ".toml": _parse_toml}
+SYNTAX_CHECKS: dict[str, Callable[[str], Diagnostic | None]] = {".json": _check_json, ".toml": _check_toml}
 """Formats that are checked right here."""

@@ -6,19 +6,19 @@ from typing import Annotated, Any
 
 import msgspec
 
-from callwright.agent.change import Change
-from callwright.agent.edits import replaced, text_of
-from callwright.agent.tools.base import Arguments
-from callwright.agent.tools.form import Form
-from callwright.agent.tools.lines import encoded
-from callwright.agent.tools.names import similar
-from callwright.agent.workspace import Workspace
+from callwright.agent.changes.file_change import FileChange
+from callwright.agent.changes.text_replacement import decode_utf8, replace_text
+from callwright.agent.tools.base import ToolArguments
+from callwright.agent.tools.file_text import encode_text
+from callwright.agent.tools.path_match import suggest_paths
+from callwright.agent.tools.signature import ToolSignature
+from callwright.agent.workspace.workspace import Workspace
 from callwright.errors import ToolError
 
 __all__ = ["tool"]
 
 
-class _Edit(msgspec.Struct, frozen=True, kw_only=True):
+class _EditArguments(msgspec.Struct, frozen=True, kw_only=True):
     """Replace a text in a file by another. The old text must be exactly as it is in the file, and be there once."""
 
     path: Annotated[
@@ -32,26 +32,26 @@ class _Edit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _EditFile:
-    form = Form("edit_file", _Edit)
-    spec = form.spec
+    signature = ToolSignature("edit_file", _EditArguments)
+    spec = signature.spec
 
-    def view(self, arguments: Arguments) -> str:
-        return self.form.view(arguments, lambda wanted: f"Edit {wanted.path}")
+    def describe_call(self, arguments: ToolArguments) -> str:
+        return self.signature.describe_call(arguments, lambda wanted: f"Edit {wanted.path}")
 
-    def plan(self, arguments: Arguments, workspace: Workspace) -> tuple[Change, ...]:
-        wanted = self.form.read(arguments)
-        path = workspace.relative(wanted.path)
-        if workspace.kind(path) == "missing":
-            hint = similar(path, workspace.files())
+    def plan_changes(self, arguments: ToolArguments, workspace: Workspace) -> tuple[FileChange, ...]:
+        wanted = self.signature.parse(arguments)
+        path = workspace.resolve_path(wanted.path)
+        if workspace.get_kind(path) == "missing":
+            hint = suggest_paths(path, workspace.iter_files())
             raise ToolError(f"there is no file {wanted.path!r}.{hint} write_file makes a new one.")
-        before = workspace.read(path)
-        after = replaced(text_of(before, path), wanted.old, wanted.new, every=wanted.every)
-        return (Change(path=path, before=before, after=encoded(after)),)
+        before = workspace.read_file(path)
+        after = replace_text(decode_utf8(before, path), wanted.old, wanted.new, every=wanted.every)
+        return (FileChange(path=path, before=before, after=encode_text(after)),)
 
-    def deferred(self, arguments: Arguments) -> str:
+    def describe_deferred_content(self, arguments: ToolArguments) -> str:
         return ""
 
-    def completed(self, arguments: Arguments, content: str) -> dict[str, Any]:
+    def fill_content(self, arguments: ToolArguments, content: str) -> dict[str, Any]:
         return dict(arguments)
 
 

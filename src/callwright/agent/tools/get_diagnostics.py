@@ -14,28 +14,28 @@ from typing import Annotated, NamedTuple
 
 import msgspec
 
-from callwright.agent.tools.base import Arguments, Room
-from callwright.agent.tools.checkers import CHECKERS, PARSERS, Checker, Finding
-from callwright.agent.tools.form import Form
-from callwright.agent.tools.lines import decoded
-from callwright.agent.tools.names import similar
-from callwright.agent.tools.programs import found, run
-from callwright.agent.tools.words import counted, one_line
+from callwright.agent.tools.base import ToolArguments, ToolContext
+from callwright.agent.tools.checkers import CHECKERS, SYNTAX_CHECKS, Checker, Diagnostic
+from callwright.agent.tools.file_text import decode_file
+from callwright.agent.tools.path_match import suggest_paths
+from callwright.agent.tools.program_runner import find_program, run_program
+from callwright.agent.tools.signature import ToolSignature
+from callwright.agent.tools.text_format import format_count, to_one_line
 from callwright.errors import ToolError
 
 __all__ = ["tool"]
 
-_FINDINGS = 100
-_FILES = 100
+_MAX_DIAGNOSTICS = 100
+_MAX_FILES = 100
 """How many files are given to a checker that takes no folders."""
-_ALONE = 20
+_MAX_SINGLE_RUNS = 20
 """... and to one that is started for each of them."""
-_LONGEST = 400
+_MAX_MESSAGE_LENGTH = 400
 # These are JSON with comments, whatever their names end in.
-_COMMENTED = (".vscode/", ".devcontainer/", "tsconfig", "jsconfig", ".eslintrc", "devcontainer.json")
+_JSON_WITH_COMMENTS = (".vscode/", ".devcontainer/", "tsconfig", "jsconfig", ".eslintrc", "devcontainer.json")
 
 
-class _Diagnose(msgspec.Struct, frozen=True, kw_only=True):
+class _DiagnosticsArguments(msgspec.Struct, frozen=True, kw_only=True):
     """Check code for errors with the compilers and linters that the workspace has. Use it after changing files."""
 
     path: Annotated[
@@ -46,7 +46,7 @@ class _Diagnose(msgspec.Struct, frozen=True, kw_only=True):
     ] = "."
 
 
-class _Job(NamedTuple):
+class _CheckerJob(NamedTuple):
     """One checker, where it is started and on what."""
 
     checker: Checker
@@ -55,39 +55,41 @@ class _Job(NamedTuple):
     targets: tuple[str, ...]
 
 
-class _Checked(msgspec.Struct):
+class _CheckResult(msgspec.Struct):
     """What came of it."""
 
-    findings: list[Finding] = []
-    by: list[str] = []
+    diagnostics: list[Diagnostic] = []
+    checker_names: list[str] = []
     notes: list[str] = []
 
 
 class _GetDiagnostics:
-    form = Form("get_diagnostics", _Diagnose)
-    spec = form.spec
+    signature = ToolSignature("get_diagnostics", _DiagnosticsArguments)
+    spec = signature.spec
 
-    def view(self, arguments: Arguments) -> str:
-        return self.form.view(arguments, lambda wanted: f"Check {_named(wanted.path)}")
+    def describe_call(self, arguments: ToolArguments) -> str:
+        return self.signature.describe_call(arguments, lambda wanted: f"Check {_format_target(wanted.path)}")
 
-    def paths(self, arguments: Arguments) -> tuple[str, ...]:
-        wanted = self.form.tried(arguments)
+    def list_paths(self, arguments: ToolArguments) -> tuple[str, ...]:
+        wanted = self.signature.try_parse(arguments)
         return () if wanted is None else (wanted.path or ".",)
 
-    async def read(self, arguments: Arguments, room: Room) -> str:
-        path = self.form.read(arguments).path or "."
-        files = await asyncio.to_thread(_files, path, room)
-        target = room.workspace.relative(path)
-        jobs, notes = _jobs(target, files, room)
-        checked = [await asyncio.to_thread(_parsed, files, room)]
+    async def read(self, arguments: ToolArguments, context: ToolContext) -> str:
+        path = self.signature.parse(arguments).path or "."
+        files = await asyncio.to_thread(_list_files, path, context)
+        target = context.workspace.resolve_path(path)
+        jobs, notes = _plan_jobs(target, files, context)
+        checked = [await asyncio.to_thread(_check_syntax, files, context)]
         async with asyncio.TaskGroup() as group:
-            checking = [group.create_task(_check(job, room)) for job in jobs]
+            checking = [group.create_task(_run_checker(job, context)) for job in jobs]
         checked += [each.result() for each in checking]
-        findings = [finding for each in checked for finding in each.findings if _is_below(finding.path, target)]
-        return _told(target, findings, [name for each in checked for name in each.by], _noted(checked, notes))
+        findings = [finding for each in checked for finding in each.diagnostics if _is_below(finding.path, target)]
+        return _format_report(
+            target, findings, [name for each in checked for name in each.checker_names], _collect_notes(checked, notes)
+        )
 
 
-def _named(path: str) -> str:
+def _format_target(path: str) -> str:
     return "the workspace" if path in {"", "."} else path
 
 
@@ -95,33 +97,37 @@ def _is_below(path: str, target: str) -> bool:
     return target == "." or path == target or path.startswith(f"{target}/")
 
 
-def _files(path: str, room: Room) -> list[str]:
-    match room.workspace.kind(path):
+def _list_files(path: str, context: ToolContext) -> list[str]:
+    match context.workspace.get_kind(path):
         case "file":
-            return [room.workspace.relative(path)]
+            return [context.workspace.resolve_path(path)]
         case "folder":
-            return [name for name in room.workspace.files(path) if not room.protected(name)]
+            return [name for name in context.workspace.iter_files(path) if not context.is_protected(name)]
         case _:
-            raise ToolError(f"there is no file {path!r}.{similar(path, room.workspace.files())}")
+            raise ToolError(f"there is no file {path!r}.{suggest_paths(path, context.workspace.iter_files())}")
 
 
-def _jobs(target: str, files: Sequence[str], room: Room) -> tuple[list[_Job], list[str]]:
+def _plan_jobs(target: str, files: Sequence[str], context: ToolContext) -> tuple[list[_CheckerJob], list[str]]:
     """What to run, and a sentence for what cannot be."""
-    jobs: list[_Job] = []
+    jobs: list[_CheckerJob] = []
     missing: list[str] = []
     notes: list[str] = []
     for checker in CHECKERS:
         mine = tuple(name for name in files if name.endswith(checker.suffixes))
-        home = _home(checker, target if target not in files else dirname(target) or ".", room) if mine else None
-        if home is None or checker.instead in {job.checker.name for job in jobs}:
+        home = (
+            _find_project_folder(checker, target if target not in files else dirname(target) or ".", context)
+            if mine
+            else None
+        )
+        if home is None or checker.fallback_for in {job.checker.name for job in jobs}:
             continue
-        if checker.runs_code and not room.project_code:
+        if checker.runs_project_code and not context.allows_project_code:
             notes.append(f"{checker.name} was not used: it runs code of the project")
-        elif program := found(checker.argv[0], room, home):
-            targets = _targets(checker, target, mine, home)
-            if len(targets) < len(mine) and checker.takes in {"file", "files"}:
+        elif program := find_program(checker.argv[0], context, home):
+            targets = _build_targets(checker, target, mine, home)
+            if len(targets) < len(mine) and checker.target_kind in {"file", "files"}:
                 notes.append(f"{checker.name} checked the first {len(targets)} of {len(mine)} files")
-            jobs.append(_Job(checker, program, home, targets))
+            jobs.append(_CheckerJob(checker, program, home, targets))
         else:
             missing.append(checker.name)
     if missing:
@@ -129,40 +135,46 @@ def _jobs(target: str, files: Sequence[str], room: Room) -> tuple[list[_Job], li
     return jobs, notes
 
 
-def _home(checker: Checker, folder: str, room: Room) -> str | None:
+def _find_project_folder(checker: Checker, folder: str, context: ToolContext) -> str | None:
     """The folder to start it in: the nearest one above that has what it needs. None where it is of no use."""
-    if not checker.home:
+    if not checker.project_files:
         return "."
     while True:
-        if any(room.workspace.kind(join(folder, name)) == "file" for name in checker.home):
+        if any(context.workspace.get_kind(join(folder, name)) == "file" for name in checker.project_files):
             return folder
         if folder == ".":
             return None
         folder = dirname(folder) or "."
 
 
-def _targets(checker: Checker, target: str, files: tuple[str, ...], home: str) -> tuple[str, ...]:
+def _build_targets(checker: Checker, target: str, files: tuple[str, ...], home: str) -> tuple[str, ...]:
     """What follows the options; `./` keeps names that begin with a dash from being options."""
-    chosen = {"project": (), "folders": (target,), "files": files[:_FILES], "file": files[:_ALONE]}[checker.takes]
+    chosen = {"project": (), "folders": (target,), "files": files[:_MAX_FILES], "file": files[:_MAX_SINGLE_RUNS]}[
+        checker.target_kind
+    ]
     return tuple(f"./{relpath(name, home)}" for name in chosen)
 
 
-async def _check(job: _Job, room: Room) -> _Checked:
-    room.tell(f"{job.checker.name} is checking\n")
-    each: Iterable[tuple[str, ...]] = ((one,) for one in job.targets) if job.checker.takes == "file" else (job.targets,)
-    done = _Checked(by=[job.checker.name])
+async def _run_checker(job: _CheckerJob, context: ToolContext) -> _CheckResult:
+    context.report_progress(f"{job.checker.name} is checking\n")
+    each: Iterable[tuple[str, ...]] = (
+        ((one,) for one in job.targets) if job.checker.target_kind == "file" else (job.targets,)
+    )
+    done = _CheckResult(checker_names=[job.checker.name])
     for targets in each:
-        said = await run((job.program, *job.checker.argv[1:], *targets), room, job.folder)
-        findings = list(_inside(job.checker.read(said.text), job.folder, room))
-        done.findings += findings
-        if said.code is None or (said.code != 0 and not findings):
-            done.notes.append(f"{job.checker.name} failed: {one_line(said.text, _LONGEST) or f'exit code {said.code}'}")
+        said = await run_program((job.program, *job.checker.argv[1:], *targets), context, job.folder)
+        findings = list(_resolve_paths(job.checker.parse_output(said.text), job.folder, context))
+        done.diagnostics += findings
+        if said.exit_code is None or (said.exit_code != 0 and not findings):
+            done.notes.append(
+                f"{job.checker.name} failed: {to_one_line(said.text, _MAX_MESSAGE_LENGTH) or f'exit code {said.exit_code}'}"
+            )
     return done
 
 
-def _inside(findings: Iterable[Finding], folder: str, room: Room) -> Iterator[Finding]:
+def _resolve_paths(findings: Iterable[Diagnostic], folder: str, context: ToolContext) -> Iterator[Diagnostic]:
     """Findings by their path from the root; those outside of the workspace are left out."""
-    root = room.workspace.root
+    root = context.workspace.root
     for finding in findings:
         place = Path(root, folder, finding.path)
         path = normpath(str(place))
@@ -170,48 +182,48 @@ def _inside(findings: Iterable[Finding], folder: str, room: Room) -> Iterator[Fi
             yield msgspec.structs.replace(finding, path=path.removeprefix(f"{root}/"))
 
 
-def _parsed(files: Sequence[str], room: Room) -> _Checked:
+def _check_syntax(files: Sequence[str], context: ToolContext) -> _CheckResult:
     """Formats that need no program."""
-    done = _Checked()
+    done = _CheckResult()
     for name in files:
-        suffix = next((suffix for suffix in PARSERS if name.endswith(suffix)), "")
-        if not suffix or any(part in name for part in _COMMENTED):
+        suffix = next((suffix for suffix in SYNTAX_CHECKS if name.endswith(suffix)), "")
+        if not suffix or any(part in name for part in _JSON_WITH_COMMENTS):
             continue
         try:
-            text, _ = decoded(room.workspace.read(name))
+            text, _ = decode_file(context.workspace.read_file(name))
         except ToolError as error:
             done.notes.append(f"{name} was not checked: {error}")
             continue
-        if finding := PARSERS[suffix](text):
-            done.findings.append(msgspec.structs.replace(finding, path=name))
-        if suffix[1:] not in done.by:
-            done.by.append(suffix[1:])
+        if finding := SYNTAX_CHECKS[suffix](text):
+            done.diagnostics.append(msgspec.structs.replace(finding, path=name))
+        if suffix[1:] not in done.checker_names:
+            done.checker_names.append(suffix[1:])
     return done
 
 
-def _noted(checked: Iterable[_Checked], notes: list[str]) -> list[str]:
+def _collect_notes(checked: Iterable[_CheckResult], notes: list[str]) -> list[str]:
     return [*(note for each in checked for note in each.notes), *notes]
 
 
-def _told(target: str, findings: list[Finding], by: list[str], notes: list[str]) -> str:
+def _format_report(target: str, findings: list[Diagnostic], checker_names: list[str], notes: list[str]) -> str:
     rest = "".join(f"\n({note})" for note in notes)
-    where = _named(target)
-    if not by:
+    where = _format_target(target)
+    if not checker_names:
         return f"Nothing was checked in {where}: no checker for these files is there.{rest}"
     if not findings:
-        return f"No problems found in {where} by {', '.join(by)}.{rest}"
-    worst = sorted(set(map(_line, findings)))
+        return f"No problems found in {where} by {', '.join(checker_names)}.{rest}"
+    worst = sorted(set(map(_format_diagnostic, findings)))
     errors = sum(rank == 0 for rank, *_ in worst)
     lines = [text for *_, text in worst]
-    left = f"\n({len(lines) - _FINDINGS} more)" if len(lines) > _FINDINGS else ""
-    counts = f"{counted(errors, 'error')} and {counted(len(lines) - errors, 'warning')}"
-    head = f"{counts} in {where}, found by {', '.join(by)}:"
-    return "\n".join([head, *lines[:_FINDINGS]]) + left + rest
+    left = f"\n({len(lines) - _MAX_DIAGNOSTICS} more)" if len(lines) > _MAX_DIAGNOSTICS else ""
+    counts = f"{format_count(errors, 'error')} and {format_count(len(lines) - errors, 'warning')}"
+    head = f"{counts} in {where}, found by {', '.join(checker_names)}:"
+    return "\n".join([head, *lines[:_MAX_DIAGNOSTICS]]) + left + rest
 
 
-def _line(finding: Finding) -> tuple[int, str, int, int, str]:
+def _format_diagnostic(finding: Diagnostic) -> tuple[int, str, int, int, str]:
     """A finding as it is shown, behind what it is sorted by: errors first."""
-    words = " ".join(part for part in (finding.severity, finding.code, finding.message[:_LONGEST]) if part)
+    words = " ".join(part for part in (finding.severity, finding.code, finding.message[:_MAX_MESSAGE_LENGTH]) if part)
     text = f"{finding.path}:{finding.line}:{finding.column}: {words}"
     return (0 if finding.severity == "error" else 1, finding.path, finding.line, finding.column, text)
 

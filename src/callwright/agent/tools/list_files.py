@@ -11,20 +11,20 @@ from typing import Annotated
 
 import msgspec
 
-from callwright.agent.tools.base import Arguments, Room
-from callwright.agent.tools.form import Form
-from callwright.agent.tools.names import globbed, similar
-from callwright.agent.tools.words import counted, sized
-from callwright.agent.workspace import Workspace
+from callwright.agent.tools.base import ToolArguments, ToolContext
+from callwright.agent.tools.path_match import compile_glob, suggest_paths
+from callwright.agent.tools.signature import ToolSignature
+from callwright.agent.tools.text_format import format_count, format_size
+from callwright.agent.workspace.workspace import Workspace
 from callwright.errors import ToolError
 
 __all__ = ["tool"]
 
-_ENTRIES = 300
-_CHARACTERS = 32 * 1024
+_MAX_ENTRIES = 300
+_MAX_CHARACTERS = 32 * 1024
 
 
-class _List(msgspec.Struct, frozen=True, kw_only=True):
+class _ListArguments(msgspec.Struct, frozen=True, kw_only=True):
     """List the files and folders of the workspace. Files that git ignores are left out."""
 
     path: Annotated[
@@ -38,104 +38,110 @@ class _List(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _ListFiles:
-    form = Form("list_files", _List)
-    spec = form.spec
+    signature = ToolSignature("list_files", _ListArguments)
+    spec = signature.spec
 
-    def view(self, arguments: Arguments) -> str:
-        return self.form.view(arguments, _line)
+    def describe_call(self, arguments: ToolArguments) -> str:
+        return self.signature.describe_call(arguments, _describe_call)
 
-    def paths(self, arguments: Arguments) -> tuple[str, ...]:
-        wanted = self.form.tried(arguments)
+    def list_paths(self, arguments: ToolArguments) -> tuple[str, ...]:
+        wanted = self.signature.try_parse(arguments)
         return () if wanted is None else (wanted.path or ".",)
 
-    async def read(self, arguments: Arguments, room: Room) -> str:
-        return await asyncio.to_thread(_listed, self.form.read(arguments), room.workspace)
+    async def read(self, arguments: ToolArguments, context: ToolContext) -> str:
+        return await asyncio.to_thread(_list_folder, self.signature.parse(arguments), context.workspace)
 
 
-def _line(wanted: _List) -> str:
+def _describe_call(wanted: _ListArguments) -> str:
     where = "the workspace" if wanted.path in {"", "."} else wanted.path
     return f"List {wanted.glob} in {where}" if wanted.glob else f"List {where}"
 
 
-def _listed(wanted: _List, workspace: Workspace) -> str:
-    folder = _existing(wanted.path or ".", workspace)
-    files = list(workspace.files(folder))
+def _list_folder(wanted: _ListArguments, workspace: Workspace) -> str:
+    folder = _require_folder(wanted.path or ".", workspace)
+    files = list(workspace.iter_files(folder))
     if wanted.glob:
-        return _matching(wanted.glob, folder, files)
-    listing = _Listing(workspace, files)
-    lines = list(listing.lines(folder, wanted.depth))
-    head = f"{counted(len(files), 'file')} in {_named(folder)}"
-    left = f", {counted(listing.ignored, 'entry', 'entries')} left out that git ignores" if listing.ignored else ""
-    return _bounded(f"{head}{left}", lines, "list one of its folders, or use glob")
+        return _list_matching(wanted.glob, folder, files)
+    listing = _FolderListing(workspace, files)
+    lines = list(listing.iter_lines(folder, wanted.depth))
+    head = f"{format_count(len(files), 'file')} in {_format_folder(folder)}"
+    left = (
+        f", {format_count(listing.ignored_count, 'entry', 'entries')} left out that git ignores"
+        if listing.ignored_count
+        else ""
+    )
+    return _limit_lines(f"{head}{left}", lines, "list one of its folders, or use glob")
 
 
-def _existing(path: str, workspace: Workspace) -> str:
-    match workspace.kind(path):
+def _require_folder(path: str, workspace: Workspace) -> str:
+    match workspace.get_kind(path):
         case "missing":
-            raise ToolError(f"there is no folder {path!r}.{similar(path, workspace.files())}")
+            raise ToolError(f"there is no folder {path!r}.{suggest_paths(path, workspace.iter_files())}")
         case "folder":
-            return workspace.relative(path)
+            return workspace.resolve_path(path)
         case _:
             raise ToolError(f"{path!r} is a file, not a folder; read_file reads it.")
 
 
-def _matching(glob: str, folder: str, files: list[str]) -> str:
+def _list_matching(glob: str, folder: str, files: list[str]) -> str:
     """Globs are taken from the folder, and from the root, where that is what was meant."""
-    matches = globbed(glob)
+    matches = compile_glob(glob)
     inside = "" if folder == "." else f"{folder}/"
     found = [name for name in files if matches(name.removeprefix(inside)) or matches(name)]
     if not found:
-        return f"No file in {_named(folder)} matches {glob}; {counted(len(files), 'file')} looked at."
-    return _bounded(
-        f"{counted(len(found), 'file')} in {_named(folder)} matching {glob}", found, "make the glob narrower"
+        return f"No file in {_format_folder(folder)} matches {glob}; {format_count(len(files), 'file')} looked at."
+    return _limit_lines(
+        f"{format_count(len(found), 'file')} in {_format_folder(folder)} matching {glob}",
+        found,
+        "make the glob narrower",
     )
 
 
-class _Listing:
+class _FolderListing:
     """Folders with what is in them, and a count of what is left out."""
 
     def __init__(self, workspace: Workspace, files: list[str]) -> None:
         self._workspace = workspace
         self._files = frozenset(files)
-        self._below: Counter[str] = Counter()
-        self.ignored = 0
+        self._file_counts: Counter[str] = Counter()
+        self.ignored_count = 0
         for name in files:
             parts = name.split("/")
-            self._below.update("/".join(parts[:depth]) for depth in range(1, len(parts)))
+            self._file_counts.update("/".join(parts[:depth]) for depth in range(1, len(parts)))
 
-    def lines(self, folder: str, depth: int) -> Iterator[str]:
+    def iter_lines(self, folder: str, depth: int) -> Iterator[str]:
         """A line for each entry: folders first, then files with their sizes, then what is neither."""
-        entries = self._workspace.entries(folder)
+        entries = self._workspace.list_entries(folder)
         for entry in (each for each in entries if each.kind == "folder"):
             path = normpath(join(folder, entry.name))
-            count = self._below[path]
-            if not count and (entry.name == ".git" or self._workspace.entries(path)):
-                self.ignored += 1
+            count = self._file_counts[path]
+            if not count and (entry.name == ".git" or self._workspace.list_entries(path)):
+                self.ignored_count += 1
             elif depth == 1 or not count:
-                yield f"{path}/ ({counted(count, 'file')})" if count else f"{path}/ (empty)"
+                yield f"{path}/ ({format_count(count, 'file')})" if count else f"{path}/ (empty)"
             else:
                 yield f"{path}/"
-                yield from self.lines(path, depth - 1)
+                yield from self.iter_lines(path, depth - 1)
         for entry in (each for each in entries if each.kind != "folder"):
             path = normpath(join(folder, entry.name))
             if path in self._files:
-                yield f"{path} ({sized(entry.size)})"
+                yield f"{path} ({format_size(entry.size_bytes)})"
             elif entry.kind == "file":
-                self.ignored += 1
+                self.ignored_count += 1
             else:
                 yield f"{path} (a link that leads nowhere or out of the workspace, or a device)"
 
 
-def _bounded(head: str, lines: list[str], more: str) -> str:
+def _limit_lines(head: str, lines: list[str], more: str) -> str:
     if not lines:
         return f"{head}."
-    sizes = accumulate(len(line) + 1 for line in lines[:_ENTRIES])
-    shown = [line for line, size in zip(lines, sizes, strict=False) if size <= _CHARACTERS]
+    sizes = accumulate(len(line) + 1 for line in lines[:_MAX_ENTRIES])
+    shown = [line for line, size in zip(lines, sizes, strict=False) if size <= _MAX_CHARACTERS]
     left = len(lines) - len(shown)
     return "\n".join([f"{head}:", *shown, *([f"({left} more; {more})"] if left else [])])
 
 
-def _named(folder: str) -> str:
+def _format_folder(folder: str) -> str:
     return "the workspace" if folder == "." else f"{folder}/"
 
 

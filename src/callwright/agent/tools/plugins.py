@@ -12,41 +12,43 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import EntryPoint, entry_points
 from typing import NamedTuple
 
-from callwright.agent.tools.base import Outside, Reader
+from callwright.agent.tools.base import ExternalTool, ReadTool
 from callwright.model import ToolSpec
 
-__all__ = ["GROUP", "Plugin", "load_plugins"]
+__all__ = ["ENTRY_POINT_GROUP", "ToolPlugin", "load_plugins"]
 
-GROUP = "callwright.tools"
-_LEGAL = re.compile(r"[a-zA-Z0-9_-]{1,64}").fullmatch
+ENTRY_POINT_GROUP = "callwright.tools"
+_match_legal_name = re.compile(r"[a-zA-Z0-9_-]{1,64}").fullmatch
 
 
-class Plugin(NamedTuple):
+class ToolPlugin(NamedTuple):
     """A tool, and where it came from."""
 
-    tool: Reader | Outside
+    tool: ReadTool | ExternalTool
     origin: str
 
 
 def load_plugins(
-    taken: Collection[str], points: Iterable[EntryPoint] | None = None
-) -> tuple[tuple[Plugin, ...], tuple[str, ...]]:
+    reserved_names: Collection[str], points: Iterable[EntryPoint] | None = None
+) -> tuple[tuple[ToolPlugin, ...], tuple[str, ...]]:
     """The tools of other packages, and a sentence for each that cannot be used. `taken`: names that are ours."""
-    found: dict[str, Plugin] = {}
+    found: dict[str, ToolPlugin] = {}
     warnings: list[str] = []
-    for point in sorted(entry_points(group=GROUP) if points is None else points, key=lambda each: each.name):
+    for point in sorted(
+        entry_points(group=ENTRY_POINT_GROUP) if points is None else points, key=lambda each: each.name
+    ):
         origin = f"{point.dist.name} {point.dist.version}" if point.dist else point.value
-        tool, problem = _loaded(point)
+        tool, problem = _load_tool(point)
         if not problem and tool is not None:
-            problem = _taken(tool.spec.name, taken, found)
+            problem = _describe_name_conflict(tool.spec.name, reserved_names, found)
         if problem or tool is None:
             warnings.append(f"the tool {point.name!r} of {origin} is left out: {problem}")
         else:
-            found[tool.spec.name] = Plugin(tool, origin)
+            found[tool.spec.name] = ToolPlugin(tool, origin)
     return tuple(found.values()), tuple(warnings)
 
 
-def _loaded(point: EntryPoint) -> tuple[Reader | Outside | None, str]:
+def _load_tool(point: EntryPoint) -> tuple[ReadTool | ExternalTool | None, str]:
     """The tool, or what is wrong with it."""
     # Somebody else's module may raise anything while it is imported, or end the program. In a thread that is a value.
     with ThreadPoolExecutor(max_workers=1) as thread:
@@ -55,14 +57,14 @@ def _loaded(point: EntryPoint) -> tuple[Reader | Outside | None, str]:
     if error is not None:
         return None, f"{type(error).__name__}: {error}"
     tool = loading.result()
-    if not isinstance(tool, Reader | Outside):
+    if not isinstance(tool, ReadTool | ExternalTool):
         return None, "it is neither a Reader nor an Outside tool"
-    if not isinstance(tool.spec, ToolSpec) or not _LEGAL(tool.spec.name):
+    if not isinstance(tool.spec, ToolSpec) or not _match_legal_name(tool.spec.name):
         return None, "its spec has no name of at most 64 letters, digits, '_' and '-'"
     return tool, ""
 
 
-def _taken(name: str, ours: Collection[str], found: dict[str, Plugin]) -> str:
-    if name in ours:
+def _describe_name_conflict(name: str, reserved_names: Collection[str], found: dict[str, ToolPlugin]) -> str:
+    if name in reserved_names:
         return f"{name} is a tool of our own"
     return f"{name} is there already, from {found[name].origin}" if name in found else ""

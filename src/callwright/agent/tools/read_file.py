@@ -8,23 +8,23 @@ from typing import Annotated
 
 import msgspec
 
-from callwright.agent.tools.base import Arguments, Room
-from callwright.agent.tools.form import Form
-from callwright.agent.tools.lines import decoded, lines_of
-from callwright.agent.tools.names import similar
-from callwright.agent.tools.words import counted, cut, sized
-from callwright.agent.workspace import Workspace
+from callwright.agent.tools.base import ToolArguments, ToolContext
+from callwright.agent.tools.file_text import decode_file, split_text_lines
+from callwright.agent.tools.path_match import suggest_paths
+from callwright.agent.tools.signature import ToolSignature
+from callwright.agent.tools.text_format import format_count, format_size, truncate_line
+from callwright.agent.workspace.workspace import Workspace
 from callwright.errors import ToolError
 
 __all__ = ["tool"]
 
-_LINES = 400
-_CHARACTERS = 64 * 1024
-_LONGEST_LINE = 2000
-_LARGEST_BYTES = 16 * 1024 * 1024
+_MAX_LINES = 400
+_MAX_CHARACTERS = 64 * 1024
+_MAX_LINE_LENGTH = 2000
+_MAX_FILE_BYTES = 16 * 1024 * 1024
 
 
-class _Read(msgspec.Struct, frozen=True, kw_only=True):
+class _ReadArguments(msgspec.Struct, frozen=True, kw_only=True):
     """Read a text file of the workspace. Lines come with their numbers, at most 400 at once."""
 
     path: Annotated[
@@ -36,81 +36,81 @@ class _Read(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _ReadFile:
-    form = Form("read_file", _Read)
-    spec = form.spec
+    signature = ToolSignature("read_file", _ReadArguments)
+    spec = signature.spec
 
-    def view(self, arguments: Arguments) -> str:
-        return self.form.view(arguments, _line)
+    def describe_call(self, arguments: ToolArguments) -> str:
+        return self.signature.describe_call(arguments, _describe_call)
 
-    def paths(self, arguments: Arguments) -> tuple[str, ...]:
-        wanted = self.form.tried(arguments)
+    def list_paths(self, arguments: ToolArguments) -> tuple[str, ...]:
+        wanted = self.signature.try_parse(arguments)
         return () if wanted is None else (wanted.path,)
 
-    async def read(self, arguments: Arguments, room: Room) -> str:
-        return await asyncio.to_thread(_shown, self.form.read(arguments), room.workspace)
+    async def read(self, arguments: ToolArguments, context: ToolContext) -> str:
+        return await asyncio.to_thread(_read_lines, self.signature.parse(arguments), context.workspace)
 
 
-def _line(wanted: _Read) -> str:
-    first, last = _range(wanted)
+def _describe_call(wanted: _ReadArguments) -> str:
+    first, last = _compute_range(wanted)
     if first == 1 and not last:
         return f"Read {wanted.path}"
-    return f"Read {wanted.path}, {_span(first, last)}" if last else f"Read {wanted.path}, from line {first}"
+    return f"Read {wanted.path}, {_format_span(first, last)}" if last else f"Read {wanted.path}, from line {first}"
 
 
-def _range(wanted: _Read) -> tuple[int, int]:
+def _compute_range(wanted: _ReadArguments) -> tuple[int, int]:
     """The first and the last line, 0 where none is said. Models also count from 0, and say -1 for the end."""
     first = max(wanted.start_line, 1)
     return first, max(wanted.end_line, 0) or (first + wanted.limit - 1 if wanted.limit > 0 else 0)
 
 
-def _span(first: int, last: int) -> str:
+def _format_span(first: int, last: int) -> str:
     return f"line {first}" if first == last else f"lines {first} to {last}"
 
 
-def _shown(wanted: _Read, workspace: Workspace) -> str:
-    path = _existing(wanted.path, workspace)
+def _read_lines(wanted: _ReadArguments, workspace: Workspace) -> str:
+    path = _require_file(wanted.path, workspace)
     try:
-        data = workspace.read(path, _LARGEST_BYTES)
+        data = workspace.read_file(path, _MAX_FILE_BYTES)
     except ToolError as error:
         raise ToolError(
             f"{error}. A command shows part of a large file: sed -n '1,100p' {shlex.quote(path)}"
         ) from error
     try:
-        text, note = decoded(data)
+        text, note = decode_file(data)
     except ToolError as error:
-        raise ToolError(f"{path} cannot be read as text: {error} of {sized(len(data))}.") from error
-    lines = lines_of(text)
-    first, last = _range(wanted)
+        raise ToolError(f"{path} cannot be read as text: {error} of {format_size(len(data))}.") from error
+    lines = split_text_lines(text)
+    first, last = _compute_range(wanted)
     if not lines:
         return f"{path} is empty."
     if first > len(lines):
-        raise ToolError(f"{path} has only {counted(len(lines), 'line')}; start_line {first} is behind its end.")
+        raise ToolError(f"{path} has only {format_count(len(lines), 'line')}; start_line {first} is behind its end.")
     if last and last < first:
         raise ToolError(f"end_line {last} is before start_line {first}.")
-    taken = _taken(lines, first, min(last or len(lines), len(lines)))
+    taken = _select_lines(lines, first, min(last or len(lines), len(lines)))
     notes = [note] if note else []
     notes += ["Windows line endings"] if "\r\n" in text else []
-    return _page(path, lines, first, taken, notes)
+    return _format_page(path, lines, first, taken, notes)
 
 
-def _existing(path: str, workspace: Workspace) -> str:
-    match workspace.kind(path):
+def _require_file(path: str, workspace: Workspace) -> str:
+    match workspace.get_kind(path):
         case "missing":
             raise ToolError(
-                f"there is no file {path!r}.{similar(path, workspace.files())} list_files shows what is there."
+                f"there is no file {path!r}.{suggest_paths(path, workspace.iter_files())} list_files shows what is there."
             )
         case "folder":
             raise ToolError(f"{path!r} is a folder; list_files shows what is in it.")
         case _:
-            return workspace.relative(path)
+            return workspace.resolve_path(path)
 
 
-def _taken(lines: list[str], first: int, last: int) -> list[str]:
+def _select_lines(lines: list[str], first: int, last: int) -> list[str]:
     """As many of the lines as one answer takes."""
     taken: list[str] = []
-    room = _CHARACTERS
-    for line in lines[first - 1 : min(last, first - 1 + _LINES)]:
-        shown = cut(line, _LONGEST_LINE)
+    room = _MAX_CHARACTERS
+    for line in lines[first - 1 : min(last, first - 1 + _MAX_LINES)]:
+        shown = truncate_line(line, _MAX_LINE_LENGTH)
         room -= len(shown) + 1
         if room < 0:
             break
@@ -118,14 +118,16 @@ def _taken(lines: list[str], first: int, last: int) -> list[str]:
     return taken
 
 
-def _page(path: str, lines: list[str], first: int, taken: list[str], notes: list[str]) -> str:
-    last = first + len(taken) - 1
+def _format_page(path: str, lines: list[str], first: int, shown_lines: list[str], notes: list[str]) -> str:
+    last = first + len(shown_lines) - 1
     width = len(str(last))
     about = "".join(f"; {note}" for note in notes)
-    head = f"{path}, {_span(first, last)} of {len(lines)}{about}:"
-    body = [f"{number:>{width}}\t{line}" for number, line in enumerate(taken, first)]
+    head = f"{path}, {_format_span(first, last)} of {len(lines)}{about}:"
+    body = [f"{number:>{width}}\t{line}" for number, line in enumerate(shown_lines, first)]
     rest = (
-        [f"({counted(len(lines) - last, 'more line')}; go on with start_line {last + 1})"] if last < len(lines) else []
+        [f"({format_count(len(lines) - last, 'more line')}; go on with start_line {last + 1})"]
+        if last < len(lines)
+        else []
     )
     return "\n".join([head, *body, *rest])
 

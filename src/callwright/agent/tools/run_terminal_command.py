@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import msgspec
 
-from callwright.agent.tools.base import Arguments, Command
-from callwright.agent.tools.form import Form
+from callwright.agent.tools.base import TerminalCommand, ToolArguments
+from callwright.agent.tools.signature import ToolSignature
 
 __all__ = ["tool"]
 
@@ -16,7 +16,7 @@ _SHELLS = frozenset({"bash", "sh", "/bin/bash", "/bin/sh"})
 _SCRIPT_FLAGS = frozenset({"-c", "-lc"})
 
 
-class _Run(msgspec.Struct, frozen=True, kw_only=True):
+class _RunArguments(msgspec.Struct, frozen=True, kw_only=True):
     """Run a shell command in the workspace and get its output. It cannot ask for input."""
 
     command: Annotated[str, msgspec.Meta(description="The command line.", examples=["pytest -q"], min_length=1)]
@@ -32,30 +32,30 @@ class _Run(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _RunTerminalCommand:
-    form = Form("run_terminal_command", _Run)
-    spec = form.spec
+    signature = ToolSignature("run_terminal_command", _RunArguments)
+    spec = signature.spec
 
-    def view(self, arguments: Arguments) -> str:
-        return self.form.view(_joined(arguments), lambda wanted: f"Run {wanted.command}")
+    def describe_call(self, arguments: ToolArguments) -> str:
+        return self.signature.describe_call(_join_command_words(arguments), lambda wanted: f"Run {wanted.command}")
 
-    def command(self, arguments: Arguments) -> Command:
-        wanted = self.form.read(_joined(arguments))
-        return Command(text=wanted.command, folder=wanted.folder, seconds=wanted.seconds or None)
+    def build_command(self, arguments: ToolArguments) -> TerminalCommand:
+        wanted = self.signature.parse(_join_command_words(arguments))
+        return TerminalCommand(text=wanted.command, folder=wanted.folder, seconds=wanted.seconds or None)
 
-    def edited(self, arguments: Arguments, text: str) -> dict[str, Any]:
-        return self.form.changed(_joined(arguments), command=text)
+    def replace_command(self, arguments: ToolArguments, text: str) -> dict[str, Any]:
+        return self.signature.replace_arguments(_join_command_words(arguments), command=text)
 
 
-def _joined(arguments: Arguments) -> Arguments:
+def _join_command_words(arguments: ToolArguments) -> ToolArguments:
     """The call with a command line where it has a list of words, as Codex's own tool takes it."""
-    return {name: _command_line(value) if _is_words(value) else value for name, value in arguments.items()}
+    return {name: _build_command_line(value) if _is_word_list(value) else value for name, value in arguments.items()}
 
 
-def _is_words(value: object) -> bool:
+def _is_word_list(value: object) -> bool:
     return isinstance(value, list) and bool(value) and all(isinstance(word, str) for word in value)
 
 
-def _command_line(words: list[str]) -> str:
+def _build_command_line(words: list[str]) -> str:
     if len(words) == 3 and words[0] in _SHELLS and words[1] in _SCRIPT_FLAGS:
         return words[2]
     return shlex.join(words)

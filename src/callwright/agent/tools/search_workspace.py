@@ -14,24 +14,24 @@ from typing import Annotated
 
 import msgspec
 
-from callwright.agent.tools.base import Arguments, Room
-from callwright.agent.tools.form import Form
-from callwright.agent.tools.lines import decoded, is_binary, lines_of
-from callwright.agent.tools.names import globbed, similar
-from callwright.agent.tools.pattern import compiled, escaped
-from callwright.agent.tools.words import counted
+from callwright.agent.tools.base import ToolArguments, ToolContext
+from callwright.agent.tools.file_text import decode_file, is_binary, split_text_lines
+from callwright.agent.tools.path_match import compile_glob, suggest_paths
+from callwright.agent.tools.safe_regex import compile_pattern, escape_literal
+from callwright.agent.tools.signature import ToolSignature
+from callwright.agent.tools.text_format import format_count
 from callwright.errors import ToolError
 
 __all__ = ["tool"]
 
-_SHOWN = 100
-_CHARACTERS = 32 * 1024
-_WIDTH = 240
-_LARGEST_BYTES = 4 * 1024 * 1024
-_SECONDS = 30.0
+_MAX_SHOWN_MATCHES = 100
+_MAX_CHARACTERS = 32 * 1024
+_MAX_LINE_WIDTH = 240
+_MAX_FILE_BYTES = 4 * 1024 * 1024
+_TIMEOUT_S = 30.0
 
 
-class _Search(msgspec.Struct, frozen=True, kw_only=True):
+class _SearchArguments(msgspec.Struct, frozen=True, kw_only=True):
     """Search all files of the workspace for a text or a regular expression. Answers with path:line: text."""
 
     query: Annotated[
@@ -44,105 +44,109 @@ class _Search(msgspec.Struct, frozen=True, kw_only=True):
     context: Annotated[int, msgspec.Meta(description="How many lines to show around each match.", ge=0, le=10)] = 0
 
 
-class _Tally:
+class _SearchResults:
     """What a search found, of which some is shown."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.matches = self.files = self.searched = self.large = self.protected = 0
-        self.shown = 0
-        self.stopped = False
-        self._room = _CHARACTERS
+        self.shown_matches = 0
+        self.is_timed_out = False
+        self._characters_left = _MAX_CHARACTERS
 
-    def show(self, lines: Iterable[tuple[str, bool]]) -> None:
+    def add_lines(self, lines: Iterable[tuple[str, bool]]) -> None:
         """Show these lines, as far as there is room; whether each is a match is said beside it."""
         for line, is_match in lines:
-            self._room -= len(line) + 1
-            if self.shown == _SHOWN or self._room < 0:
+            self._characters_left -= len(line) + 1
+            if self.shown_matches == _MAX_SHOWN_MATCHES or self._characters_left < 0:
                 return
             self.lines.append(line)
-            self.shown += is_match
+            self.shown_matches += is_match
 
 
 class _SearchWorkspace:
-    form = Form("search_workspace", _Search)
-    spec = form.spec
+    signature = ToolSignature("search_workspace", _SearchArguments)
+    spec = signature.spec
 
-    def view(self, arguments: Arguments) -> str:
-        return self.form.view(arguments, _line)
+    def describe_call(self, arguments: ToolArguments) -> str:
+        return self.signature.describe_call(arguments, _describe_call)
 
-    def paths(self, arguments: Arguments) -> tuple[str, ...]:
-        wanted = self.form.tried(arguments)
+    def list_paths(self, arguments: ToolArguments) -> tuple[str, ...]:
+        wanted = self.signature.try_parse(arguments)
         return () if wanted is None else (wanted.path or ".",)
 
-    async def read(self, arguments: Arguments, room: Room) -> str:
-        wanted = self.form.read(arguments)
+    async def read(self, arguments: ToolArguments, context: ToolContext) -> str:
+        wanted = self.signature.parse(arguments)
         if not wanted.query:
             raise ToolError("search_workspace needs a `query` that is not empty.")
         if "\n" in wanted.query.rstrip("\n") and not wanted.regex:
             raise ToolError("search_workspace looks at one line after the other: search for one line of the text.")
-        return await asyncio.to_thread(_searched, wanted, room)
+        return await asyncio.to_thread(_search_files, wanted, context)
 
 
-def _line(wanted: _Search) -> str:
+def _describe_call(wanted: _SearchArguments) -> str:
     where = "" if wanted.path in {"", "."} else f" in {wanted.path}"
     return f"Search for {wanted.query!r}{where}{f' in {wanted.glob}' if wanted.glob else ''}"
 
 
-def _searched(wanted: _Search, room: Room) -> str:
-    pattern = wanted.query if wanted.regex else escaped(wanted.query.rstrip("\r\n"))
-    matches = compiled(pattern, match_case=wanted.match_case)
-    tally = _Tally()
-    until = time.monotonic() + _SECONDS
-    for path in _chosen(wanted, room, tally):
+def _search_files(wanted: _SearchArguments, context: ToolContext) -> str:
+    pattern = wanted.query if wanted.regex else escape_literal(wanted.query.rstrip("\r\n"))
+    matches = compile_pattern(pattern, match_case=wanted.match_case)
+    tally = _SearchResults()
+    until = time.monotonic() + _TIMEOUT_S
+    for path in _iter_files(wanted, context, tally):
         if time.monotonic() > until:
-            tally.stopped = True
+            tally.is_timed_out = True
             break
-        _search_file(path, room, matches, wanted.context, tally)
-    return _told(wanted, tally)
+        _search_file(path, context, matches, wanted.context, tally)
+    return _format_results(wanted, tally)
 
 
-def _chosen(wanted: _Search, room: Room, tally: _Tally) -> Iterator[str]:
+def _iter_files(wanted: _SearchArguments, context: ToolContext, tally: _SearchResults) -> Iterator[str]:
     """The files to search, by name."""
     path = wanted.path or "."
-    match room.workspace.kind(path):
+    match context.workspace.get_kind(path):
         case "file":
-            yield room.workspace.relative(path)
+            yield context.workspace.resolve_path(path)
             return
         case "folder":
-            folder = room.workspace.relative(path)
+            folder = context.workspace.resolve_path(path)
         case _:
-            raise ToolError(f"there is no folder or file {path!r}.{similar(path, room.workspace.files())}")
-    fits = globbed(wanted.glob)
+            raise ToolError(
+                f"there is no folder or file {path!r}.{suggest_paths(path, context.workspace.iter_files())}"
+            )
+    fits = compile_glob(wanted.glob)
     inside = "" if folder == "." else f"{folder}/"
-    for name in room.workspace.files(folder):
+    for name in context.workspace.iter_files(folder):
         if not (fits(name) or fits(name.removeprefix(inside))):
             continue
-        if room.protected(name):
+        if context.is_protected(name):
             tally.protected += 1
         else:
             yield name
 
 
-def _search_file(path: str, room: Room, matches: Callable[[str], bool], context: int, tally: _Tally) -> None:
+def _search_file(
+    path: str, tool_context: ToolContext, matches: Callable[[str], bool], context: int, tally: _SearchResults
+) -> None:
     try:
-        data = room.workspace.read(path, _LARGEST_BYTES)
+        data = tool_context.workspace.read_file(path, _MAX_FILE_BYTES)
     except ToolError:  # too large, or gone since it was listed
         tally.large += 1
         return
     if is_binary(data):
         return
     tally.searched += 1
-    lines = lines_of(decoded(data)[0])
+    lines = split_text_lines(decode_file(data)[0])
     found = [at for at, line in enumerate(lines) if matches(line)]
     if not found:
         return
     tally.files += 1
     tally.matches += len(found)
-    tally.show(_excerpts(path, lines, found[:_SHOWN], context, matches))
+    tally.add_lines(_iter_excerpts(path, lines, found[:_MAX_SHOWN_MATCHES], context, matches))
 
 
-def _excerpts(
+def _iter_excerpts(
     path: str, lines: list[str], found: list[int], context: int, matches: Callable[[str], bool]
 ) -> Iterator[tuple[str, bool]]:
     """Matches as `path:line: text`, lines around them as `path-line- text`, a line of `--` where some are left out."""
@@ -155,32 +159,32 @@ def _excerpts(
             yield "--", False
         last = at
         sign = ":" if at in hits else "-"
-        yield f"{path}{sign}{at + 1}{sign} {_short(lines[at], matches)}", at in hits
+        yield f"{path}{sign}{at + 1}{sign} {_shorten_line(lines[at], matches)}", at in hits
 
 
-def _short(line: str, matches: Callable[[str], bool]) -> str:
+def _shorten_line(line: str, matches: Callable[[str], bool]) -> str:
     """A line of bearable length with the match in it, which ends where the shortest beginning that matches does."""
-    if len(line) <= _WIDTH:
+    if len(line) <= _MAX_LINE_WIDTH:
         return line
     end = bisect_left(range(len(line)), True, key=lambda length: matches(line[:length]))
-    start = max(min(end + _WIDTH // 4, len(line)) - _WIDTH, 0)
-    return f"{'…' if start else ''}{line[start : start + _WIDTH]}{'…' if start + _WIDTH < len(line) else ''}"
+    start = max(min(end + _MAX_LINE_WIDTH // 4, len(line)) - _MAX_LINE_WIDTH, 0)
+    return f"{'…' if start else ''}{line[start : start + _MAX_LINE_WIDTH]}{'…' if start + _MAX_LINE_WIDTH < len(line) else ''}"
 
 
-def _told(wanted: _Search, tally: _Tally) -> str:
+def _format_results(wanted: _SearchArguments, tally: _SearchResults) -> str:
     left = [
-        *([f"{counted(tally.protected, 'protected file')} left out"] if tally.protected else []),
-        *([f"{counted(tally.large, 'file')} too large or unreadable"] if tally.large else []),
-        *([f"the search was stopped after {_SECONDS:.0f} seconds"] if tally.stopped else []),
+        *([f"{format_count(tally.protected, 'protected file')} left out"] if tally.protected else []),
+        *([f"{format_count(tally.large, 'file')} too large or unreadable"] if tally.large else []),
+        *([f"the search was stopped after {_TIMEOUT_S:.0f} seconds"] if tally.is_timed_out else []),
     ]
     notes = "".join(f"; {note}" for note in left)
     if not tally.matches:
         kind = "matches the pattern" if wanted.regex else "has the text"
         hint = "" if wanted.regex else " For a regular expression set regex to true."
-        return f"No line {kind} {wanted.query!r}; {counted(tally.searched, 'file')} searched{notes}.{hint}"
-    head = f"{counted(tally.matches, 'matching line')} in {tally.files} of {counted(tally.searched, 'file')}{notes}"
-    if tally.shown < tally.matches:
-        head += f". The first {tally.shown} are shown; narrow the search with path or glob"
+        return f"No line {kind} {wanted.query!r}; {format_count(tally.searched, 'file')} searched{notes}.{hint}"
+    head = f"{format_count(tally.matches, 'matching line')} in {tally.files} of {format_count(tally.searched, 'file')}{notes}"
+    if tally.shown_matches < tally.matches:
+        head += f". The first {tally.shown_matches} are shown; narrow the search with path or glob"
     return "\n".join([f"{head}:", *tally.lines])
 
 

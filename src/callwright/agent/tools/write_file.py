@@ -11,22 +11,22 @@ from typing import Annotated, Any
 
 import msgspec
 
-from callwright.agent.change import Change
-from callwright.agent.tools.base import Arguments
-from callwright.agent.tools.form import Form
-from callwright.agent.tools.lines import encoded
-from callwright.agent.workspace import Workspace
+from callwright.agent.changes.file_change import FileChange
+from callwright.agent.tools.base import ToolArguments
+from callwright.agent.tools.file_text import encode_text
+from callwright.agent.tools.signature import ToolSignature
+from callwright.agent.workspace.workspace import Workspace
 from callwright.errors import ToolError
 
 __all__ = ["tool"]
 
-_FENCED = re.compile(r"\s*(`{3,}|~{3,})[ \t]*([\w+#.-]*)[^\n]*\n(.*\n)?\1[ \t]*\s*", re.DOTALL)
-_PROSE = (".md", ".markdown", ".mdx", ".rst", ".txt")
-_UNSAID = "what the task asks for."
+_FENCED_BLOCK = re.compile(r"\s*(`{3,}|~{3,})[ \t]*([\w+#.-]*)[^\n]*\n(.*\n)?\1[ \t]*\s*", re.DOTALL)
+_PROSE_SUFFIXES = (".md", ".markdown", ".mdx", ".rst", ".txt")
+_DEFAULT_DESCRIPTION = "what the task asks for."
 _BOM = b"\xef\xbb\xbf"
 
 
-class _Write(msgspec.Struct, frozen=True, kw_only=True):
+class _WriteArguments(msgspec.Struct, frozen=True, kw_only=True):
     """Write a whole file: makes a new one, or replaces all of an old one. To change parts of a file use edit_file."""
 
     path: Annotated[
@@ -45,36 +45,38 @@ class _Write(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _WriteFile:
-    form = Form("write_file", _Write)
-    spec = form.spec
+    signature = ToolSignature("write_file", _WriteArguments)
+    spec = signature.spec
 
-    def view(self, arguments: Arguments) -> str:
-        return self.form.view(arguments, lambda wanted: f"Write {wanted.path}")
+    def describe_call(self, arguments: ToolArguments) -> str:
+        return self.signature.describe_call(arguments, lambda wanted: f"Write {wanted.path}")
 
-    def plan(self, arguments: Arguments, workspace: Workspace) -> tuple[Change, ...]:
-        wanted = self.form.read(arguments)
+    def plan_changes(self, arguments: ToolArguments, workspace: Workspace) -> tuple[FileChange, ...]:
+        wanted = self.signature.parse(arguments)
         if isinstance(wanted.content, msgspec.UnsetType):
             raise ToolError("write_file needs `content`, all of it, or a `description` of what the file should hold.")
-        path = workspace.relative(wanted.path)
-        before = None if workspace.kind(path) == "missing" else workspace.read(path)
-        after = _kept(wanted.content, before)
+        path = workspace.resolve_path(wanted.path)
+        before = None if workspace.get_kind(path) == "missing" else workspace.read_file(path)
+        after = _preserve_file_format(wanted.content, before)
         if after == before:
             raise ToolError(f"{path} already holds exactly this; there is nothing to write.")
-        return (Change(path=path, before=before, after=after),)
+        return (FileChange(path=path, before=before, after=after),)
 
-    def deferred(self, arguments: Arguments) -> str:
-        wanted = self.form.tried(arguments)
+    def describe_deferred_content(self, arguments: ToolArguments) -> str:
+        wanted = self.signature.try_parse(arguments)
         if wanted is None or not isinstance(wanted.content, msgspec.UnsetType):
             return ""
-        return wanted.description or _UNSAID
+        return wanted.description or _DEFAULT_DESCRIPTION
 
-    def completed(self, arguments: Arguments, content: str) -> dict[str, Any]:
-        return self.form.changed(arguments, content=_unwrapped(content, self.form.read(arguments).path))
+    def fill_content(self, arguments: ToolArguments, content: str) -> dict[str, Any]:
+        return self.signature.replace_arguments(
+            arguments, content=_unwrap_code_block(content, self.signature.parse(arguments).path)
+        )
 
 
-def _kept(content: str, before: bytes | None) -> bytes:
+def _preserve_file_format(content: str, before: bytes | None) -> bytes:
     """The content as bytes; line endings and byte order mark stay as they were, since models are not shown them."""
-    after = encoded(content)
+    after = encode_text(content)
     if not before:
         return after
     if before.count(b"\r\n") == before.count(b"\n") > 0 and b"\r\n" not in after:
@@ -82,12 +84,12 @@ def _kept(content: str, before: bytes | None) -> bytes:
     return _BOM + after if before.startswith(_BOM) and not after.startswith(_BOM) else after
 
 
-def _unwrapped(content: str, path: str) -> str:
+def _unwrap_code_block(content: str, path: str) -> str:
     """What a model answered when it was asked for a file: often in a code block, which is no part of it."""
-    if fenced := _FENCED.fullmatch(content):
+    if fenced := _FENCED_BLOCK.fullmatch(content):
         inside = fenced[3] or ""
         several = f"\n{fenced[1]}" in f"\n{inside}"
-        is_prose = path.lower().endswith(_PROSE)
+        is_prose = path.lower().endswith(_PROSE_SUFFIXES)
         if fenced[2].lower() in {"markdown", "md"} if is_prose else not several:
             return inside
     return content if content.endswith("\n") or not content else f"{content}\n"

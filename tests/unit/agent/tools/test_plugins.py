@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from callwright.agent.tools import BUILTIN, load_plugins
-from callwright.agent.tools.base import Outside, Room
-from callwright.agent.tools.plugins import GROUP
-from callwright.agent.workspace import Workspace
+from callwright.agent.tools import BUILTIN_TOOLS, load_plugins
+from callwright.agent.tools.base import ExternalTool, ToolContext
+from callwright.agent.tools.plugins import ENTRY_POINT_GROUP
+from callwright.agent.workspace.workspace import Workspace
 
-NAMES = {tool.spec.name for tool in BUILTIN}
+NAMES = {tool.spec.name for tool in BUILTIN_TOOLS}
 GOOD = """
 from callwright.model import ToolSpec
 
@@ -59,7 +59,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def install(package: Path, name: str, module: str, points: str) -> None:
     (package.parent / f"{name}.py").write_text(module)
-    (package / "entry_points.txt").write_text(f"[{GROUP}]\n{points}\n")
+    (package / "entry_points.txt").write_text(f"[{ENTRY_POINT_GROUP}]\n{points}\n")
 
 
 def test_a_tool_of_another_package_is_found_with_where_it_came_from(package: Path, tmp_path: Path) -> None:
@@ -71,8 +71,8 @@ def test_a_tool_of_another_package_is_found_with_where_it_came_from(package: Pat
         ("weather", "weather-tools 1.2"),
     ]
     weather = plugins[1].tool
-    assert isinstance(weather, Outside)
-    room = Room(workspace=Workspace(tmp_path), tell=lambda words: None)
+    assert isinstance(weather, ExternalTool)
+    room = ToolContext(workspace=Workspace(tmp_path), report_progress=lambda words: None)
     assert asyncio.run(weather.call({}, room)) == "sunny"
 
 
@@ -108,5 +108,5 @@ def test_of_two_with_one_name_the_second_is_refused(package: Path) -> None:
 
 
 def test_without_such_packages_there_is_nothing_and_no_warning() -> None:
-    assert not entry_points(group=GROUP)
+    assert not entry_points(group=ENTRY_POINT_GROUP)
     assert load_plugins(NAMES) == ((), ())

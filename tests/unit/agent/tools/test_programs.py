@@ -14,18 +14,18 @@ from pathlib import Path
 import pytest
 
 from callwright.agent.tools import get_diagnostics
-from callwright.agent.tools.base import Room
-from callwright.agent.tools.checkers import CHECKERS, Finding
-from callwright.agent.tools.programs import found, run
-from callwright.agent.workspace import Workspace
+from callwright.agent.tools.base import ToolContext
+from callwright.agent.tools.checkers import CHECKERS, Diagnostic
+from callwright.agent.tools.program_runner import find_program, run_program
+from callwright.agent.workspace.workspace import Workspace
 
-READ = {checker.name: checker.read for checker in CHECKERS}
+READ = {checker.name: checker.parse_output for checker in CHECKERS}
 # What the programs write; those of tsc, eslint, go and cargo from their documentation and from runs elsewhere.
 SAID = [
     (
         "tsc",
         "src/a.ts(3,7): error TS2322: Type 'A' is no 'B'.\nFound 1 error.\n",
-        [Finding(path="src/a.ts", line=3, column=7, code="TS2322", message="Type 'A' is no 'B'.")],
+        [Diagnostic(path="src/a.ts", line=3, column=7, code="TS2322", message="Type 'A' is no 'B'.")],
     ),
     (
         "eslint",
@@ -34,8 +34,8 @@ SAID = [
             '"message":"x?","line":1,"column":5},{"ruleId":null,"severity":1,"message":"ignored"}],"errorCount":1}]\n'
         ),
         [
-            Finding(path="/w/a.js", line=1, column=5, code="no-undef", message="x?"),
-            Finding(path="/w/a.js", line=1, severity="warning", message="ignored"),
+            Diagnostic(path="/w/a.js", line=1, column=5, code="no-undef", message="x?"),
+            Diagnostic(path="/w/a.js", line=1, severity="warning", message="ignored"),
         ],
     ),
     ("eslint", "Oops! Something went wrong!", []),
@@ -44,41 +44,41 @@ SAID = [
         "go",
         "# example.com/m\nvet: ./main.go:4:2: undefined: x\n./b.go:1:1: unreachable code\n",
         [
-            Finding(path="./main.go", line=4, column=2, message="undefined: x"),
-            Finding(path="./b.go", line=1, message="unreachable code"),
+            Diagnostic(path="./main.go", line=4, column=2, message="undefined: x"),
+            Diagnostic(path="./b.go", line=1, message="unreachable code"),
         ],
     ),
     (
         "cargo",
         "src/main.rs:2:5: error[E0425]: cannot find value `x`\nsrc/lib.rs:1:1: warning: unused import: `std`\n",
         [
-            Finding(path="src/main.rs", line=2, column=5, code="E0425", message="cannot find value `x`"),
-            Finding(path="src/lib.rs", line=1, severity="warning", message="unused import: `std`"),
+            Diagnostic(path="src/main.rs", line=2, column=5, code="E0425", message="cannot find value `x`"),
+            Diagnostic(path="src/lib.rs", line=1, severity="warning", message="unused import: `std`"),
         ],
     ),
     (
         "gcc",
         "a.c: In function 'main':\na.c:3:12: fatal error: x.h: No such file\na.c:2:9: note: declared here\n",
-        [Finding(path="a.c", line=3, column=12, message="x.h: No such file")],
+        [Diagnostic(path="a.c", line=3, column=12, message="x.h: No such file")],
     ),
     (
         "mypy",
         'a.py:1: error: Cannot find module named "x"  [import-not-found]\na.py:1:4: note: See docs\n',
-        [Finding(path="a.py", line=1, code="import-not-found", message='Cannot find module named "x"')],
+        [Diagnostic(path="a.py", line=1, code="import-not-found", message='Cannot find module named "x"')],
     ),
     (
         "ruff",
         "a.py:1:5: invalid-syntax: Expected an expression\na.py:2:1: E501 Line too long (130 > 120)\n",
         [
-            Finding(path="a.py", line=1, column=5, code="invalid-syntax", message="Expected an expression"),
-            Finding(path="a.py", line=2, severity="warning", code="E501", message="Line too long (130 > 120)"),
+            Diagnostic(path="a.py", line=1, column=5, code="invalid-syntax", message="Expected an expression"),
+            Diagnostic(path="a.py", line=2, severity="warning", code="E501", message="Line too long (130 > 120)"),
         ],
     ),
 ]
 
 
 @pytest.mark.parametrize(("name", "text", "findings"), SAID)
-def test_what_a_checker_says_is_read(name: str, text: str, findings: list[Finding]) -> None:
+def test_what_a_checker_says_is_read(name: str, text: str, findings: list[Diagnostic]) -> None:
     assert list(READ[name](text)) == findings
 
 
@@ -89,9 +89,11 @@ def test_a_checker_may_say_anything(name: str) -> None:
         list(READ[name](noise))
 
 
-def room(root: Path, **more: object) -> Room:
+def room(root: Path, **more: object) -> ToolContext:
     path = os.pathsep.join([str(Path(sys.executable).parent), os.defpath])
-    return Room(workspace=Workspace(root), tell=lambda words: None, environment={"PATH": path}, **more)  # type: ignore[arg-type]
+    return ToolContext(
+        workspace=Workspace(root), report_progress=lambda words: None, environment={"PATH": path}, **more
+    )  # type: ignore[arg-type]
 
 
 def script(path: Path, body: str) -> None:
@@ -102,23 +104,25 @@ def script(path: Path, body: str) -> None:
 
 def test_nobodys_keys_are_passed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOME_API_KEY", "secret")
-    said = asyncio.run(run(("/usr/bin/env",), room(tmp_path)))
+    said = asyncio.run(run_program(("/usr/bin/env",), room(tmp_path)))
     assert "PATH=" in said.text
     assert "SOME_API_KEY" not in said.text
 
 
 def test_words_are_words_and_no_shell_reads_them(tmp_path: Path) -> None:
-    assert asyncio.run(run(("/bin/echo", "$HOME; echo `id` > x"), room(tmp_path))).text == "$HOME; echo `id` > x\n"
+    assert (
+        asyncio.run(run_program(("/bin/echo", "$HOME; echo `id` > x"), room(tmp_path))).text == "$HOME; echo `id` > x\n"
+    )
     assert not list(tmp_path.iterdir())
 
 
 def test_time_is_limited_and_children_go_too(tmp_path: Path) -> None:
     async def scenario() -> None:
         began = time.monotonic()
-        said = await run(
-            ("/bin/sh", "-c", "trap '' TERM; sleep 300 & echo $! > child; wait"), room(tmp_path), seconds=0.5
+        said = await run_program(
+            ("/bin/sh", "-c", "trap '' TERM; sleep 300 & echo $! > child; wait"), room(tmp_path), timeout_s=0.5
         )
-        assert said.code is None
+        assert said.exit_code is None
         assert "longer than 0.5 seconds" in said.text
         assert time.monotonic() - began < 10
 
@@ -128,7 +132,7 @@ def test_time_is_limited_and_children_go_too(tmp_path: Path) -> None:
 
 def test_a_cancelled_run_leaves_nothing(tmp_path: Path) -> None:
     async def scenario() -> None:
-        task = asyncio.create_task(run(("/bin/sh", "-c", "sleep 300 & echo $! > child; wait"), room(tmp_path)))
+        task = asyncio.create_task(run_program(("/bin/sh", "-c", "sleep 300 & echo $! > child; wait"), room(tmp_path)))
         while not (tmp_path / "child").exists() or not (tmp_path / "child").read_text():
             await asyncio.sleep(0.02)
         task.cancel()
@@ -153,22 +157,22 @@ def is_gone(process: int) -> bool:
 
 
 def test_no_more_is_kept_than_a_limit(tmp_path: Path) -> None:
-    said = asyncio.run(run(("/bin/sh", "-c", "yes | head -c 5000000"), room(tmp_path)))
-    assert said.code == 0
+    said = asyncio.run(run_program(("/bin/sh", "-c", "yes | head -c 5000000"), room(tmp_path)))
+    assert said.exit_code == 0
     assert len(said.text) == 512 * 1024
 
 
 def test_a_program_that_is_not_there_is_a_result(tmp_path: Path) -> None:
-    assert asyncio.run(run(("/no/such/program",), room(tmp_path))).code is None
+    assert asyncio.run(run_program(("/no/such/program",), room(tmp_path))).exit_code is None
 
 
 def test_the_workspaces_own_programs_go_first_where_its_code_may_run(tmp_path: Path) -> None:
     script(tmp_path / ".venv/bin/ruff", "exit 0")
-    assert found("ruff", room(tmp_path)) == str(tmp_path / ".venv/bin/ruff")
+    assert find_program("ruff", room(tmp_path)) == str(tmp_path / ".venv/bin/ruff")
     active = room(tmp_path, project_code=False)
     active = replace(active, environment={"PATH": f"{tmp_path}/.venv/bin{os.pathsep}.{os.pathsep}{os.defpath}"})
-    assert found("ruff", active) != str(tmp_path / ".venv/bin/ruff")
-    assert found("sh", active)
+    assert find_program("ruff", active) != str(tmp_path / ".venv/bin/ruff")
+    assert find_program("sh", active)
 
 
 def test_a_project_in_a_folder_is_checked_from_there_and_through_the_sandbox(tmp_path: Path) -> None:

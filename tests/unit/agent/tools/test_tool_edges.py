@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from callwright.agent.tools import list_files, search_workspace
-from callwright.agent.tools.base import Room
-from callwright.agent.workspace import Workspace
+from callwright.agent.tools.base import ToolContext
+from callwright.agent.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
     import pytest
 
 
-def room(root: Path) -> Room:
-    return Room(workspace=Workspace(root), tell=lambda words: None)
+def room(root: Path) -> ToolContext:
+    return ToolContext(workspace=Workspace(root), report_progress=lambda words: None)
 
 
 def test_a_link_that_leads_out_is_listed_as_such_and_not_followed(tmp_path: Path) -> None:
@@ -39,6 +39,6 @@ def test_an_empty_folder_is_listed(tmp_path: Path) -> None:
 
 def test_a_search_that_takes_too_long_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a.txt").write_text("x\n")
-    monkeypatch.setattr(search_workspace, "_SECONDS", -1.0)
+    monkeypatch.setattr(search_workspace, "_TIMEOUT_S", -1.0)
     said = asyncio.run(search_workspace.tool.read({"query": "x"}, room(tmp_path)))
     assert "the search was stopped after" in said

@@ -20,16 +20,16 @@ from typing import Literal, NamedTuple
 
 from callwright.errors import ToolError
 
-__all__ = ["FilePatch", "PatchHunk", "parsed"]
+__all__ = ["FilePatch", "PatchHunk", "parse_patch"]
 
-_HEAD = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
-_FENCE = re.compile(r"\A\s*```[a-z]*\n(.*?)\n?```\s*\Z", re.DOTALL)
-_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
+_HUNK_HEADER = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+_CODE_FENCE = re.compile(r"\A\s*```[a-z]*\n(.*?)\n?```\s*\Z", re.DOTALL)
+_QUOTED_PATH = re.compile(r'"((?:[^"\\]|\\.)*)"')
 _ESCAPE = re.compile(rb"\\([0-7]{3}|.)")
 _ESCAPES = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"a": b"\a", b"b": b"\b", b"f": b"\f", b"v": b"\v"}
-_NOWHERE = "/dev/null"
-_LINK = "120000"
-_SIGNATURE = "-- "
+_DEV_NULL = "/dev/null"
+_SYMLINK_MODE = "120000"
+_MAIL_SIGNATURE = "-- "
 """What git puts under a patch that is sent by mail."""
 
 
@@ -42,9 +42,9 @@ class PatchHunk(NamedTuple):
     """Where it begins, from 0, if it says so."""
     anchors: tuple[str, ...] = ()
     """Lines that stand somewhere before it, one after the other."""
-    at_end: bool = False
+    is_at_end: bool = False
     """It reaches the end of the file."""
-    ends: bool | None = None
+    has_final_newline: bool | None = None
     """Whether the last line then has an end, if it says so."""
 
 
@@ -58,17 +58,17 @@ class FilePatch(NamedTuple):
     hunks: tuple[PatchHunk, ...] = ()
 
 
-def parsed(text: str) -> list[FilePatch]:
+def parse_patch(text: str) -> list[FilePatch]:
     """The files of a patch, in its order. `ToolError` for what is none."""
     if text.count("\r\n") == text.count("\n"):  # the patch's own line ends, which say nothing about the file's
         text = text.replace("\r\n", "\n")
-    if fenced := _FENCE.match(text):
+    if fenced := _CODE_FENCE.match(text):
         text = fenced[1]
     lines = text.removesuffix("\n").split("\n")
     while lines and not lines[0].strip():
         lines.pop(0)
     begins = lines and lines[0].strip() == "*** Begin Patch"
-    found = list(_begin_patch(_Lines(lines)) if begins else _unified(_Lines(lines)))
+    found = list(_parse_codex_patch(_LineReader(lines)) if begins else _parse_unified(_LineReader(lines)))
     if not found:
         raise ToolError(
             "this is no patch: it begins neither with `*** Begin Patch` nor with `--- a/file` and `+++ b/file`"
@@ -76,69 +76,71 @@ def parsed(text: str) -> list[FilePatch]:
     return found
 
 
-class _Lines:
+class _LineReader:
     """The lines of a patch, taken one by one."""
 
     def __init__(self, lines: Sequence[str]) -> None:
         self._lines = lines
-        self.at = 0
+        self.position = 0
 
     def peek(self, ahead: int = 0) -> str | None:
         """A line that is not taken yet; None behind the last."""
-        return self._lines[self.at + ahead] if self.at + ahead < len(self._lines) else None
+        return self._lines[self.position + ahead] if self.position + ahead < len(self._lines) else None
 
     def take(self, beginning: str = "") -> str | None:
         """The rest of the next line, if it begins like that."""
         line = self.peek()
         if line is None or not line.startswith(beginning):
             return None
-        self.at += 1
+        self.position += 1
         return line[len(beginning) :]
 
-    def fault(self, what: str) -> ToolError:
+    def make_error(self, what: str) -> ToolError:
         """The error for the next line."""
-        return ToolError(f"line {self.at + 1} of the patch: {what}, but it is {self.peek()!r}")
+        return ToolError(f"line {self.position + 1} of the patch: {what}, but it is {self.peek()!r}")
 
 
 # `*** Begin Patch`
 
 
-def _begin_patch(lines: _Lines) -> Iterator[FilePatch]:
+def _parse_codex_patch(lines: _LineReader) -> Iterator[FilePatch]:
     lines.take()
     while lines.take("*** End Patch") is None:
         if (path := lines.take("*** Add File: ")) is not None:
             added = []
             while (line := lines.take("+")) is not None:
                 added.append(("+", line))
-            yield FilePatch("add", _named(path), hunks=(PatchHunk(tuple(added)),))
+            yield FilePatch("add", _require_path(path), hunks=(PatchHunk(tuple(added)),))
         elif (path := lines.take("*** Delete File: ")) is not None:
-            yield FilePatch("delete", _named(path))
+            yield FilePatch("delete", _require_path(path))
         elif (path := lines.take("*** Update File: ")) is not None:
             target = lines.take("*** Move to: ")
-            hunks = tuple(_chunks(lines))
+            hunks = tuple(_parse_codex_hunks(lines))
             if not hunks and target is None:
-                raise lines.fault(f"there should be a change to {_named(path)}")
-            yield FilePatch("update", _named(path), _named(target) if target else "", hunks)
+                raise lines.make_error(f"there should be a change to {_require_path(path)}")
+            yield FilePatch("update", _require_path(path), _require_path(target) if target else "", hunks)
         elif lines.peek() is None:
             raise ToolError("the patch has no `*** End Patch`: it is cut off")
         elif lines.take() != "":
-            lines.at -= 1
-            raise lines.fault("there should be `*** Add File: `, `*** Update File: `, `*** Delete File: ` with a path")
+            lines.position -= 1
+            raise lines.make_error(
+                "there should be `*** Add File: `, `*** Update File: `, `*** Delete File: ` with a path"
+            )
 
 
-def _chunks(lines: _Lines) -> Iterator[PatchHunk]:
+def _parse_codex_hunks(lines: _LineReader) -> Iterator[PatchHunk]:
     while (line := lines.peek()) is not None and not line.startswith("*** "):
         anchors = []
         while (anchor := lines.take("@@")) is not None:
             anchors += [anchor.removeprefix(" ")] if anchor.strip() else []
-        body = [line for line in _whole_body(lines, may_end=False) if line[0] != "\\"]
+        body = [line for line in _read_whole_body(lines, may_end=False) if line[0] != "\\"]
         if not body:
-            raise lines.fault("there should be lines that begin with a space, `-` or `+`")
+            raise lines.make_error("there should be lines that begin with a space, `-` or `+`")
         at_end = lines.take("*** End of File") is not None
-        yield PatchHunk(tuple(body), anchors=tuple(anchors), at_end=at_end)
+        yield PatchHunk(tuple(body), anchors=tuple(anchors), is_at_end=at_end)
 
 
-def _named(path: str) -> str:
+def _require_path(path: str) -> str:
     if not path.strip():
         raise ToolError("the patch has a heading without a path")
     return path.strip()
@@ -147,23 +149,23 @@ def _named(path: str) -> str:
 # unified diffs
 
 
-class _Headers(NamedTuple):
+class _FileHeaders(NamedTuple):
     old: str
     new: str
     kind: Literal["add", "update", "delete", "copy"]
 
 
-def _unified(lines: _Lines) -> Iterator[FilePatch]:
+def _parse_unified(lines: _LineReader) -> Iterator[FilePatch]:
     while lines.peek() is not None:
-        headers = _headers(lines)
+        headers = _parse_headers(lines)
         if headers is None:
             if (lines.peek() or "").startswith("@@"):
-                raise lines.fault("there should be `--- a/file` and `+++ b/file` before it")
+                raise lines.make_error("there should be `--- a/file` and `+++ b/file` before it")
             lines.take()  # a commit message, or what a model says around a patch
             continue
         hunks = []
         while (lines.peek() or "").startswith("@@"):
-            hunks.append(_unified_hunk(lines))
+            hunks.append(_parse_unified_hunk(lines))
         path = headers.new if headers.kind == "add" else headers.old
         target = headers.new if headers.new != path and headers.kind in ("update", "copy") else ""
         if not hunks and headers.kind == "update" and not target:
@@ -171,63 +173,63 @@ def _unified(lines: _Lines) -> Iterator[FilePatch]:
         yield FilePatch(headers.kind, path, target, tuple(hunks))
 
 
-def _headers(lines: _Lines) -> _Headers | None:
+def _parse_headers(lines: _LineReader) -> _FileHeaders | None:
     """What stands before the hunks of one file; None where no file begins."""
     first = lines.peek() or ""
     if first.startswith("diff --git "):
-        return _git_headers(lines)
-    if _headers_follow(lines):
-        return _plain_headers(lines)
+        return _parse_git_headers(lines)
+    if _has_headers_ahead(lines):
+        return _parse_plain_headers(lines)
     return None
 
 
-def _plain_headers(lines: _Lines) -> _Headers:
-    old, new = (_path(lines.take(sign) or "") for sign in ("--- ", "+++ "))
-    if old == _NOWHERE:
-        return _Headers(old, new.removeprefix("b/"), "add")
-    if new == _NOWHERE:
-        return _Headers(old.removeprefix("a/"), new, "delete")
+def _parse_plain_headers(lines: _LineReader) -> _FileHeaders:
+    old, new = (_parse_path(lines.take(sign) or "") for sign in ("--- ", "+++ "))
+    if old == _DEV_NULL:
+        return _FileHeaders(old, new.removeprefix("b/"), "add")
+    if new == _DEV_NULL:
+        return _FileHeaders(old.removeprefix("a/"), new, "delete")
     if old.startswith("a/") and new.startswith("b/"):
         old, new = old[2:], new[2:]
-    return _Headers(old, new, "update")
+    return _FileHeaders(old, new, "update")
 
 
-def _git_headers(lines: _Lines) -> _Headers:
+def _parse_git_headers(lines: _LineReader) -> _FileHeaders:
     both = lines.take("diff --git ") or ""
     said: dict[str, str] = {}
     while (line := lines.peek()) and not line.startswith(("diff --git ", "--- ", "@@")):
         if line.startswith(("Binary files ", "GIT binary patch")):
-            raise lines.fault("a patch of a binary file cannot be applied")
+            raise lines.make_error("a patch of a binary file cannot be applied")
         for name in ("new file mode ", "deleted file mode ", "rename from ", "rename to ", "copy from ", "copy to "):
             if (value := lines.take(name)) is not None:
-                said[name.strip()] = _path(value)
+                said[name.strip()] = _parse_path(value)
                 break
         else:
             lines.take()
-    if _LINK in (said.get("new file mode"), said.get("deleted file mode")):
+    if _SYMLINK_MODE in (said.get("new file mode"), said.get("deleted file mode")):
         raise ToolError("the patch is about a symbolic link, which cannot be patched")
-    plain = _plain_headers(lines) if (lines.peek() or "").startswith("--- ") else None
+    plain = _parse_plain_headers(lines) if (lines.peek() or "").startswith("--- ") else None
     if "rename from" in said:
-        return _Headers(said["rename from"], said.get("rename to", ""), "update")
+        return _FileHeaders(said["rename from"], said.get("rename to", ""), "update")
     if "copy from" in said:
-        return _Headers(said["copy from"], said.get("copy to", ""), "copy")
+        return _FileHeaders(said["copy from"], said.get("copy to", ""), "copy")
     if plain:
         return plain
-    name = _same_name(both)
+    name = _parse_common_name(both)
     kind: Literal["add", "update", "delete"] = "update"
     if "new file mode" in said or "deleted file mode" in said:
         kind = "add" if "new file mode" in said else "delete"
-    return _Headers(name, name, kind)
+    return _FileHeaders(name, name, kind)
 
 
-def _same_name(both: str) -> str:
+def _parse_common_name(both: str) -> str:
     """The file of `diff --git a/x b/x`, which only has one name where no other line says it."""
-    return (_path(both) if both.startswith('"') else both[: len(both) // 2]).removeprefix("a/")
+    return (_parse_path(both) if both.startswith('"') else both[: len(both) // 2]).removeprefix("a/")
 
 
-def _path(text: str) -> str:
+def _parse_path(text: str) -> str:
     """A path as it stands in a header: quoted, or up to a tab with the time."""
-    if not (found := _QUOTED.match(text)):
+    if not (found := _QUOTED_PATH.match(text)):
         return text.partition("\t")[0].rstrip()
 
     def plain(escape: re.Match[bytes]) -> bytes:
@@ -237,16 +239,16 @@ def _path(text: str) -> str:
     return _ESCAPE.sub(plain, found[1].encode()).decode("utf-8", "replace")
 
 
-def _unified_hunk(lines: _Lines) -> PatchHunk:
+def _parse_unified_hunk(lines: _LineReader) -> PatchHunk:
     head = lines.take() or ""
-    numbers = _HEAD.match(head)
-    begun = lines.at
-    body = _counted_body(lines, *(int(numbers[group] or 1) for group in (2, 4))) if numbers else None
+    numbers = _HUNK_HEADER.match(head)
+    begun = lines.position
+    body = _read_counted_body(lines, *(int(numbers[group] or 1) for group in (2, 4))) if numbers else None
     if body is None:
-        lines.at = begun
-        body = _whole_body(lines)
+        lines.position = begun
+        body = _read_whole_body(lines)
     if not any(sign != "\\" for sign, _ in body):
-        raise lines.fault("there should be lines that begin with a space, `-` or `+`")
+        raise lines.make_error("there should be lines that begin with a space, `-` or `+`")
     anchors: tuple[str, ...] = ()
     start = None
     if numbers:
@@ -255,16 +257,16 @@ def _unified_hunk(lines: _Lines) -> PatchHunk:
     elif anchor := head.strip("@ "):
         anchors = (anchor,)
     plain = tuple((sign, line) for sign, line in body if sign != "\\")
-    return PatchHunk(plain, start, anchors, ends=_ends(body))
+    return PatchHunk(plain, start, anchors, has_final_newline=_detect_final_newline(body))
 
 
-def _ends(body: Sequence[tuple[str, str]]) -> bool | None:
+def _detect_final_newline(body: Sequence[tuple[str, str]]) -> bool | None:
     """Whether the new last line has an end: only said where `\\ No newline at end of file` is."""
     bare = {body[number - 1][0] for number, (sign, _) in enumerate(body) if sign == "\\" and number}
     return None if not bare else not bare & {"+", " "}
 
 
-def _counted_body(lines: _Lines, old: int, new: int) -> list[tuple[str, str]] | None:
+def _read_counted_body(lines: _LineReader, old: int, new: int) -> list[tuple[str, str]] | None:
     """As many lines as the head says; None when they do not come out even, or more follow."""
     body = []
     while old > 0 or new > 0 or (lines.peek() or "").startswith("\\"):
@@ -275,23 +277,23 @@ def _counted_body(lines: _Lines, old: int, new: int) -> list[tuple[str, str]] | 
         old -= sign in " -"
         new -= sign in " +"
         body.append((sign, line[1:]))
-    return body if old == new == 0 and _is_over(lines) else None
+    return body if old == new == 0 and _is_hunk_complete(lines) else None
 
 
-def _is_over(lines: _Lines) -> bool:
+def _is_hunk_complete(lines: _LineReader) -> bool:
     """Whether nothing follows that might still belong to the hunk."""
     ahead = 0
     while lines.peek(ahead) == "":
         ahead += 1
     follows = lines.peek(ahead) or ""
-    return follows[:1] not in (" ", "-", "+") or follows == _SIGNATURE or _headers_follow(lines, ahead)
+    return follows[:1] not in (" ", "-", "+") or follows == _MAIL_SIGNATURE or _has_headers_ahead(lines, ahead)
 
 
-def _whole_body(lines: _Lines, *, may_end: bool = True) -> list[tuple[str, str]]:
+def _read_whole_body(lines: _LineReader, *, may_end: bool = True) -> list[tuple[str, str]]:
     """All lines up to something else; empty ones at the end are not part of it."""
     body: list[tuple[str, str]] = []
     while (line := lines.peek()) is not None and line[:1] in ("", " ", "-", "+", "\\"):
-        if may_end and (line == _SIGNATURE or _headers_follow(lines)):
+        if may_end and (line == _MAIL_SIGNATURE or _has_headers_ahead(lines)):
             break
         lines.take()
         body.append((line[:1], line[1:]))
@@ -300,5 +302,5 @@ def _whole_body(lines: _Lines, *, may_end: bool = True) -> list[tuple[str, str]]
     return [(sign or " ", line) for sign, line in body]
 
 
-def _headers_follow(lines: _Lines, ahead: int = 0) -> bool:
+def _has_headers_ahead(lines: _LineReader, ahead: int = 0) -> bool:
     return (lines.peek(ahead) or "").startswith("--- ") and (lines.peek(ahead + 1) or "").startswith("+++ ")

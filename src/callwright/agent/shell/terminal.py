@@ -19,34 +19,34 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from callwright.agent.excerpt import Excerpt
-from callwright.agent.processes import MARK, end
-from callwright.agent.pseudoterminal import PseudoTerminal
-from callwright.agent.sandbox import Sandbox
-from callwright.agent.screen import Screen
 from callwright.agent.shell.environment import build_environment
-from callwright.agent.workspace import Workspace
+from callwright.agent.shell.output_excerpt import OutputExcerpt
+from callwright.agent.shell.process_cleanup import MARK_VARIABLE, end_process_group
+from callwright.agent.shell.pseudoterminal import PseudoTerminal
+from callwright.agent.shell.sandbox import Sandbox
+from callwright.agent.shell.terminal_emulator import TerminalEmulator
+from callwright.agent.workspace.workspace import Workspace
 from callwright.errors import ConfigError, ToolError
 
-__all__ = ["Ran", "Terminal", "TerminalSettings"]
+__all__ = ["CommandResult", "Terminal", "TerminalSettings"]
 
 # The command is an argument, and no text of ours stands around it. When it is over, the shell says where it is.
-_SCRIPT = """\
+_SHELL_SCRIPT = """\
 __folder=$1 __command=$2
 trap 'builtin pwd -P 2>/dev/null >&"$__folder"' EXIT
 set --
 eval "$__command"
 """
-_OUT_OF_TIME = (
+_TIMEOUT_NOTE = (
     "The command was ended after {:g} seconds: it needs more time, which a call can ask for, or waits for somebody."
 )
 _ROWS = 40
 _GRACE_S = 2.0
-_LONGEST_FOLDER_BYTES = 8192
-_TELL_S = 0.1
-_TOLD_LINES = 40
+_MAX_FOLDER_BYTES = 8192
+_PROGRESS_INTERVAL_S = 0.1
+_MAX_PROGRESS_LINES = 40
 
-_How = Literal["done", "timed out", "stopped"]
+_ExitReason = Literal["done", "timed out", "stopped"]
 
 
 class TerminalSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -54,31 +54,31 @@ class TerminalSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
 
     timeout_s: Annotated[float, msgspec.Meta(gt=0)] = 120.0
     """How long a command may take when the model says nothing."""
-    longest_s: Annotated[float, msgspec.Meta(gt=0)] = 1800.0
+    max_timeout_s: Annotated[float, msgspec.Meta(gt=0)] = 1800.0
     """How long it may take at most, whatever the model says."""
-    head: Annotated[int, msgspec.Meta(ge=1)] = 15
+    head_lines: Annotated[int, msgspec.Meta(ge=1)] = 15
     """How many lines of the beginning of an output are kept."""
-    tail: Annotated[int, msgspec.Meta(ge=1)] = 85
+    tail_lines: Annotated[int, msgspec.Meta(ge=1)] = 85
     """How many lines of its end are kept."""
     columns: Annotated[int, msgspec.Meta(ge=20, le=1000)] = 120
     """How wide programs believe the terminal to be."""
-    line_characters: Annotated[int, msgspec.Meta(ge=100)] = 2000
+    max_line_characters: Annotated[int, msgspec.Meta(ge=100)] = 2000
     """How much of one line is kept."""
     shell: str = "bash"
     """The bash to run commands with, by name or by path."""
     environment: dict[str, str] = {}
     """Variables for commands, besides those of the agent's own environment."""
-    pass_on: tuple[str, ...] = ()
+    credential_variables: tuple[str, ...] = ()
     """Variables that are passed on although they are named like credentials."""
 
 
-class Ran(msgspec.Struct, frozen=True, kw_only=True):
+class CommandResult(msgspec.Struct, frozen=True, kw_only=True):
     """What became of a command."""
 
     exit_code: int | None
     """As a shell says it, 128 and more for a signal; None when the command was ended from here."""
     output: str
-    cut_lines: int
+    omitted_lines: int
     """How many lines were left out of the output's middle."""
     timed_out: bool = False
     stopped: bool = False
@@ -101,86 +101,92 @@ class Terminal:
         self._settings = settings
         self.sandbox = sandbox
         self.environment = build_environment(
-            environment, allowed_names=settings.pass_on, overrides=settings.environment
+            environment, allowed_names=settings.credential_variables, overrides=settings.environment
         )
         shell = shutil.which(settings.shell, path=self.environment.get("PATH", os.defpath))
         if shell is None:
             raise ConfigError([f"the shell {settings.shell!r} is not installed: commands need bash"])
         self._shell = shell
         self._pty: PseudoTerminal | None = None
-        self._one_at_a_time = asyncio.Lock()
-        self._stopping = asyncio.Event()
-        self._ending: set[asyncio.Task[None]] = set()
+        self._lock = asyncio.Lock()
+        self._stop_requested = asyncio.Event()
+        self._cleanup_tasks: set[asyncio.Task[None]] = set()
 
     async def run(
-        self, command: str, *, folder: str = "", seconds: float | None = None, tell: Callable[[str], None]
-    ) -> Ran:
+        self, command: str, *, folder: str = "", timeout_s: float | None = None, on_output: Callable[[str], None]
+    ) -> CommandResult:
         """Run a command to its end, and say what became of it. `tell` gets its lines while it runs.
 
         `ToolError` when the folder leads out or is none, or when the command cannot be started.
         """
         if "\0" in command:
             raise ToolError("a command cannot have a NUL in it")
-        async with self._one_at_a_time:
-            self._stopping.clear()
-            limit_s = min(seconds or self._settings.timeout_s, self._settings.longest_s)
-            return await self._run(command, self._starting_folder(folder), limit_s, tell)
+        async with self._lock:
+            self._stop_requested.clear()
+            limit_s = min(timeout_s or self._settings.timeout_s, self._settings.max_timeout_s)
+            return await self._run_command(command, self._resolve_folder(folder), limit_s, on_output)
 
     def stop(self) -> None:
         """End the command that runs now, if one does: its `Ran` says `stopped`, with the output so far."""
-        self._stopping.set()
+        self._stop_requested.set()
 
     async def close(self) -> None:
         """End what runs, and give the terminal back."""
         self.stop()
-        async with self._one_at_a_time:
+        async with self._lock:
             if self._pty is not None:
                 self._pty.close()
                 self._pty = None
 
-    def _starting_folder(self, folder: str) -> str:
+    def _resolve_folder(self, folder: str) -> str:
         """Where a command starts: where it was asked to, else where the last one ended, else at the root."""
         if not folder:
             return self.folder if self._is_folder(self.folder) else "."
-        start = self._workspace.relative(folder)
+        start = self._workspace.resolve_path(folder)
         if not self._is_folder(start):
             raise ToolError(f"there is no folder {start!r} to run the command in")
         return start
 
     def _is_folder(self, path: str) -> bool:
         try:
-            return self._workspace.kind(path) == "folder"
+            return self._workspace.get_kind(path) == "folder"
         except ToolError:
             return False
 
-    async def _run(self, command: str, start: str, limit_s: float, tell: Callable[[str], None]) -> Ran:
-        excerpt = Excerpt(head=self._settings.head, tail=self._settings.tail)
-        telling = _Telling(tell)
-        screen = Screen(excerpt.add, passed=telling.add, rows=_ROWS, line_limit=self._settings.line_characters)
+    async def _run_command(
+        self, command: str, start: str, limit_s: float, on_output: Callable[[str], None]
+    ) -> CommandResult:
+        excerpt = OutputExcerpt(head=self._settings.head_lines, tail=self._settings.tail_lines)
+        telling = _ProgressBatcher(on_output)
+        screen = TerminalEmulator(
+            excerpt.add, passed=telling.add, rows=_ROWS, line_limit=self._settings.max_line_characters
+        )
         began = time.monotonic()
         self._pty = self._pty or PseudoTerminal(columns=self._settings.columns, rows=_ROWS)
         mark = secrets.token_hex(16)
         hears, says = os.pipe()
         try:
-            with self._pty.watched(screen.feed):
+            with self._pty.forward_output(screen.feed):
                 try:
-                    process = await self._start(self._pty.writer, command, start, says=says, mark=mark)
+                    process = await self._start_process(
+                        self._pty.writer_fd, command, start, folder_pipe=says, mark=mark
+                    )
                 finally:
                     os.close(says)
                 try:
-                    how = await self._wait(process, limit_s)
+                    how = await self._wait_for_exit(process, limit_s)
                 finally:
-                    await self._end(process, mark)
-            self.folder, moved = self._settled(hears, start)
+                    await self._end_process(process, mark)
+            self.folder, moved = self._read_final_folder(hears, start)
         finally:
             os.close(hears)
         for each in (screen, excerpt, telling):
             each.close()
-        notes = [_OUT_OF_TIME.format(limit_s), moved] if how == "timed out" else [moved]
-        return Ran(
-            exit_code=_exit_code(process.returncode) if how == "done" else None,
+        notes = [_TIMEOUT_NOTE.format(limit_s), moved] if how == "timed out" else [moved]
+        return CommandResult(
+            exit_code=_to_shell_exit_code(process.returncode) if how == "done" else None,
             output=excerpt.text,
-            cut_lines=excerpt.cut_lines,
+            omitted_lines=excerpt.omitted_lines,
             timed_out=how == "timed out",
             stopped=how == "stopped",
             folder=self.folder,
@@ -188,28 +194,28 @@ class Terminal:
             note=" ".join(filter(None, notes)),
         )
 
-    async def _start(
-        self, writer: int, command: str, start: str, *, says: int, mark: str
+    async def _start_process(
+        self, writer: int, command: str, start: str, *, folder_pipe: int, mark: str
     ) -> asyncio.subprocess.Process:
         folder = self._workspace.root / start
-        words = [self._shell, "-c", _SCRIPT, "bash", str(says), command]
+        words = [self._shell, "-c", _SHELL_SCRIPT, "bash", str(folder_pipe), command]
         try:
             return await asyncio.create_subprocess_exec(
-                *self.sandbox.wrapped(words, folder),
+                *self.sandbox.wrap_command(words, folder),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=writer,
                 stderr=writer,
                 cwd=folder,
-                env={**self.environment, MARK: mark},
-                pass_fds=(says,),
+                env={**self.environment, MARK_VARIABLE: mark},
+                pass_fds=(folder_pipe,),
                 start_new_session=True,
             )
         except OSError as error:
             raise ToolError(f"the command could not be started: {error.strerror}") from error
 
-    async def _wait(self, process: asyncio.subprocess.Process, limit_s: float) -> _How:
+    async def _wait_for_exit(self, process: asyncio.subprocess.Process, limit_s: float) -> _ExitReason:
         over = asyncio.ensure_future(process.wait())
-        stopped = asyncio.ensure_future(self._stopping.wait())
+        stopped = asyncio.ensure_future(self._stop_requested.wait())
         try:
             await asyncio.wait({over, stopped}, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
             return "done" if over.done() else "stopped" if stopped.done() else "timed out"
@@ -217,24 +223,24 @@ class Terminal:
             over.cancel()
             stopped.cancel()
 
-    async def _end(self, process: asyncio.subprocess.Process, mark: str) -> None:
+    async def _end_process(self, process: asyncio.subprocess.Process, mark: str) -> None:
         """End the command also when this task is cancelled, once or twice."""
-        ending = asyncio.ensure_future(end(process, mark, grace_s=_GRACE_S))
-        self._ending.add(ending)
-        ending.add_done_callback(self._ending.discard)
+        ending = asyncio.ensure_future(end_process_group(process, mark, grace_s=_GRACE_S))
+        self._cleanup_tasks.add(ending)
+        ending.add_done_callback(self._cleanup_tasks.discard)
         await asyncio.shield(ending)
 
-    def _settled(self, hears: int, start: str) -> tuple[str, str]:
+    def _read_final_folder(self, folder_pipe: int, start: str) -> tuple[str, str]:
         """Where the terminal is after a command that started in `start`, and a sentence where that is not its doing."""
-        os.set_blocking(hears, False)
+        os.set_blocking(folder_pipe, False)
         try:
-            ended = os.fsdecode(os.read(hears, _LONGEST_FOLDER_BYTES).removesuffix(b"\n"))
+            ended = os.fsdecode(os.read(folder_pipe, _MAX_FOLDER_BYTES).removesuffix(b"\n"))
         except BlockingIOError:
             ended = ""  # a process of the command still has the other end, and the shell said nothing
         if not ended:
             return start, ""
         try:
-            folder = self._workspace.relative(ended)
+            folder = self._workspace.resolve_path(ended)
         except ToolError:
             there = "the workspace's root" if start == "." else repr(start)
             return start, f"The command ended outside of the workspace: the terminal is back in {there}."
@@ -243,26 +249,26 @@ class Terminal:
         return folder, ""
 
 
-class _Telling:
+class _ProgressBatcher:
     """Lines for the person who watches, in batches: at most ten a second, and of a flood only the last lines."""
 
     def __init__(self, tell: Callable[[str], None]) -> None:
-        self._tell = tell
-        self._lines: deque[str] = deque(maxlen=_TOLD_LINES)
+        self._on_output = tell
+        self._lines: deque[str] = deque(maxlen=_MAX_PROGRESS_LINES)
         self._timer: asyncio.TimerHandle | None = None
 
     def add(self, line: str) -> None:
         self._lines.append(line)
         if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(_TELL_S, self.close)
+            self._timer = asyncio.get_running_loop().call_later(_PROGRESS_INTERVAL_S, self.close)
 
     def close(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-            self._tell("\n".join(self._lines))
+            self._on_output("\n".join(self._lines))
             self._lines.clear()
 
 
-def _exit_code(code: int | None) -> int | None:
+def _to_shell_exit_code(code: int | None) -> int | None:
     return code if code is None or code >= 0 else 128 - code

@@ -13,33 +13,33 @@ import signal
 from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["MARK", "end", "end_strays"]
+__all__ = ["MARK_VARIABLE", "end_process_group", "end_stray_processes"]
 
-MARK = "CALLWRIGHT_COMMAND"
+MARK_VARIABLE = "CALLWRIGHT_COMMAND"
 """The variable that every process of a command has, with a value of its own."""
-_PROCESSES = Path("/proc")
-_ROUNDS = 5
+_PROC_FOLDER = Path("/proc")
+_MAX_ROUNDS = 5
 
 
-async def end(process: asyncio.subprocess.Process, mark: str, *, grace_s: float) -> None:
+async def end_process_group(process: asyncio.subprocess.Process, mark: str, *, grace_s: float) -> None:
     """Ask the group to end, wait a little, then end it and its strays without asking."""
     try:
         if process.returncode is None:
-            _signal(process.pid, signal.SIGTERM)
+            _signal_group(process.pid, signal.SIGTERM)
             with suppress(TimeoutError):
                 await asyncio.wait_for(process.wait(), grace_s)
     finally:
         # Also when the waiting itself was cancelled.
-        _signal(process.pid, signal.SIGKILL)
-        end_strays(mark)
+        _signal_group(process.pid, signal.SIGKILL)
+        end_stray_processes(mark)
     await process.wait()
 
 
-def end_strays(mark: str) -> None:
+def end_stray_processes(mark: str) -> None:
     """End whatever carries the mark; again, until nothing does, since one may start another meanwhile."""
-    wanted = f"{MARK}={mark}".encode()
-    for _ in range(_ROUNDS):
-        strays = [pid for pid in _pids() if _has(pid, wanted)]
+    wanted = f"{MARK_VARIABLE}={mark}".encode()
+    for _ in range(_MAX_ROUNDS):
+        strays = [pid for pid in _list_pids() if _has_variable(pid, wanted)]
         if not strays:
             return
         for pid in strays:
@@ -47,19 +47,19 @@ def end_strays(mark: str) -> None:
                 os.kill(pid, signal.SIGKILL)
 
 
-def _signal(group: int, number: signal.Signals) -> None:
+def _signal_group(group: int, number: signal.Signals) -> None:
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(group, number)
 
 
-def _pids() -> list[int]:
-    if not _PROCESSES.is_dir():
+def _list_pids() -> list[int]:
+    if not _PROC_FOLDER.is_dir():
         return []
-    return [int(path.name) for path in _PROCESSES.iterdir() if path.name.isdigit()]
+    return [int(path.name) for path in _PROC_FOLDER.iterdir() if path.name.isdigit()]
 
 
-def _has(pid: int, wanted: bytes) -> bool:
+def _has_variable(pid: int, wanted: bytes) -> bool:
     try:
-        return wanted in (_PROCESSES / str(pid) / "environ").read_bytes().split(b"\0")
+        return wanted in (_PROC_FOLDER / str(pid) / "environ").read_bytes().split(b"\0")
     except OSError:
         return False  # gone, or somebody else's

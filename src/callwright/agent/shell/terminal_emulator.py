@@ -13,29 +13,29 @@ import re
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
-__all__ = ["Line", "Screen"]
+__all__ = ["OutputLine", "TerminalEmulator"]
 
-_TAB = 8
+_TAB_WIDTH = 8
 # A sequence that carries a text (a title, a link, an image) must end some time; one that does not is no sequence.
-_LONGEST_STRING = 4096
-_IN_STRING = rf"[^\x07\x18\x1a\x1b\x9c\n]{{0,{_LONGEST_STRING}}}"
+_MAX_STRING_LENGTH = 4096
+_STRING_BODY = rf"[^\x07\x18\x1a\x1b\x9c\n]{{0,{_MAX_STRING_LENGTH}}}"
 _TOKEN = re.compile(
     rf"""
       (?P<text>    [^\x00-\x1f\x7f-\x9f\udc80-\udcff]+)
     | (?P<foreign> [\udc80-\udcff]+)
     | (?P<csi>     (?:\x1b\[|\x9b) (?P<values>[0-?]*) [\ -/]* (?P<final>[@-~]))
-    | (?P<string>  (?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f]) {_IN_STRING} (?:\x07|\x1b\\|\x9c))
+    | (?P<string>  (?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f]) {_STRING_BODY} (?:\x07|\x1b\\|\x9c))
     | (?P<other>   \x1b [\ -/]* [0-~] (?<!\x1b[\[\]PX^_]))
     | (?P<begun>   (?: \x1b[\ -/]*
                      | (?:\x1b\[|\x9b) [0-?]* [\ -/]*
-                     | (?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f]) {_IN_STRING} \x1b? ) \Z)
+                     | (?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f]) {_STRING_BODY} \x1b? ) \Z)
     | (?P<control> .)
     """,
     re.VERBOSE | re.DOTALL,
 )
 
 
-class Line(NamedTuple):
+class OutputLine(NamedTuple):
     """A line that can no longer change."""
 
     text: str
@@ -45,7 +45,7 @@ class Line(NamedTuple):
     """Mixed: some of it is not UTF-8, but most of it is."""
 
 
-class _Row:
+class _ScreenRow:
     __slots__ = ("dropped", "foreign", "has_nul", "is_redrawn", "size_bytes", "text")
 
     def __init__(self) -> None:
@@ -67,7 +67,7 @@ class _Row:
     def is_blank(self) -> bool:
         return not (self.has_nul or self.text.strip())
 
-    def write(self, text: str, column: int, limit: int) -> None:
+    def write_text(self, text: str, column: int, limit: int) -> None:
         room = max(limit - column, 0)
         self.dropped += max(len(text) - room, 0)
         shown = text[:room]
@@ -76,22 +76,22 @@ class _Row:
         self.is_redrawn |= column < len(self.text)
         self.text = self.text[:column] + shown + self.text[column + len(shown) :]
 
-    def erase(self, start: int, end: int | None) -> None:
+    def erase_columns(self, start: int, end: int | None) -> None:
         self.is_redrawn = True
         kept = self.text[end:] if end is not None else ""
         self.text = self.text[:start] + (" " * (end - start) + kept if end is not None and kept else "")
         self.dropped = 0 if end is None else self.dropped
 
-    def shown(self) -> str:
+    def render(self) -> str:
         more = f" [… {self.dropped:,} characters left out …]" if self.dropped else ""
         # What was overwritten with spaces is gone; spaces that were simply written are part of the line.
-        return (self.text.rstrip() if self.is_redrawn else self.text).translate(_FOREIGN) + more
+        return (self.text.rstrip() if self.is_redrawn else self.text).translate(_INVALID_BYTE_TABLE) + more
 
 
-_FOREIGN = dict.fromkeys(range(0xDC80, 0xDD00), "\ufffd")
+_INVALID_BYTE_TABLE = dict.fromkeys(range(0xDC80, 0xDD00), "\ufffd")
 
 
-class Screen:
+class TerminalEmulator:
     """Feed it bytes. `finished` gets each line that can no longer change.
 
     `passed` gets the text of a line when the next one begins, for somebody who watches: it may still be redrawn.
@@ -99,86 +99,86 @@ class Screen:
 
     def __init__(
         self,
-        finished: Callable[[Line], None],
+        finished: Callable[[OutputLine], None],
         *,
         passed: Callable[[str], None] = lambda line: None,
         rows: int = 40,
         line_limit: int = 2000,
     ) -> None:
-        self._finished = finished
-        self._passed = passed
+        self._on_line = finished
+        self._on_preview = passed
         self._height = rows
         self._limit = line_limit
         # A byte that is not UTF-8 stays one character, so that it can be counted.
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="surrogateescape")
-        self._begun = ""
-        self._rows = [_Row()]
+        self._partial_sequence = ""
+        self._rows = [_ScreenRow()]
         self._row = 0
         self._column = 0
 
     def feed(self, data: bytes) -> None:
         """What the command wrote, cut anywhere."""
-        self._read(self._decoder.decode(data))
+        self._process_text(self._decoder.decode(data))
 
     def close(self) -> None:
         """Nothing comes any more: every line is final."""
-        self._read(self._decoder.decode(b"", final=True))
-        self._begun = ""
+        self._process_text(self._decoder.decode(b"", final=True))
+        self._partial_sequence = ""
         last = self._rows[-1]
         if not last.is_blank and last.kind != "binary":
-            self._passed(last.shown())
+            self._on_preview(last.render())
         while self._rows and self._rows[-1].is_blank:
             self._rows.pop()
-        self._finish(len(self._rows))
+        self._emit_rows(len(self._rows))
 
-    def _read(self, text: str) -> None:
-        text = self._begun + text
-        self._begun = ""
+    def _process_text(self, text: str) -> None:
+        text = self._partial_sequence + text
+        self._partial_sequence = ""
         for token in _TOKEN.finditer(text):
             kind, value = token.lastgroup, token[0]
             row = self._rows[self._row]
             match kind:
                 case "begun":
-                    self._begun = value
+                    self._partial_sequence = value
                     return
                 case "text" | "foreign":
                     row.size_bytes += len(value) if value.isascii() else len(value.encode(errors="surrogateescape"))
                     row.foreign += len(value) if kind == "foreign" else 0
-                    row.write(value, self._column, self._limit)
+                    row.write_text(value, self._column, self._limit)
                     self._column = min(self._column + len(value), self._limit)
                 case "control":
-                    self._control(value, row)
+                    self._handle_control(value, row)
                 case "csi":
                     row.size_bytes += len(value)
-                    self._sequence(token["final"], token["values"], row)
+                    self._handle_sequence(token["final"], token["values"], row)
                 case _:
                     row.size_bytes += len(value)
 
-    def _control(self, value: str, row: _Row) -> None:
+    def _handle_control(self, value: str, row: _ScreenRow) -> None:
         row.size_bytes += 1
         match value:
             case "\n" | "\v" | "\f" | "\x85":
-                self._down()
+                self._move_down()
             case "\r":
                 self._column = 0
             case "\b":
                 self._column = max(self._column - 1, 0)
             case "\t":
-                self._tab(row)
+                self._handle_tab(row)
             case "\0":
                 row.has_nul = True
             case _:
                 pass
 
-    def _tab(self, row: _Row) -> None:
+    def _handle_tab(self, row: _ScreenRow) -> None:
         """At the end of a line a tab is written, since a reader may want to find it in a file; elsewhere it moves."""
         if self._column >= len(row.text):
-            row.write("\t", self._column, self._limit)
+            row.write_text("\t", self._column, self._limit)
             self._column = min(self._column + 1, self._limit)
         else:
-            self._column = min((self._column // _TAB + 1) * _TAB, self._limit)
+            self._column = min((self._column // _TAB_WIDTH + 1) * _TAB_WIDTH, self._limit)
 
-    def _sequence(self, final: str, values: str, row: _Row) -> None:
+    def _handle_sequence(self, final: str, values: str, row: _ScreenRow) -> None:
         """One control sequence: a letter and its numbers. Colours and modes (`?25l`) say nothing to a reader."""
         numbers = [int(each) if each.isdigit() else 0 for each in values.split(";")]
         first = min(numbers[0], self._limit)
@@ -201,35 +201,35 @@ class Screen:
                 self._erase_rows(first, row)
             case "K":
                 start, end = ((self._column, None), (0, self._column + 1), (0, None))[min(first, 2)]
-                row.erase(start, end)
+                row.erase_columns(start, end)
             case _:
                 return
         if final in "EF":
             self._column = 0
 
-    def _erase_rows(self, how: int, row: _Row) -> None:
+    def _erase_rows(self, how: int, row: _ScreenRow) -> None:
         if how >= 2:
             # A cleared screen is a new page. What was on the old one was said, and is kept.
             if self._row or row.text:
-                self._finish(len(self._rows))
-                self._rows, self._row = [_Row()], 0
+                self._emit_rows(len(self._rows))
+                self._rows, self._row = [_ScreenRow()], 0
         elif how == 0:
-            row.erase(self._column, None)
+            row.erase_columns(self._column, None)
             del self._rows[self._row + 1 :]
 
-    def _down(self) -> None:
+    def _move_down(self) -> None:
         left = self._rows[self._row]
         if left.kind != "binary":
-            self._passed(left.shown())
+            self._on_preview(left.render())
         self._column = 0
         self._row += 1
         if self._row == len(self._rows):
-            self._rows.append(_Row())
+            self._rows.append(_ScreenRow())
             if len(self._rows) > self._height:
-                self._finish(1)
+                self._emit_rows(1)
                 self._row -= 1
 
-    def _finish(self, count: int) -> None:
+    def _emit_rows(self, count: int) -> None:
         for row in self._rows[:count]:
-            self._finished(Line(row.shown(), row.size_bytes, row.kind))
+            self._on_line(OutputLine(row.render(), row.size_bytes, row.kind))
         del self._rows[:count]

@@ -15,68 +15,70 @@ from pathlib import Path
 from typing import NamedTuple
 
 from callwright.agent.policy import Policy
-from callwright.agent.sandbox import Protected
-from callwright.agent.workspace import Workspace
+from callwright.agent.shell.sandbox import ProtectedPaths
+from callwright.agent.workspace.workspace import Workspace
 
-__all__ = ["protected_files"]
+__all__ = ["make_protection_scanner"]
 
-_SETTLED_NS = 2_000_000_000
+_SETTLE_TIME_NS = 2_000_000_000
 """A folder that changed within this time of being listed is listed again: it may change once more in the same tick."""
-_THEIRS = frozenset({"node_modules", ".venv", "venv", "__pycache__", "target", ".tox", ".mypy_cache"})
+_DEPENDENCY_FOLDERS = frozenset({"node_modules", ".venv", "venv", "__pycache__", "target", ".tox", ".mypy_cache"})
 """Other people's files, and many: certificates that programs need are no secrets. What was moved there still is one."""
-_PROGRAMS_OF_GIT = ("config", "config.worktree", "hooks", "modules/*/config", "modules/*/hooks")
+_GIT_EXECUTABLE_PATHS = ("config", "config.worktree", "hooks", "modules/*/config", "modules/*/hooks")
 """What makes git run programs, and so may not be changed; git must read it, or nothing works."""
 
 
-class _Folder(NamedTuple):
+class _ListedFolder(NamedTuple):
     """A folder as it was listed."""
 
-    mark: tuple[int, int, int]
+    identity: tuple[int, int, int]
     """The folder itself, and when it changed."""
-    listed: int
+    listed_at_ns: int
     folders: tuple[str, ...]
-    protected: Protected
+    protected: ProtectedPaths
 
 
-def protected_files(
+def make_protection_scanner(
     workspace: Workspace, policy: Policy, *, clock: Callable[[], int] = time.time_ns
-) -> Callable[[], Protected]:
+) -> Callable[[], ProtectedPaths]:
     """What is protected at the moment: hidden where reading is to be asked for, read-only where only writing is."""
-    return _Looking(workspace.root, policy, clock).look
+    return _ProtectionScanner(workspace.root, policy, clock).scan
 
 
-class _Looking:
+class _ProtectionScanner:
     def __init__(self, root: Path, policy: Policy, clock: Callable[[], int]) -> None:
         self._root = root
         self._policy = policy
         self._clock = clock
-        self._known: dict[str, _Folder] = {}
-        self._secrets: set[int] = set()
+        self._folder_cache: dict[str, _ListedFolder] = {}
+        self._secret_inodes: set[int] = set()
         """The numbers by which the file system knows the files that were hidden once."""
 
-    def look(self) -> Protected:
+    def scan(self) -> ProtectedPaths:
         """Go through all folders."""
-        found: dict[str, _Folder] = {}
+        found: dict[str, _ListedFolder] = {}
         ahead = [""]
         while ahead:
             path = ahead.pop()
-            if folder := self._folder(path):
+            if folder := self._scan_folder(path):
                 found[path] = folder
                 ahead.extend(f"{path}{name}/" for name in folder.folders)
-        self._known = {path: it for path, it in found.items() if it.listed - it.mark[2] > _SETTLED_NS}
+        self._folder_cache = {
+            path: it for path, it in found.items() if it.listed_at_ns - it.identity[2] > _SETTLE_TIME_NS
+        }
         every = [folder.protected for folder in found.values()]
-        return Protected(
+        return ProtectedPaths(
             hidden=tuple(path for each in every for path in each.hidden),
             read_only=tuple(path for each in every for path in each.read_only),
-            kept=tuple(path for each in every for path in each.kept),
+            immovable=tuple(path for each in every for path in each.immovable),
         )
 
-    def _folder(self, path: str) -> _Folder | None:
+    def _scan_folder(self, path: str) -> _ListedFolder | None:
         now = self._clock()
         try:
             status = os.lstat(self._root / path)
             mark = (status.st_dev, status.st_ino, status.st_ctime_ns)
-            if (known := self._known.get(path)) and known.mark == mark:
+            if (known := self._folder_cache.get(path)) and known.identity == mark:
                 return known
             if not stat.S_ISDIR(status.st_mode):
                 return None
@@ -85,11 +87,11 @@ class _Looking:
         except OSError:
             return None  # gone meanwhile, or nobody may look into it: no command may either
         folders = tuple(entry.name for entry in entries if entry.name != ".git" and entry.is_dir(follow_symlinks=False))
-        protected = self._judged(path, [entry for entry in entries if entry.name not in folders])
-        return _Folder(mark, now, folders, protected)
+        protected = self._classify_entries(path, [entry for entry in entries if entry.name not in folders])
+        return _ListedFolder(mark, now, folders, protected)
 
-    def _judged(self, folder: str, entries: list[os.DirEntry[str]]) -> Protected:
-        theirs = not _THEIRS.isdisjoint(folder.split("/"))
+    def _classify_entries(self, folder: str, entries: list[os.DirEntry[str]]) -> ProtectedPaths:
+        theirs = not _DEPENDENCY_FOLDERS.isdisjoint(folder.split("/"))
         hidden: list[str] = []
         read_only: list[str] = []
         kept: list[str] = []
@@ -97,18 +99,18 @@ class _Looking:
             path = f"{folder}{entry.name}"
             if entry.name == ".git" and entry.is_dir(follow_symlinks=False):
                 kept.append(path)
-                read_only.extend(self._of_git(path))
-            elif entry.inode() in self._secrets:
+                read_only.extend(self._iter_git_paths(path))
+            elif entry.inode() in self._secret_inodes:
                 hidden.append(path)
             elif theirs or self._policy.file(path, "write").decision == "allow":
                 continue
             elif self._policy.file(path, "read").decision == "allow":
                 read_only.append(path)
             else:
-                self._secrets.add(entry.inode())
+                self._secret_inodes.add(entry.inode())
                 hidden.append(path)
-        return Protected(hidden=tuple(hidden), read_only=tuple(read_only), kept=tuple(kept))
+        return ProtectedPaths(hidden=tuple(hidden), read_only=tuple(read_only), immovable=tuple(kept))
 
-    def _of_git(self, path: str) -> Iterator[str]:
-        for pattern in _PROGRAMS_OF_GIT:
+    def _iter_git_paths(self, path: str) -> Iterator[str]:
+        for pattern in _GIT_EXECUTABLE_PATHS:
             yield from (str(found.relative_to(self._root)) for found in (self._root / path).glob(pattern))

@@ -18,19 +18,30 @@ from typing import NamedTuple
 
 import msgspec
 
-from callwright.agent.change import Change
+from callwright.agent.changes.file_change import FileChange
 
-__all__ = ["Edit", "Hunk", "counted", "edits", "hunks", "is_binary", "is_opaque", "lines", "quoted", "unified"]
+__all__ = [
+    "Hunk",
+    "LineEdit",
+    "build_hunks",
+    "count_changed_lines",
+    "find_edits",
+    "format_unified_diff",
+    "is_binary",
+    "is_opaque",
+    "quote_git_path",
+    "split_lines",
+]
 
-_LINE = re.compile(rb"[^\n]*\n|[^\n]+")
-_CONTEXT = 3
-_STEPS = 20_000_000
+_LINE_PATTERN = re.compile(rb"[^\n]*\n|[^\n]+")
+_CONTEXT_LINES = 3
+_MAX_COMPARISONS = 20_000_000
 """What `difflib` may do for one file, at worst: about a second."""
 _SNIFFED_BYTES = 8000
 """Git looks for a NUL in as many."""
 
 
-class Edit(NamedTuple):
+class LineEdit(NamedTuple):
     """Lines of one version and the lines of the other that stand in their place; ranges without their end."""
 
     start: int
@@ -53,9 +64,9 @@ class Hunk(msgspec.Struct, frozen=True, kw_only=True):
     """As in a unified diff, from `@@` on."""
 
 
-def lines(data: bytes | None) -> list[bytes]:
+def split_lines(data: bytes | None) -> list[bytes]:
     """With their ends; a carriage return is part of its line."""
-    return _LINE.findall(data or b"")
+    return _LINE_PATTERN.findall(data or b"")
 
 
 def is_binary(data: bytes | None) -> bool:
@@ -68,60 +79,60 @@ def is_opaque(before: bytes | None, after: bytes | None) -> bool:
     return before is None or after is None or is_binary(before) or is_binary(after)
 
 
-def edits(before: Sequence[bytes], after: Sequence[bytes]) -> list[Edit]:
+def find_edits(before: Sequence[bytes], after: Sequence[bytes]) -> list[LineEdit]:
     """The ranges that differ, in order; no two of them touch."""
-    found: list[Edit] = []
-    left = _STEPS
-    for gap in _gaps(before, after):
+    found: list[LineEdit] = []
+    left = _MAX_COMPARISONS
+    for gap in _iter_gaps(before, after):
         old, new = before[gap.start : gap.end], after[gap.new_start : gap.new_end]
-        cost = _steps(old, new)
-        compared = _compared(old, new, gap) if 0 < cost <= left else [gap]
+        cost = _estimate_cost(old, new)
+        compared = _compare_gap(old, new, gap) if 0 < cost <= left else [gap]
         left -= cost if cost <= left else 0
         for edit in compared:
             if found and (found[-1].end, found[-1].new_end) == (edit.start, edit.new_start):
-                found[-1] = Edit(found[-1].start, edit.end, found[-1].new_start, edit.new_end)
+                found[-1] = LineEdit(found[-1].start, edit.end, found[-1].new_start, edit.new_end)
             elif edit.start < edit.end or edit.new_start < edit.new_end:
                 found.append(edit)
     return found
 
 
-def _steps(old: Sequence[bytes], new: Sequence[bytes]) -> int:
+def _estimate_cost(old: Sequence[bytes], new: Sequence[bytes]) -> int:
     """The most that `difflib` does: it looks at all pairs of equal lines for each block that it finds."""
     counts = Counter(old)
     pairs = sum(counts[line] for line in new)
     return (len(old) + len(new) + pairs) * min(len(old), len(new)) if pairs else 0
 
 
-def _compared(old: Sequence[bytes], new: Sequence[bytes], gap: Edit) -> list[Edit]:
+def _compare_gap(old: Sequence[bytes], new: Sequence[bytes], gap: LineEdit) -> list[LineEdit]:
     matcher = SequenceMatcher(None, old, new, autojunk=False)
     return [
-        Edit(gap.start + start, gap.start + end, gap.new_start + new_start, gap.new_start + new_end)
+        LineEdit(gap.start + start, gap.start + end, gap.new_start + new_start, gap.new_start + new_end)
         for kind, start, end, new_start, new_end in matcher.get_opcodes()
         if kind != "equal"
     ]
 
 
-def _gaps(before: Sequence[bytes], after: Sequence[bytes]) -> Iterator[Edit]:
+def _iter_gaps(before: Sequence[bytes], after: Sequence[bytes]) -> Iterator[LineEdit]:
     """What stands between the anchors, without what is the same at its two ends."""
-    whole = _trimmed(before, after, Edit(0, len(before), 0, len(after)))
+    whole = _trim_gap(before, after, LineEdit(0, len(before), 0, len(after)))
     start, new_start = whole.start, whole.new_start
-    for old, new in [*_anchors(before, after, whole), (whole.end, whole.new_end)]:
+    for old, new in [*_find_anchors(before, after, whole), (whole.end, whole.new_end)]:
         if old > start or new > new_start:
-            yield _trimmed(before, after, Edit(start, old, new_start, new))
+            yield _trim_gap(before, after, LineEdit(start, old, new_start, new))
         start, new_start = old + 1, new + 1
 
 
-def _trimmed(before: Sequence[bytes], after: Sequence[bytes], gap: Edit) -> Edit:
+def _trim_gap(before: Sequence[bytes], after: Sequence[bytes], gap: LineEdit) -> LineEdit:
     start, end, new_start, new_end = gap
     head = zip(before[start:end], after[new_start:new_end], strict=False)
     same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], head))
     start, new_start = start + same, new_start + same
     tail = zip(reversed(before[start:end]), reversed(after[new_start:new_end]), strict=False)
     same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], tail))
-    return Edit(start, end - same, new_start, new_end - same)
+    return LineEdit(start, end - same, new_start, new_end - same)
 
 
-def _anchors(before: Sequence[bytes], after: Sequence[bytes], gap: Edit) -> list[tuple[int, int]]:
+def _find_anchors(before: Sequence[bytes], after: Sequence[bytes], gap: LineEdit) -> list[tuple[int, int]]:
     """Lines that occur once in both versions: the longest run of them that is in the same order (patience)."""
     old, new = before[gap.start : gap.end], after[gap.new_start : gap.new_end]
     counts, new_counts = Counter(old), Counter(new)
@@ -146,39 +157,39 @@ def _anchors(before: Sequence[bytes], after: Sequence[bytes], gap: Edit) -> list
     return run[::-1]
 
 
-def counted(before: bytes | None, after: bytes | None) -> tuple[int, int]:
+def count_changed_lines(before: bytes | None, after: bytes | None) -> tuple[int, int]:
     """How many lines were added and removed; none for binary files."""
     if is_binary(before) or is_binary(after):
         return 0, 0
-    found = edits(lines(before), lines(after))
+    found = find_edits(split_lines(before), split_lines(after))
     return sum(edit.new_end - edit.new_start for edit in found), sum(edit.end - edit.start for edit in found)
 
 
-def hunks(before: bytes | None, after: bytes | None) -> tuple[Hunk, ...]:
+def build_hunks(before: bytes | None, after: bytes | None) -> tuple[Hunk, ...]:
     """The changes in groups. A file that comes or goes, or that is binary, is one hunk, whatever is in it."""
     if before == after:
         return ()
-    old, new = lines(before), lines(after)
+    old, new = split_lines(before), split_lines(after)
     if is_binary(before) or is_binary(after):
         text = "Binary files differ\n"
         digest = hashlib.sha256((before or b"") + b"\0" + (after or b"")).hexdigest()[:12]
         return (Hunk(id=digest, before=(0, len(old)), after=(0, len(new)), added=0, removed=0, text=text),)
-    found = edits(old, new)
-    groups: list[list[Edit]] = [found] if is_opaque(before, after) else []
+    found = find_edits(old, new)
+    groups: list[list[LineEdit]] = [found] if is_opaque(before, after) else []
     for edit in () if groups else found:
-        if groups and edit.start - groups[-1][-1].end <= 2 * _CONTEXT:
+        if groups and edit.start - groups[-1][-1].end <= 2 * _CONTEXT_LINES:
             groups[-1].append(edit)
         else:
             groups.append([edit])
     seen: Counter[str] = Counter()
-    return tuple(_hunk(old, new, group, seen) for group in groups)
+    return tuple(_build_hunk(old, new, group, seen) for group in groups)
 
 
-def _hunk(old: list[bytes], new: list[bytes], group: list[Edit], seen: Counter[str]) -> Hunk:
+def _build_hunk(old: list[bytes], new: list[bytes], group: list[LineEdit], seen: Counter[str]) -> Hunk:
     if not group:  # an empty file that comes or goes
         return Hunk(id="empty", before=(0, 0), after=(0, 0), added=0, removed=0, text="")
     first, last = group[0], group[-1]
-    lead, trail = min(_CONTEXT, first.start), min(_CONTEXT, len(old) - last.end)
+    lead, trail = min(_CONTEXT_LINES, first.start), min(_CONTEXT_LINES, len(old) - last.end)
     before = (first.start - lead, last.end + trail)
     after = (first.new_start - lead, last.new_end + trail)
     marked, at = [], before[0]
@@ -192,7 +203,7 @@ def _hunk(old: list[bytes], new: list[bytes], group: list[Edit], seen: Counter[s
     digest = hashlib.sha256(b"".join(changed)).hexdigest()[:12]
     seen[digest] += 1
     number = f".{seen[digest]}" if seen[digest] > 1 else ""
-    head = f"@@ -{_range(before)} +{_range(after)} @@\n"
+    head = f"@@ -{_format_range(before)} +{_format_range(after)} @@\n"
     added = sum(sign == b"+" for sign, _ in marked)
     return Hunk(
         id=digest + number,
@@ -200,23 +211,23 @@ def _hunk(old: list[bytes], new: list[bytes], group: list[Edit], seen: Counter[s
         after=after,
         added=added,
         removed=len(changed) - added,
-        text=head + "".join(_shown(sign + line) for sign, line in marked),
+        text=head + "".join(_format_line(sign + line) for sign, line in marked),
     )
 
 
-def _range(span: tuple[int, int]) -> str:
+def _format_range(span: tuple[int, int]) -> str:
     count = span[1] - span[0]
     return f"{span[0] + (count > 0)}" + ("" if count == 1 else f",{count}")
 
 
-def _shown(line: bytes) -> str:
+def _format_line(line: bytes) -> str:
     text = line.decode("utf-8", "replace")
     return text if text.endswith("\n") else f"{text}\n\\ No newline at end of file\n"
 
 
-def unified(change: Change) -> str:
+def format_unified_diff(change: FileChange) -> str:
     """The change as git shows it."""
-    old, new = quoted(f"a/{change.path}"), quoted(f"b/{change.path}")
+    old, new = quote_git_path(f"a/{change.path}"), quote_git_path(f"b/{change.path}")
     head = f"diff --git {old} {new}\n"
     if change.before is None:
         head, old = head + "new file mode 100644\n", "/dev/null"
@@ -224,11 +235,11 @@ def unified(change: Change) -> str:
         head, new = head + "deleted file mode 100644\n", "/dev/null"
     if is_binary(change.before) or is_binary(change.after):
         return f"{head}Binary files {old} and {new} differ\n"
-    body = "".join(hunk.text for hunk in hunks(change.before, change.after))
+    body = "".join(hunk.text for hunk in build_hunks(change.before, change.after))
     return head + (f"--- {old}\n+++ {new}\n{body}" if body else "")
 
 
-def quoted(path: str) -> str:
+def quote_git_path(path: str) -> str:
     """A path as git writes it: in quotation marks and with escapes where it would not fit on a line."""
     escapes = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
     shown = "".join(

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections import deque
 
-from callwright.agent.screen import Line
+from callwright.agent.shell.terminal_emulator import OutputLine
 
-__all__ = ["Excerpt"]
+__all__ = ["OutputExcerpt"]
 
 # Binary data has newlines in it by chance, and so short lines that look like text. A run of it is over when this many
 # lines in a row have nothing in them that is not.
-_CLEAN_LINES = 3
+_CLEAN_LINE_COUNT = 3
 
 
-class Excerpt:
+class OutputExcerpt:
     """The first `head` and the last `tail` lines of what is added."""
 
     def __init__(self, *, head: int, tail: int) -> None:
@@ -26,26 +26,26 @@ class Excerpt:
         self._last: deque[str] = deque(maxlen=tail)
         self._count = 0
         self._binary_bytes = 0
-        self._clean: list[Line] = []
+        self._clean: list[OutputLine] = []
 
-    def add(self, line: Line) -> None:
+    def add(self, line: OutputLine) -> None:
         """One more line."""
         if line.kind == "binary" or (self._binary_bytes and line.kind == "mixed"):
             self._binary_bytes += line.size_bytes + sum(each.size_bytes for each in self._clean)
             self._clean.clear()
         elif self._binary_bytes:
             self._clean.append(line)
-            if len(self._clean) == _CLEAN_LINES:
-                self._end_binary()
+            if len(self._clean) == _CLEAN_LINE_COUNT:
+                self._flush_binary()
         else:
-            self._keep(line.text)
+            self._add_text(line.text)
 
     def close(self) -> None:
         """Nothing comes any more."""
-        self._end_binary()
+        self._flush_binary()
 
     @property
-    def cut_lines(self) -> int:
+    def omitted_lines(self) -> int:
         """How many lines are left out."""
         return self._count - len(self._first) - len(self._last)
 
@@ -55,23 +55,23 @@ class Excerpt:
         gap = [f"[… {self.cut_lines:,} lines left out …]"] if self.cut_lines else []
         return "\n".join([*self._first, *gap, *self._last])
 
-    def _keep(self, line: str) -> None:
+    def _add_text(self, line: str) -> None:
         self._count += 1
         if len(self._first) < self._head:
             self._first.append(line)
         else:
             self._last.append(line)
 
-    def _end_binary(self) -> None:
+    def _flush_binary(self) -> None:
         if self._binary_bytes:
-            self._keep(f"[{_amount(self._binary_bytes)} of binary output left out]")
+            self._add_text(f"[{_format_size(self._binary_bytes)} of binary output left out]")
             self._binary_bytes = 0
         for line in self._clean:
-            self._keep(line.text)
+            self._add_text(line.text)
         self._clean.clear()
 
 
-def _amount(size_bytes: int) -> str:
+def _format_size(size_bytes: int) -> str:
     if size_bytes < 1024:
         return f"{size_bytes} bytes"
     kib = size_bytes / 1024

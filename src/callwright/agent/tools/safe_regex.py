@@ -14,21 +14,21 @@ import jsonschema_rs
 
 from callwright.errors import ToolError
 
-__all__ = ["compiled", "escaped"]
+__all__ = ["compile_pattern", "escape_literal"]
 
-_LONGEST = 1000
-_SIZE_BYTES = 1 << 20
+_MAX_PATTERN_LENGTH = 1000
+_MAX_COMPILED_BYTES = 1 << 20
 """Of the compiled pattern: counted repetitions of counted repetitions grow without end."""
 
 
-def compiled(pattern: str, *, match_case: bool = True) -> Callable[[str], bool]:
+def compile_pattern(pattern: str, *, match_case: bool = True) -> Callable[[str], bool]:
     """Whether a text has the pattern in it. `ToolError` when it is no pattern, or none that can be matched safely."""
-    if len(pattern) > _LONGEST:
-        raise ToolError(f"the pattern is too long: {_LONGEST} characters at most")
+    if len(pattern) > _MAX_PATTERN_LENGTH:
+        raise ToolError(f"the pattern is too long: {_MAX_PATTERN_LENGTH} characters at most")
     written = pattern if match_case else f"(?i){pattern}"
     try:
         schema = {"type": "string", "pattern": written}
-        options = jsonschema_rs.RegexOptions(size_limit=_SIZE_BYTES)
+        options = jsonschema_rs.RegexOptions(size_limit=_MAX_COMPILED_BYTES)
         return jsonschema_rs.validator_for(schema, pattern_options=options).is_valid
     except ValueError as error:
         raise ToolError(
@@ -37,6 +37,6 @@ def compiled(pattern: str, *, match_case: bool = True) -> Callable[[str], bool]:
         ) from error
 
 
-def escaped(text: str) -> str:
+def escape_literal(text: str) -> str:
     """A pattern for the text itself."""
     return re.sub(r"[\\.+*?()|\[\]{}^$/-]", r"\\\g<0>", text)

@@ -13,16 +13,25 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["files_below", "git_files"]
+__all__ = ["list_git_files", "walk_files"]
 
-_REPOSITORIES = frozenset({".git", ".hg", ".svn"})
-_JUNK = _REPOSITORIES | {"node_modules", "__pycache__", ".venv", "venv", ".tox", ".nox", ".gradle", ".terraform"}
+_REPOSITORY_FOLDERS = frozenset({".git", ".hg", ".svn"})
+_SKIPPED_FOLDERS = _REPOSITORY_FOLDERS | {
+    "node_modules",
+    "__pycache__",
+    ".venv",
+    "venv",
+    ".tox",
+    ".nox",
+    ".gradle",
+    ".terraform",
+}
 # Tools mark the folders that they can make anew (https://bford.info/cachedir/): cargo, mypy, pytest, ruff.
 _CACHE_TAG = "CACHEDIR.TAG"
 _GIT_TIMEOUT_S = 30
 
 
-def git_files(root: Path, folder: str) -> list[str] | None:
+def list_git_files(root: Path, folder: str) -> list[str] | None:
     """What git has below a folder and what it would take; None where there is no git or no repository."""
     git = shutil.which("git")
     if git is None:
@@ -41,22 +50,22 @@ def git_files(root: Path, folder: str) -> list[str] | None:
     if done.returncode != 0:
         return None
     listed = sorted({os.fsdecode(name).rstrip("/") for name in done.stdout.split(b"\0") if name})
-    return [name for entry in listed for name in _expanded(root, entry)]
+    return [name for entry in listed for name in _expand_entry(root, entry)]
 
 
-def files_below(folder: int, prefix: str) -> Iterator[str]:
+def walk_files(folder: int, prefix: str) -> Iterator[str]:
     """The files below an open folder, sorted within each folder; `prefix` is its own path from the root."""
     for here, folders, names, inside in os.fwalk(".", dir_fd=folder, follow_symlinks=False):
         if _CACHE_TAG in names and here != ".":
             folders.clear()
             continue
-        folders[:] = sorted(set(folders) - _JUNK)
+        folders[:] = sorted(set(folders) - _SKIPPED_FOLDERS)
         for name in sorted(names):
             if _is_file(name, inside):
                 yield Path(prefix, here, name).as_posix()
 
 
-def _expanded(root: Path, name: str) -> Iterator[str]:
+def _expand_entry(root: Path, name: str) -> Iterator[str]:
     """What a line of git's list stands for: a file, or a repository in this one, of which git says only the folder."""
     try:
         status = os.lstat(root / name)
@@ -65,7 +74,7 @@ def _expanded(root: Path, name: str) -> Iterator[str]:
         elif stat.S_ISDIR(status.st_mode):
             folder = os.open(root / name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
             try:
-                yield from files_below(folder, name)
+                yield from walk_files(folder, name)
             finally:
                 os.close(folder)
     except OSError:

@@ -14,67 +14,67 @@ from difflib import get_close_matches
 
 from callwright.errors import ToolError
 
-__all__ = ["nearest", "replaced", "text_of"]
+__all__ = ["decode_utf8", "describe_nearest", "replace_text"]
 
-_SHOWN_PLACES = 10
-_SHOWN_LINES = 8
-_COMMON = 50
+_MAX_SHOWN_MATCHES = 10
+_MAX_SHOWN_LINES = 8
+_MAX_OCCURRENCES = 50
 """A line that occurs more often says nothing about where a passage belongs."""
-_CLOSE_LINES = 5000
+_MAX_COMPARED_LINES = 5000
 """Lines that are compared letter by letter with one that does not occur."""
-_CLOSE_SIGNS = 200
-_MARKS = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
+_MAX_COMPARED_CHARACTERS = 200
+_BYTE_ORDER_MARKS = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
 
 
-def text_of(data: bytes, path: str) -> str:
+def decode_utf8(data: bytes, path: str) -> str:
     """A file's text, its byte order mark included. `ToolError` for what is not UTF-8."""
     try:
         return data.decode()
     except UnicodeDecodeError as error:
-        kind = _MARKS.get(data[:2], "binary" if b"\0" in data else "in another encoding")
+        kind = _BYTE_ORDER_MARKS.get(data[:2], "binary" if b"\0" in data else "in another encoding")
         reason = f"{path} is not UTF-8 text: it is {kind}, byte {error.start + 1} cannot be read"
         raise ToolError(f"{reason}. Only UTF-8 files can be edited here; a command can convert it") from None
 
 
-def replaced(text: str, old: str, new: str, *, every: bool = False) -> str:
+def replace_text(text: str, old: str, new: str, *, every: bool = False) -> str:
     """The text with `new` in place of `old`, which must stand there once unless `every` is set.
 
     `ToolError` when it is not there, or is there more often.
     """
-    old, new = _plain(old), _plain(new)
+    old, new = _normalize_newlines(old), _normalize_newlines(new)
     if old == new:
         raise ToolError("the old and the new text are the same: nothing would change")
     if not old:
         if text.strip("\ufeff"):
             raise ToolError("the old text is empty: say which text is to be replaced, exactly as the file has it")
         return text + new
-    found = list(_pattern(old).finditer(text))
+    found = list(_compile_passage(old).finditer(text))
     if not found:
-        raise ToolError(f"the old text is not in the file. {nearest(text, old)}")
+        raise ToolError(f"the old text is not in the file. {describe_nearest(text, old)}")
     if len(found) > 1 and not every:
-        places = _listed([text.count("\n", 0, each.start()) + 1 for each in found])
+        places = _format_line_numbers([text.count("\n", 0, each.start()) + 1 for each in found])
         raise ToolError(
             f"the old text is in the file {len(found)} times, from lines {places} on: "
             "add lines around it until it is there once, or ask for every one to be replaced"
         )
     pieces, at = [], 0
     for each in found:
-        pieces += [text[at : each.start()], _fitted(new, each, text)]
+        pieces += [text[at : each.start()], _match_line_endings(new, each, text)]
         at = each.end()
     return "".join([*pieces, text[at:]])
 
 
-def _plain(text: str) -> str:
+def _normalize_newlines(text: str) -> str:
     return text.replace("\r\n", "\n")
 
 
-def _pattern(old: str) -> re.Pattern[str]:
+def _compile_passage(old: str) -> re.Pattern[str]:
     """The passage with any line ends; the last one may be missing where the file ends without."""
     body, end = (old[:-1], r"(?:\r?\n|\Z)") if old.endswith("\n") and old.strip("\n") else (old, "")
     return re.compile(r"\r?\n".join(map(re.escape, body.split("\n"))) + end)
 
 
-def _fitted(new: str, found: re.Match[str], text: str) -> str:
+def _match_line_endings(new: str, found: re.Match[str], text: str) -> str:
     """The new passage with the line ends of the one that it replaces, or of the file."""
     if found.end() == len(text) and not found[0].endswith("\n") and found.re.pattern.endswith(r"\Z)"):
         new = new.removesuffix("\n")
@@ -82,25 +82,25 @@ def _fitted(new: str, found: re.Match[str], text: str) -> str:
     return new.replace("\n", "\r\n") if near.find("\r\n") == near.find("\n") - 1 >= 0 else new
 
 
-def _listed(numbers: Sequence[int]) -> str:
-    shown = ", ".join(map(str, numbers[:_SHOWN_PLACES]))
-    return shown if len(numbers) <= _SHOWN_PLACES else f"{shown} and {len(numbers) - _SHOWN_PLACES} more"
+def _format_line_numbers(numbers: Sequence[int]) -> str:
+    shown = ", ".join(map(str, numbers[:_MAX_SHOWN_MATCHES]))
+    return shown if len(numbers) <= _MAX_SHOWN_MATCHES else f"{shown} and {len(numbers) - _MAX_SHOWN_MATCHES} more"
 
 
-def nearest(text: str, old: str) -> str:
+def describe_nearest(text: str, old: str) -> str:
     """Sentences for a model: which lines come nearest to a passage that is not there, and how they differ."""
-    there, wanted = _plain(text).split("\n"), _plain(old).strip("\n").split("\n")
-    start = _place(there, wanted)
+    there, wanted = _normalize_newlines(text).split("\n"), _normalize_newlines(old).strip("\n").split("\n")
+    start = _find_nearest(there, wanted)
     if start is None:
         return "Nothing in it comes near; read the file again"
     window = there[start : start + len(wanted)]
     span = f"Line {start + 1} comes" if len(wanted) == 1 else f"Lines {start + 1} to {start + len(window)} come"
-    shown = "\n".join(f"{number}: {line}" for number, line in enumerate(window[:_SHOWN_LINES], start + 1))
-    cut = "" if len(window) <= _SHOWN_LINES else f"\n… and {len(window) - _SHOWN_LINES} more lines"
-    return f"{span} nearest{_difference(window, wanted, start)}:\n{shown}{cut}"
+    shown = "\n".join(f"{number}: {line}" for number, line in enumerate(window[:_MAX_SHOWN_LINES], start + 1))
+    cut = "" if len(window) <= _MAX_SHOWN_LINES else f"\n… and {len(window) - _MAX_SHOWN_LINES} more lines"
+    return f"{span} nearest{_describe_difference(window, wanted, start)}:\n{shown}{cut}"
 
 
-def _place(there: Sequence[str], wanted: Sequence[str]) -> int | None:
+def _find_nearest(there: Sequence[str], wanted: Sequence[str]) -> int | None:
     """Where most lines of a passage stand in their order, leaving white space aside."""
     places: dict[str, list[int]] = {}
     for number, line in enumerate(there):
@@ -108,20 +108,20 @@ def _place(there: Sequence[str], wanted: Sequence[str]) -> int | None:
     votes: Counter[int] = Counter()
     for offset, line in enumerate(wanted):
         found = places.get("".join(line.split()), [])
-        if line.strip() and len(found) <= _COMMON:
+        if line.strip() and len(found) <= _MAX_OCCURRENCES:
             votes.update(max(0, number - offset) for number in found)
     if votes:
         best = max(votes.values())
         return min(start for start, count in votes.items() if count == best)
-    clue = max(wanted, key=len)[:_CLOSE_SIGNS]
-    near = get_close_matches(clue, [line[:_CLOSE_SIGNS] for line in there[:_CLOSE_LINES]], 1, 0.6)
+    clue = max(wanted, key=len)[:_MAX_COMPARED_CHARACTERS]
+    near = get_close_matches(clue, [line[:_MAX_COMPARED_CHARACTERS] for line in there[:_MAX_COMPARED_LINES]], 1, 0.6)
     if not clue.strip() or not near:
         return None
-    found_at = next(number for number, line in enumerate(there) if line[:_CLOSE_SIGNS] == near[0])
+    found_at = next(number for number, line in enumerate(there) if line[:_MAX_COMPARED_CHARACTERS] == near[0])
     return max(0, found_at - max(range(len(wanted)), key=lambda offset: len(wanted[offset])))
 
 
-def _difference(window: Sequence[str], wanted: Sequence[str], start: int) -> str:
+def _describe_difference(window: Sequence[str], wanted: Sequence[str], start: int) -> str:
     """What sets the two apart, where it can be said in a few words."""
     pairs = [(number, *pair) for number, pair in enumerate(zip(window, wanted, strict=False), start + 1)]
     number, has, asked = next(((at, line, old) for at, line, old in pairs if line != old), (0, "", ""))
@@ -132,12 +132,12 @@ def _difference(window: Sequence[str], wanted: Sequence[str], start: int) -> str
     if has.strip() != asked.strip():
         return f"; only white space differs, in line {number} between the words"
     if has.lstrip() == asked.lstrip():
-        return f"; only white space differs: line {number} begins with {_white(has)}, the old text with {_white(asked)}"
-    end, old_end = _white(has[::-1]), _white(asked[::-1])
+        return f"; only white space differs: line {number} begins with {_describe_whitespace(has)}, the old text with {_describe_whitespace(asked)}"
+    end, old_end = _describe_whitespace(has[::-1]), _describe_whitespace(asked[::-1])
     return f"; only white space differs: line {number} ends with {end}, the old text with {old_end}"
 
 
-def _white(line: str) -> str:
+def _describe_whitespace(line: str) -> str:
     """The white space at the beginning of a line, in words."""
     lead = line[: len(line) - len(line.lstrip())]
     names = {" ": "space", "\t": "tab"}

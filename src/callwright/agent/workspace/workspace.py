@@ -17,26 +17,26 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from callwright.agent.confine import Place, place, said
-from callwright.agent.filelist import files_below, git_files
+from callwright.agent.workspace.confined_path import ConfinedPath, open_path, quote_path
+from callwright.agent.workspace.file_list import list_git_files, walk_files
 from callwright.errors import ConfigError, ToolError
 
-__all__ = ["Entry", "Kind", "Workspace"]
+__all__ = ["EntryKind", "FolderEntry", "Workspace"]
 
-Kind = Literal["file", "folder", "missing", "other"]
+EntryKind = Literal["file", "folder", "missing", "other"]
 
 _READ_LIMIT_BYTES = 10 * 1024 * 1024
 # Opened without waiting: a FIFO without a writer would hold the reader for ever.
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_CREATE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-class Entry(NamedTuple):
+class FolderEntry(NamedTuple):
     """One line of a folder's list."""
 
     name: str
-    kind: Kind
-    size: int
+    kind: EntryKind
+    size_bytes: int
 
 
 class Workspace:
@@ -50,110 +50,112 @@ class Workspace:
             self.root = root.resolve(strict=True)
             status = self.root.stat()
         except (OSError, RuntimeError) as error:
-            raise ConfigError([f"the workspace {said(str(root))} does not exist"]) from error
+            raise ConfigError([f"the workspace {quote_path(str(root))} does not exist"]) from error
         if not stat.S_ISDIR(status.st_mode):
-            raise ConfigError([f"the workspace {said(str(root))} is not a folder"])
+            raise ConfigError([f"the workspace {quote_path(str(root))} is not a folder"])
         if self.root.parent == self.root:
             raise ConfigError(["the whole file system cannot be a workspace: start in the folder of your project"])
         self._identity = (status.st_dev, status.st_ino)
 
-    def relative(self, path: str) -> str:
+    def resolve_path(self, path: str) -> str:
         """The one name of what a path leads to: from the root, with `/`, no symlinks, `.` for the root."""
-        with place(self.root, self._identity, path) as found:
+        with open_path(self.root, self._identity, path) as found:
             return found.path
 
-    def kind(self, path: str) -> Kind:
+    def get_kind(self, path: str) -> EntryKind:
         """What is there."""
-        with place(self.root, self._identity, path) as found:
-            return _kind(found.status)
+        with open_path(self.root, self._identity, path) as found:
+            return _get_kind(found.status)
 
-    def read(self, path: str, limit_bytes: int = _READ_LIMIT_BYTES) -> bytes:
+    def read_file(self, path: str, limit_bytes: int = _READ_LIMIT_BYTES) -> bytes:
         """The whole file. `ToolError` when there is none, or when it is larger than the limit."""
-        with place(self.root, self._identity, path) as found:
+        with open_path(self.root, self._identity, path) as found:
             _check_file(found, path)
-            with os.fdopen(os.open(found.name, _READ, dir_fd=found.parent), "rb") as file:
+            with os.fdopen(os.open(found.name, _READ_FLAGS, dir_fd=found.parent_fd), "rb") as file:
                 size = os.fstat(file.fileno())
                 if not stat.S_ISREG(size.st_mode):
-                    raise ToolError(f"{said(path)} was changed by somebody else meanwhile; look again")
+                    raise ToolError(f"{quote_path(path)} was changed by somebody else meanwhile; look again")
                 data = file.read(limit_bytes + 1)
         if len(data) > limit_bytes:
             raise ToolError(
-                f"{said(path)} is too large: {max(size.st_size, len(data)):,} bytes, {limit_bytes:,} at most"
+                f"{quote_path(path)} is too large: {max(size.st_size, len(data)):,} bytes, {limit_bytes:,} at most"
             )
         return data
 
-    def mode(self, path: str) -> int:
+    def get_mode(self, path: str) -> int:
         """The rights of what is there."""
-        with place(self.root, self._identity, path) as found:
+        with open_path(self.root, self._identity, path) as found:
             if found.status is None:
-                raise ToolError(f"{said(path)} does not exist")
+                raise ToolError(f"{quote_path(path)} does not exist")
             return stat.S_IMODE(found.status.st_mode) & 0o777
 
-    def write(self, path: str, data: bytes, *, mode: int | None = None) -> None:
+    def write_file(self, path: str, data: bytes, *, mode: int | None = None) -> None:
         """Replace a file or make one, with the folders on the way: whole or not at all, also in a crash.
 
         A file keeps its mode; `mode` is for one that is made. A symlink stays what it is: what it leads to is written.
         """
-        with place(self.root, self._identity, path) as found:
+        with open_path(self.root, self._identity, path) as found:
             if found.status is not None:
                 _check_file(found, path)
                 if not found.status.st_mode & 0o222:
-                    raise ToolError(f"{said(path)} is read-only")
+                    raise ToolError(f"{quote_path(path)} is read-only")
             elif path.endswith("/"):
-                raise ToolError(f"{said(path)} names a folder; a file's name has no slash at its end")
-            found.make_folders()
-            _replace(found, data, mode)
+                raise ToolError(f"{quote_path(path)} names a folder; a file's name has no slash at its end")
+            found.create_parents()
+            _replace_file(found, data, mode)
 
     def delete(self, path: str) -> None:
         """Delete a file, or a folder that is empty. Through a symlink, what it leads to."""
-        with place(self.root, self._identity, path) as found:
-            match _kind(found.status):
+        with open_path(self.root, self._identity, path) as found:
+            match _get_kind(found.status):
                 case "folder" if not found.parts:
                     raise ToolError("the workspace itself cannot be deleted")
                 case "folder":
-                    os.rmdir(found.name, dir_fd=found.parent)
+                    os.rmdir(found.name, dir_fd=found.parent_fd)
                 case _:
                     _check_file(found, path)
-                    os.unlink(found.name, dir_fd=found.parent)
+                    os.unlink(found.name, dir_fd=found.parent_fd)
 
-    def entries(self, path: str = ".") -> list[Entry]:
+    def list_entries(self, path: str = ".") -> list[FolderEntry]:
         """What is in one folder, by name. A symlink counts as what it leads to, or as `other` where it leads out."""
-        with place(self.root, self._identity, path) as found:
+        with open_path(self.root, self._identity, path) as found:
             _check_folder(found, path)
             listed = []
-            with os.scandir(found.folder) as scan:
+            with os.scandir(found.folder_fd) as scan:
                 for each in scan:
                     with suppress(FileNotFoundError):
                         listed.append((each.name, each.stat(follow_symlinks=False)))
             here = found.path
-        return [self._entry(here, name, status) for name, status in sorted(listed, key=lambda pair: pair[0])]
+        return [self._build_entry(here, name, status) for name, status in sorted(listed, key=lambda pair: pair[0])]
 
-    def files(self, path: str = ".") -> Iterator[str]:
+    def iter_files(self, path: str = ".") -> Iterator[str]:
         """Every file below a folder, by name from the root. Symlinks, `.git` and what git ignores are left out.
 
         Where git does not help, a short list of folders that nobody wrote by hand is left out instead.
         """
-        with place(self.root, self._identity, path) as found:
+        with open_path(self.root, self._identity, path) as found:
             _check_folder(found, path)
-            listed = git_files(self.root, found.path)
+            listed = list_git_files(self.root, found.path)
             if listed is None:
-                listed = list(files_below(found.folder, found.path))
-        yield from (name for name in listed if _is_sayable(name))
+                listed = list(walk_files(found.folder_fd, found.path))
+        yield from (name for name in listed if _is_valid_text(name))
 
-    def _entry(self, folder: str, name: str, status: os.stat_result) -> Entry:
-        kind = _kind(status)
+    def _build_entry(self, folder: str, name: str, status: os.stat_result) -> FolderEntry:
+        kind = _get_kind(status)
         if stat.S_ISLNK(status.st_mode):
             with suppress(ToolError):
-                kind = self.kind(f"{folder}/{name}")
-        return Entry(os.fsencode(name).decode(errors="backslashreplace"), kind, status.st_size if kind == "file" else 0)
+                kind = self.get_kind(f"{folder}/{name}")
+        return FolderEntry(
+            os.fsencode(name).decode(errors="backslashreplace"), kind, status.st_size if kind == "file" else 0
+        )
 
 
-def _is_sayable(name: str) -> bool:
+def _is_valid_text(name: str) -> bool:
     """Whether a call can name it: a name that is not UTF-8 can be listed, and that is all."""
     return not any("\ud800" <= character <= "\udfff" for character in name)
 
 
-def _kind(status: os.stat_result | None) -> Kind:
+def _get_kind(status: os.stat_result | None) -> EntryKind:
     if status is None:
         return "missing"
     if stat.S_ISDIR(status.st_mode):
@@ -161,34 +163,34 @@ def _kind(status: os.stat_result | None) -> Kind:
     return "file" if stat.S_ISREG(status.st_mode) else "other"
 
 
-def _check_file(found: Place, path: str) -> None:
-    match _kind(found.status):
+def _check_file(found: ConfinedPath, path: str) -> None:
+    match _get_kind(found.status):
         case "missing":
-            raise ToolError(f"{said(path)} does not exist")
+            raise ToolError(f"{quote_path(path)} does not exist")
         case "folder":
-            raise ToolError(f"{said(path)} is a folder, not a file")
+            raise ToolError(f"{quote_path(path)} is a folder, not a file")
         case "other":
-            raise ToolError(f"{said(path)} is a device, a pipe or a socket, not a file")
+            raise ToolError(f"{quote_path(path)} is a device, a pipe or a socket, not a file")
         case "file":
             pass
 
 
-def _check_folder(found: Place, path: str) -> None:
-    match _kind(found.status):
+def _check_folder(found: ConfinedPath, path: str) -> None:
+    match _get_kind(found.status):
         case "missing":
-            raise ToolError(f"{said(path)} does not exist")
+            raise ToolError(f"{quote_path(path)} does not exist")
         case "file" | "other":
-            raise ToolError(f"{said(path)} is not a folder")
+            raise ToolError(f"{quote_path(path)} is not a folder")
         case "folder":
             pass
 
 
-def _replace(found: Place, data: bytes, mode: int | None) -> None:
+def _replace_file(found: ConfinedPath, data: bytes, mode: int | None) -> None:
     """A new file beside the old one, on the disk, then under its name."""
     beside = f".callwright-{secrets.token_hex(8)}.tmp"
-    parent, old = found.parent, found.status
+    parent, old = found.parent_fd, found.status
     try:
-        with os.fdopen(os.open(beside, _NEW, 0o666, dir_fd=parent), "wb") as file:
+        with os.fdopen(os.open(beside, _CREATE_FLAGS, 0o666, dir_fd=parent), "wb") as file:
             file.write(data)
             file.flush()
             if old is None and mode is not None:

@@ -10,36 +10,38 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from callwright.agent.diff import Edit, Hunk, edits, is_opaque, lines
+from callwright.agent.changes.diff import Hunk, LineEdit, find_edits, is_opaque, split_lines
 
-__all__ = ["Content", "Merged", "Side", "applied", "merged", "reverted"]
+__all__ = ["FileContent", "MergeResult", "MergeSide", "apply_hunk", "merge_contents", "revert_hunk"]
 
-Content = bytes | None
-Side = Literal["ours", "theirs"]
+FileContent = bytes | None
+MergeSide = Literal["ours", "theirs"]
 
 
-class Merged(NamedTuple):
+class MergeResult(NamedTuple):
     """The result; clean when nothing of either side was left out."""
 
-    data: Content
-    clean: bool
+    data: FileContent
+    is_clean: bool
 
 
-def merged(base: Content, ours: Content, theirs: Content, *, prefer: Side = "ours") -> Merged:
+def merge_contents(
+    base: FileContent, ours: FileContent, theirs: FileContent, *, prefer: MergeSide = "ours"
+) -> MergeResult:
     """What both sides made of `base`."""
     if theirs in (base, ours):
-        return Merged(ours, clean=True)
+        return MergeResult(ours, is_clean=True)
     if ours == base:
-        return Merged(theirs, clean=True)
+        return MergeResult(theirs, is_clean=True)
     preferred = ours if prefer == "ours" else theirs
     if base is None or is_opaque(ours, theirs) or is_opaque(base, ours):
-        return Merged(preferred, clean=False)
-    old, sides = lines(base), (lines(ours), lines(theirs))
+        return MergeResult(preferred, is_clean=False)
+    old, sides = split_lines(base), (split_lines(ours), split_lines(theirs))
     done: list[bytes] = []
     clean, at = True, 0
-    for start, end, changes in _regions([edits(old, side) for side in sides]):
+    for start, end, changes in _group_regions([find_edits(old, side) for side in sides]):
         done += old[at:start]
-        made = [_made(old, side, each, start, end) for side, each in zip(sides, changes, strict=True)]
+        made = [_build_side(old, side, each, start, end) for side, each in zip(sides, changes, strict=True)]
         if not changes[1] or made[0] == made[1]:
             done += made[0]
         elif not changes[0]:
@@ -50,18 +52,20 @@ def merged(base: Content, ours: Content, theirs: Content, *, prefer: Side = "our
         at = end
     done += old[at:]
     if not all(line.endswith(b"\n") for line in done[:-1]):
-        return Merged(preferred, clean=False)  # one side took the last line's end away, the other went on after it
-    return Merged(b"".join(done), clean)
+        return MergeResult(
+            preferred, is_clean=False
+        )  # one side took the last line's end away, the other went on after it
+    return MergeResult(b"".join(done), clean)
 
 
-Region = tuple[int, int, tuple[list[Edit], list[Edit]]]
+MergeRegion = tuple[int, int, tuple[list[LineEdit], list[LineEdit]]]
 
 
-def _regions(changes: Sequence[list[Edit]]) -> list[Region]:
+def _group_regions(changes: Sequence[list[LineEdit]]) -> list[MergeRegion]:
     """Lines of the base that one side or both changed, in order; what overlaps is one region."""
-    found: list[Region] = []
+    found: list[MergeRegion] = []
     for edit, side in sorted((edit, side) for side, each in enumerate(changes) for edit in each):
-        if found and _overlaps(found[-1], edit):
+        if found and _is_overlapping(found[-1], edit):
             start, end, both = found[-1]
             found[-1] = (start, max(end, edit.end), both)
         else:
@@ -70,13 +74,13 @@ def _regions(changes: Sequence[list[Edit]]) -> list[Region]:
     return found
 
 
-def _overlaps(region: Region, edit: Edit) -> bool:
+def _is_overlapping(region: MergeRegion, edit: LineEdit) -> bool:
     """Neighbours do not overlap: there is only one order in which they fit. Two insertions at one place do."""
     start, end, _ = region
     return edit.start < end or start == end == edit.start == edit.end
 
 
-def _made(old: list[bytes], side: list[bytes], changes: list[Edit], start: int, end: int) -> list[bytes]:
+def _build_side(old: list[bytes], side: list[bytes], changes: list[LineEdit], start: int, end: int) -> list[bytes]:
     """What one side has in place of these lines."""
     made: list[bytes] = []
     for edit in changes:
@@ -85,18 +89,20 @@ def _made(old: list[bytes], side: list[bytes], changes: list[Edit], start: int, 
     return made + old[start:end]
 
 
-def applied(before: Content, after: Content, hunk: Hunk) -> Content:
+def apply_hunk(before: FileContent, after: FileContent, hunk: Hunk) -> FileContent:
     """The old version with one hunk of the new one."""
-    return _swapped(before, after, hunk.before, hunk.after)
+    return _replace_lines(before, after, hunk.before, hunk.after)
 
 
-def reverted(before: Content, after: Content, hunk: Hunk) -> Content:
+def revert_hunk(before: FileContent, after: FileContent, hunk: Hunk) -> FileContent:
     """The new version without one hunk."""
-    return _swapped(after, before, hunk.after, hunk.before)
+    return _replace_lines(after, before, hunk.after, hunk.before)
 
 
-def _swapped(into: Content, source: Content, place: tuple[int, int], taken: tuple[int, int]) -> Content:
+def _replace_lines(
+    into: FileContent, source: FileContent, target_range: tuple[int, int], source_range: tuple[int, int]
+) -> FileContent:
     if is_opaque(into, source):
         return source
-    kept, other = lines(into), lines(source)
-    return b"".join([*kept[: place[0]], *other[taken[0] : taken[1]], *kept[place[1] :]])
+    kept, other = split_lines(into), split_lines(source)
+    return b"".join([*kept[: target_range[0]], *other[source_range[0] : source_range[1]], *kept[target_range[1] :]])

@@ -13,18 +13,18 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from callwright.agent.tools.base import Arguments
-from callwright.agent.tools.words import one_line
+from callwright.agent.tools.base import ToolArguments
+from callwright.agent.tools.text_format import to_one_line
 from callwright.errors import ToolError
 from callwright.model import ToolSpec
 from callwright.schema import Schema, coerce_value
 
-__all__ = ["Form"]
+__all__ = ["ToolSignature"]
 
-Wanted = TypeVar("Wanted", bound=msgspec.Struct)
+ArgumentsT = TypeVar("Wanted", bound=msgspec.Struct)
 
 # What the tools of other agents call the same thing; models have learnt those names. `_` and capitals do not count.
-_ALIASES = {
+_PARAMETER_ALIASES = {
     "path": ("file", "file_path", "filename", "target_file", "relative_path", "folder", "directory", "dir"),
     "folder": ("cwd", "directory", "dir", "workdir", "working_directory", "path"),
     "content": ("text", "contents", "file_text", "file_content", "code"),
@@ -45,15 +45,15 @@ _ALIASES = {
     "context": ("context_lines", "lines_of_context"),
     "depth": ("max_depth", "levels"),
 }
-_FIELD = re.compile(r"\$\.(\w+)")
-_KINDS = {"string": "a string", "integer": "a whole number", "number": "a number", "boolean": "true or false"}
-_LIMITS = (("minimum", "at least"), ("maximum", "at most"))
+_FIELD_PATTERN = re.compile(r"\$\.(\w+)")
+_TYPE_NAMES = {"string": "a string", "integer": "a whole number", "number": "a number", "boolean": "true or false"}
+_BOUND_NAMES = (("minimum", "at least"), ("maximum", "at most"))
 
 
-class Form(Generic[Wanted]):
+class ToolSignature(Generic[ArgumentsT]):
     """The calls of one tool."""
 
-    def __init__(self, name: str, struct: type[Wanted]) -> None:
+    def __init__(self, name: str, struct: type[ArgumentsT]) -> None:
         body = msgspec.json.schema(struct)["$defs"][struct.__name__]
         self._struct = struct
         self._required: list[str] = body.get("required", [])
@@ -64,79 +64,79 @@ class Form(Generic[Wanted]):
             body["description"],
             {
                 "type": "object",
-                "properties": {field: _told(one) for field, one in self._parameters.items()},
+                "properties": {field: _simplify_parameter(one) for field, one in self._parameters.items()},
                 **({"required": self._required} if self._required else {}),
             },
         )
         self._schema = Schema(self.spec.parameters)
-        self._names = dict(_names(self._parameters))
+        self._field_by_alias = dict(_iter_aliases(self._parameters))
 
-    def read(self, arguments: Arguments) -> Wanted:
+    def parse(self, arguments: ToolArguments) -> ArgumentsT:
         """The call as a struct. `ToolError` says how to call it right."""
-        values = self._settled(arguments)
+        values = self._normalize_arguments(arguments)
         missing = [field for field in self._required if field not in values]
         if missing:
             what = self._parameters[missing[0]]["description"]
-            raise ToolError(f"{self.spec.name} needs `{missing[0]}`: {what[0].lower()}{what[1:]} {self._how}")
+            raise ToolError(f"{self.spec.name} needs `{missing[0]}`: {what[0].lower()}{what[1:]} {self._usage_example}")
         try:
             return msgspec.convert(values, self._struct)
         except msgspec.ValidationError as error:
-            raise ToolError(self._wrong(str(error), values)) from error
+            raise ToolError(self._describe_error(str(error), values)) from error
 
-    def tried(self, arguments: Arguments) -> Wanted | None:
+    def try_parse(self, arguments: ToolArguments) -> ArgumentsT | None:
         """The call as a struct; None for one that cannot be read."""
         try:
-            return self.read(arguments)
+            return self.parse(arguments)
         except ToolError:
             return None
 
-    def view(self, arguments: Arguments, line: Callable[[Wanted], str]) -> str:
+    def describe_call(self, arguments: ToolArguments, describe: Callable[[ArgumentsT], str]) -> str:
         """A call in one line for people, also one that cannot be read."""
-        wanted = self.tried(arguments)
+        wanted = self.try_parse(arguments)
         raw = json.dumps(dict(arguments), ensure_ascii=False, default=str)
-        return one_line(f"{self.spec.name} {raw}" if wanted is None else line(wanted))
+        return to_one_line(f"{self.spec.name} {raw}" if wanted is None else describe(wanted))
 
-    def changed(self, arguments: Arguments, **fields: Any) -> dict[str, Any]:
+    def replace_arguments(self, arguments: ToolArguments, **fields: Any) -> dict[str, Any]:
         """The same call with other values, under the tool's own names."""
-        return {**self._settled(arguments), **fields}
+        return {**self._normalize_arguments(arguments), **fields}
 
-    def _settled(self, arguments: Arguments) -> dict[str, Any]:
+    def _normalize_arguments(self, arguments: ToolArguments) -> dict[str, Any]:
         """The values by the tool's own names and in its types, where that is plainly what was meant."""
         values: dict[str, Any] = {}
         for name, value in arguments.items():
-            field = name if name in self._parameters else self._names.get(_plain(name))
+            field = name if name in self._parameters else self._field_by_alias.get(_normalize_name(name))
             if field is None or value is None or (field in values and field != name):
                 continue
             values[field] = value
         settled, _ = coerce_value(values, self._schema)
         return dict(settled)
 
-    def _wrong(self, message: str, values: dict[str, Any]) -> str:
-        field = _FIELD.findall(message)[0]
+    def _describe_error(self, message: str, values: dict[str, Any]) -> str:
+        field = _FIELD_PATTERN.findall(message)[0]
         parameter = self._parameters[field]
-        kind = "a string that is not empty" if "minLength" in parameter else _KINDS[parameter["type"]]
-        limits = [f"{words} {parameter[key]}" for key, words in _LIMITS if key in parameter]
-        given = one_line(json.dumps(values.get(field), ensure_ascii=False, default=str))
-        return f"`{field}` of {self.spec.name} must be {', '.join([kind, *limits])}, not {given}. {self._how}"
+        kind = "a string that is not empty" if "minLength" in parameter else _TYPE_NAMES[parameter["type"]]
+        limits = [f"{words} {parameter[key]}" for key, words in _BOUND_NAMES if key in parameter]
+        given = to_one_line(json.dumps(values.get(field), ensure_ascii=False, default=str))
+        return f"`{field}` of {self.spec.name} must be {', '.join([kind, *limits])}, not {given}. {self._usage_example}"
 
     @property
-    def _how(self) -> str:
+    def _usage_example(self) -> str:
         return f"For example: {json.dumps(self._example, ensure_ascii=False)}"
 
 
-def _told(parameter: dict[str, Any]) -> dict[str, Any]:
+def _simplify_parameter(parameter: dict[str, Any]) -> dict[str, Any]:
     """A parameter as models are told of it, without what not every service takes and what says nothing."""
     empty = ("examples", *(("default",) if not parameter.get("default") else ()))
     return {key: value for key, value in parameter.items() if key not in empty}
 
 
-def _names(fields: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _iter_aliases(fields: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Other names of fields, each for one field: what a field is called itself goes before what others call it."""
-    own = {_plain(field): field for field in fields}
+    own = {_normalize_name(field): field for field in fields}
     for field in reversed(fields):
-        yield from ((_plain(alias), field) for alias in _ALIASES.get(field, ()))
+        yield from ((_normalize_name(alias), field) for alias in _PARAMETER_ALIASES.get(field, ()))
     yield from own.items()
 
 
-def _plain(name: str) -> str:
+def _normalize_name(name: str) -> str:
     return name.replace("_", "").replace("-", "").lower()

@@ -17,7 +17,7 @@ __all__ = ["PseudoTerminal"]
 
 _CHUNK_BYTES = 65536
 # More than a terminal buffers: whatever still comes after it is written by somebody who has no business here.
-_MOST_LEFT_OVER_BYTES = 1 << 20
+_MAX_LEFTOVER_BYTES = 1 << 20
 
 
 class PseudoTerminal:
@@ -25,45 +25,45 @@ class PseudoTerminal:
 
     def __init__(self, *, columns: int, rows: int) -> None:
         try:
-            self._reader, self._keeper = os.openpty()
+            self._master_fd, self._slave_fd = os.openpty()
         except OSError as error:
             raise ToolError(f"no terminal could be opened: {error.strerror}") from error
-        termios.tcsetwinsize(self._keeper, (rows, columns))
-        self._modes = termios.tcgetattr(self._keeper)
+        termios.tcsetwinsize(self._slave_fd, (rows, columns))
+        self._modes = termios.tcgetattr(self._slave_fd)
         self._modes[1] &= ~termios.OPOST  # newlines stay as they are
         self._modes[3] &= ~termios.ECHO
-        os.set_blocking(self._reader, False)
+        os.set_blocking(self._master_fd, False)
         # A pager that finds no keyboard at its input looks for one at its output, and then by the terminal's name: the
         # one can only be written to, and the other not be opened.
-        self.writer = os.open(os.ttyname(self._keeper), os.O_WRONLY | os.O_NOCTTY | os.O_CLOEXEC)
-        os.fchmod(self._keeper, 0)
+        self.writer_fd = os.open(os.ttyname(self._slave_fd), os.O_WRONLY | os.O_NOCTTY | os.O_CLOEXEC)
+        os.fchmod(self._slave_fd, 0)
 
     @contextmanager
-    def watched(self, feed: Callable[[bytes], None]) -> Iterator[None]:
+    def forward_output(self, feed: Callable[[bytes], None]) -> Iterator[None]:
         """What programs write goes to `feed`, while the block runs and what is left over after it."""
         loop = asyncio.get_running_loop()
-        termios.tcsetattr(self._keeper, termios.TCSANOW, self._modes)
-        self._drain(lambda data: None)
-        loop.add_reader(self._reader, self._read, feed)
+        termios.tcsetattr(self._slave_fd, termios.TCSANOW, self._modes)
+        self._drain_output(lambda data: None)
+        loop.add_reader(self._master_fd, self._read_chunk, feed)
         try:
             yield
         finally:
-            loop.remove_reader(self._reader)
-            self._drain(feed)
+            loop.remove_reader(self._master_fd)
+            self._drain_output(feed)
 
     def close(self) -> None:
         """Give it back; whoever still writes to it is told that nobody listens."""
-        for end in (self.writer, self._keeper, self._reader):
+        for end in (self.writer_fd, self._slave_fd, self._master_fd):
             os.close(end)
 
-    def _drain(self, feed: Callable[[bytes], None]) -> None:
-        left = _MOST_LEFT_OVER_BYTES
-        while left > 0 and (size := self._read(feed)):
+    def _drain_output(self, feed: Callable[[bytes], None]) -> None:
+        left = _MAX_LEFTOVER_BYTES
+        while left > 0 and (size := self._read_chunk(feed)):
             left -= size
 
-    def _read(self, feed: Callable[[bytes], None]) -> int:
+    def _read_chunk(self, feed: Callable[[bytes], None]) -> int:
         try:
-            data = os.read(self._reader, _CHUNK_BYTES)
+            data = os.read(self._master_fd, _CHUNK_BYTES)
         except BlockingIOError:
             return 0
         feed(data)

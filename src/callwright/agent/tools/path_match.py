@@ -9,47 +9,47 @@ from itertools import islice
 from pathlib import PurePosixPath
 from posixpath import basename
 
-from callwright.agent.tools.pattern import compiled, escaped
+from callwright.agent.tools.safe_regex import compile_pattern, escape_literal
 from callwright.errors import ToolError
 
-__all__ = ["globbed", "similar"]
+__all__ = ["compile_glob", "suggest_paths"]
 
-_PIECES = re.compile(r"\*\*/|\*\*|\*|\?|\[!?[^\]/]+\]|\{[^{}]*\}|.", re.DOTALL)
-_WORDS = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
-_COMPARED = 20_000
+_GLOB_TOKENS = re.compile(r"\*\*/|\*\*|\*|\?|\[!?[^\]/]+\]|\{[^{}]*\}|.", re.DOTALL)
+_WILDCARD_PATTERNS = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+_MAX_COMPARED_NAMES = 20_000
 """How many names are compared with one that is not there."""
 
 
-def globbed(glob: str) -> Callable[[str], bool]:
+def compile_glob(glob: str) -> Callable[[str], bool]:
     """Whether a path from the root is one that the glob means. Without a slash it means names in any folder."""
     glob = glob.removeprefix("./")
     if not glob:
         return lambda path: True
     try:
-        matches = compiled(f"(?s)^{_translated(glob)}$")
+        matches = compile_pattern(f"(?s)^{_translate_glob(glob)}$")
     except ToolError as error:
         raise ToolError(f"{glob!r} is not a glob; write one such as '*.py' or 'src/**/*.ts'") from error
     return matches if "/" in glob else lambda path: matches(basename(path))
 
 
-def _translated(glob: str) -> str:
-    return "".join(_piece(piece) for piece in _PIECES.findall(glob))
+def _translate_glob(glob: str) -> str:
+    return "".join(_translate_token(piece) for piece in _GLOB_TOKENS.findall(glob))
 
 
-def _piece(piece: str) -> str:
-    if piece in _WORDS:
-        return _WORDS[piece]
+def _translate_token(piece: str) -> str:
+    if piece in _WILDCARD_PATTERNS:
+        return _WILDCARD_PATTERNS[piece]
     if len(piece) > 1 and piece.startswith("["):
         inside = piece[1:-1].replace("\\", "\\\\").replace("[", "\\[")
         return f"[^/{inside[1:]}]" if inside.startswith("!") else f"[{inside}]"
     if len(piece) > 1 and piece.startswith("{"):
-        return f"(?:{'|'.join(map(_translated, piece[1:-1].split(',')))})"
-    return escaped(piece)
+        return f"(?:{'|'.join(map(_translate_glob, piece[1:-1].split(',')))})"
+    return escape_literal(piece)
 
 
-def similar(path: str, files: Iterable[str]) -> str:
+def suggest_paths(path: str, files: Iterable[str]) -> str:
     """A sentence with the files and folders that were probably meant; empty when none is alike."""
-    names = list(islice(files, _COMPARED))
+    names = list(islice(files, _MAX_COMPARED_NAMES))
     names += sorted({str(parent) for name in names for parent in PurePosixPath(name).parents} - {"."})
     wanted = basename(path.rstrip("/")).lower()
     meant = [name for name in names if basename(name).lower() == wanted]
