@@ -28,10 +28,10 @@ from rich.console import Console
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from callwright.agent.faces.terminal.transcript import reopened
 from callwright.agent.loop.answer_stream import COMPLETION_SIGNAL
 from callwright.agent.session.session_manager import SessionManager
 from callwright.agent.session_events import HistoryCondensed, StampedEvent
+from callwright.agent.ui.console.session_transcript import render_stored_session
 from tests.support.agents import Project, call, told, turn
 
 HOUR = 3600.0
@@ -65,7 +65,7 @@ async def worked(desk: SessionManager, events: int) -> tuple[str, list[StampedEv
     """Work until there are so many events; the session, and what was shown of it."""
     session = await desk.open()
     shown = list(session.events)
-    session.watch(shown.append)
+    session.subscribe(shown.append)
     for number in count(1):
         if len(shown) >= events:
             break
@@ -86,9 +86,9 @@ async def measured(folder: Path, events: int) -> dict[str, Any]:
         seconds, most = time.monotonic() - began, megabytes()
     async with project.desk() as desk:
         began, processor = time.monotonic(), time.process_time()
-        stored = await desk.events(session)
+        stored = await desk.load_events(session)
         console = Console(width=100, file=io.StringIO())
-        for piece in reopened(stored):
+        for piece in render_stored_session(stored):
             console.print(piece)
         again, processor = time.monotonic() - began, time.process_time() - processor
     return {

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from callwright.agent.faces.base import Reply
+from callwright.agent.session_api import ApprovalReply
 from callwright.agent.session_events import ApprovalRequested, ToolFinished
 from callwright.agent.tools import find_tool
 from callwright.agent.tools.base import EditTool, ReadTool, ToolContext
@@ -41,9 +41,9 @@ def worked(base: Path, here: Ground, calls: Sequence[dict[str, Any]], **agent: A
 
             def person(stamped: Any) -> None:
                 if isinstance(stamped.event, ApprovalRequested):
-                    session.answer(stamped.event.approval, Reply(verdict="once"))
+                    session.answer_approval(stamped.event.approval, ApprovalReply(verdict="once"))
 
-            session.watch(person)
+            session.subscribe(person)
             await session.run("what is it?")
             ended = [stamped.event for stamped in session.events if isinstance(stamped.event, ToolFinished)]
             await session.close()

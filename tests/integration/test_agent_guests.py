@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from callwright.agent.faces.base import Reply
-from callwright.agent.faces.headless import headless
+from callwright.agent.session_api import ApprovalReply
 from callwright.agent.session_events import (
     ApprovalRequested,
     CallDecided,
@@ -21,6 +20,7 @@ from callwright.agent.session_events import (
     ToolFinished,
     WarningIssued,
 )
+from callwright.agent.ui.headless import run_headless
 from tests.support.desks import DONE, Place, tool
 
 SERVER = str(Path(__file__).parents[1] / "mcp_server.py")
@@ -32,8 +32,8 @@ sys.argv = [sys.argv[2]]
 runpy.run_path(sys.argv[0], run_name="__main__")
 """
 CALLS = [[tool("theirs__add", a=2, b=3)], [DONE]]
-ONCE, ALWAYS, DENY, STOP = (Reply(verdict=verdict) for verdict in ("once", "always", "deny", "stop"))
-Person = Callable[[ApprovalRequested], Reply]
+ONCE, ALWAYS, DENY, STOP = (ApprovalReply(verdict=verdict) for verdict in ("once", "always", "deny", "stop"))
+Person = Callable[[ApprovalRequested], ApprovalReply]
 
 
 class Project:
@@ -57,7 +57,7 @@ class Project:
     def starts(self) -> int:
         return len(self.marker.read_text().splitlines()) if self.marker.exists() else 0
 
-    def work(self, *replies: Reply, tasks: int = 1, flags: tuple[str, ...] = ()) -> Work:
+    def work(self, *replies: ApprovalReply, tasks: int = 1, flags: tuple[str, ...] = ()) -> Work:
         """A new session, some tasks in it, and these answers to what is asked."""
         work = Work(self, list(replies))
 
@@ -68,9 +68,9 @@ class Project:
                 def person(stamped: StampedEvent) -> None:
                     if isinstance(stamped.event, ApprovalRequested):
                         work.starts_when_asked.append(self.starts)
-                        assert session.answer(stamped.event.approval, work.replies.pop(0)) == ""
+                        assert session.answer_approval(stamped.event.approval, work.replies.pop(0)) == ""
 
-                session.watch(person)
+                session.subscribe(person)
                 for _ in range(tasks):
                     work.ends.append(await session.run("what is the sum?"))
                 work.events = [stamped.event for stamped in session.events]
@@ -84,7 +84,7 @@ class Project:
 class Work:
     """What came of it."""
 
-    def __init__(self, project: Project, replies: list[Reply]) -> None:
+    def __init__(self, project: Project, replies: list[ApprovalReply]) -> None:
         self.project = project
         self.replies = replies
         self.events: list[Any] = []
@@ -163,7 +163,7 @@ def test_where_nobody_is_nothing_is_started(tmp_path: Path, approve: str, capsys
     async def run() -> None:
         async with project.place.desk() as desk:
             session = await desk.open()
-            await headless(session, "what is the sum?", json=True)
+            await run_headless(session, "what is the sum?", json=True)
             await session.close()
 
     asyncio.run(run())
@@ -175,7 +175,7 @@ def test_where_nobody_is_nothing_is_started(tmp_path: Path, approve: str, capsys
 @pytest.mark.parametrize(
     ("reply", "status", "content"), [(ONCE, "ok", "5"), (DENY, "denied", "did not allow")], ids=["once", "deny"]
 )
-def test_each_call_of_a_guest_is_asked(tmp_path: Path, reply: Reply, status: str, content: str) -> None:
+def test_each_call_of_a_guest_is_asked(tmp_path: Path, reply: ApprovalReply, status: str, content: str) -> None:
     work = Project(tmp_path, CALLS).work(ONCE, reply)
     assert work.subjects == ["server", "tool"]
     assert work.of(ApprovalRequested)[1].title == 'theirs: add {"a": 2, "b": 3}'
@@ -231,9 +231,9 @@ def test_a_stop_at_the_question_is_no_answer(tmp_path: Path) -> None:
             def person(stamped: StampedEvent) -> None:
                 if isinstance(stamped.event, ApprovalRequested):
                     asked.append(stamped.event)
-                    session.stop() if len(asked) == 1 else session.answer(stamped.event.approval, ONCE)
+                    session.stop() if len(asked) == 1 else session.answer_approval(stamped.event.approval, ONCE)
 
-            session.watch(person)
+            session.subscribe(person)
             assert (await session.run("what is it?")).reason == "person"
             assert project.starts == 0
             assert (await session.run("what is it?")).reason == "done"

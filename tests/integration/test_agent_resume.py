@@ -12,8 +12,8 @@ from unittest.mock import patch
 
 import pytest
 
-from callwright.agent.faces.base import Reply
 from callwright.agent.loop.answer_stream import COMPLETION_SIGNAL
+from callwright.agent.session_api import ApprovalReply
 from callwright.agent.session_events import (
     StampedEvent,
     TaskStarted,
@@ -143,7 +143,7 @@ async def worked(project: Project, session: str, disk: Disk) -> str:
     """Work until the disk fails, or to the end; which session that was."""
     async with project.desk(*FLAGS) as desk:
         opened = await desk.open(session)
-        Person(opened, Reply(verdict="deny", alone=True))
+        Person(opened, ApprovalReply(verdict="deny", is_unattended=True))
         try:
             with patch.object(DatabaseWriter, "write", lambda writer, change: disk.write(writer, change)):
                 if not session or (await opened.resume() is None and not told(opened.events, TaskStarted)):

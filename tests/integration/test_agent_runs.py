@@ -17,9 +17,8 @@ from typing import Any
 import pytest
 from rich.console import Console, RenderableType
 
-from callwright.agent.faces.base import Reply
-from callwright.agent.faces.terminal.transcript import Transcript
 from callwright.agent.loop.answer_stream import COMPLETION_SIGNAL
+from callwright.agent.session_api import ApprovalReply
 from callwright.agent.session_events import (
     BranchCreated,
     CallDecided,
@@ -32,6 +31,7 @@ from callwright.agent.session_events import (
     ToolStarted,
 )
 from callwright.agent.tools.base import ToolContext
+from callwright.agent.ui.console.session_transcript import SessionTranscript
 from callwright.backends.embedded import is_embedded_available
 from callwright.cli import bench
 from callwright.model import ToolSpec
@@ -153,17 +153,17 @@ def test_one_hunk_is_taken_back_and_the_other_stays(tmp_path: Path) -> None:
         async with project.desk() as desk:
             session = await desk.open()
             await session.run("change two lines")
-            (review,) = await session.review()
+            (review,) = await session.review_changes()
             assert (review.added, review.removed, len(review.hunks)) == (2, 2, 2)
             # The person writes between the two, and at the end, before anything is taken back.
             mine = project.read("a.txt").replace("line 20\n", "mine\n") + "mine too\n"
             (project.root / "a.txt").write_text(mine)
-            undone = await session.undo("a.txt", review.hunks[0].id)
+            undone = await session.undo_changes("a.txt", review.hunks[0].id)
             assert (undone.paths, undone.conflicts) == (("a.txt",), ())
             assert project.read("a.txt") == mine.replace("LINE 3\n", "line 3\n")
-            await session.undo()
+            await session.undo_changes()
             assert project.read("a.txt") == mine.replace("LINE", "line")
-            assert await session.review() == ()
+            assert await session.review_changes() == ()
             await session.close()
 
     asyncio.run(run())
@@ -178,11 +178,11 @@ def test_what_the_person_changed_in_the_same_lines_is_left_alone(tmp_path: Path)
             session = await desk.open()
             await session.run("fix the sum")
             (project.root / "calc.py").write_text("def add(a, b):\n    return sum((a, b))\n")
-            undone = await session.undo()
+            undone = await session.undo_changes()
             assert undone.paths == ()
             assert "changed by somebody else" in undone.conflicts[0]
             assert "sum((a, b))" in project.read("calc.py")
-            assert (await session.undo(force=True)).paths == ("calc.py",)
+            assert (await session.undo_changes(force=True)).paths == ("calc.py",)
             assert project.read("calc.py") == BROKEN["calc.py"]
             await session.close()
 
@@ -214,7 +214,7 @@ def test_without_anybody_there_what_would_be_asked_is_denied_and_said(tmp_path: 
 def test_a_command_that_the_person_changed_runs_as_changed_and_the_model_is_told(tmp_path: Path) -> None:
     project = Project(tmp_path)
     project.says(turn(shell("pip install left-pad")), turn("Told: ${result}"))
-    done = work(project, "run it", Reply(verdict="once", command="echo instead"))
+    done = work(project, "run it", ApprovalReply(verdict="once", command="echo instead"))
     assert [each.command for each in done.told(ToolStarted)] == ["echo instead"]
     assert len(done.asked) == 1
     said = done.told(TaskSummarized)[0].text
@@ -225,7 +225,7 @@ def test_a_command_that_the_person_changed_runs_as_changed_and_the_model_is_told
 def test_a_change_for_the_worse_is_asked_about_again(tmp_path: Path) -> None:
     project = Project(tmp_path, {"build/a": ""})
     project.says(turn(shell("pip install left-pad")), turn("Told: ${result}"))
-    done = work(project, "run it", Reply(verdict="once", command="rm -rf build"), ONCE)
+    done = work(project, "run it", ApprovalReply(verdict="once", command="rm -rf build"), ONCE)
     assert [(each.command, each.tier) for each in done.asked] == [
         ("pip install left-pad", "medium"),
         ("rm -rf build", "critical"),
@@ -233,7 +233,7 @@ def test_a_change_for_the_worse_is_asked_about_again(tmp_path: Path) -> None:
     assert not (project.root / "build").exists()
     assert "The person changed the command to: rm -rf build" in done.told(TaskSummarized)[0].text
 
-    denied = work(project, "run it", Reply(verdict="once", command="rm -rf /"), DENY)
+    denied = work(project, "run it", ApprovalReply(verdict="once", command="rm -rf /"), DENY)
     assert [each.command for each in denied.asked] == ["pip install left-pad", "rm -rf /"]
     assert not denied.told(ToolStarted)
 
@@ -242,7 +242,7 @@ def test_a_change_to_what_is_forbidden_is_denied(tmp_path: Path) -> None:
     rules = '[[rule]]\npattern = ["curl"]\ndecision = "deny"\nwhy = "not from here"\nmatch = ["curl x"]\n'
     project = Project(tmp_path, {".callwright/policy.toml": rules})
     project.says(turn(shell("pip install left-pad")), turn("Told: ${result}"))
-    done = work(project, "run it", Reply(verdict="once", command="curl http://localhost"))
+    done = work(project, "run it", ApprovalReply(verdict="once", command="curl http://localhost"))
     assert (len(done.asked), done.told(ToolStarted)) == (1, [])
     assert (done.told(CallDecided)[0].verdict, done.told(CallDecided)[0].by) == ("deny", "policy")
     assert "not from here" in done.told(TaskSummarized)[0].text
@@ -314,7 +314,7 @@ def test_an_edit_of_a_file_that_changed_while_it_was_asked_about_is_not_made(tmp
     project = Project(tmp_path, {".env": "KEY=old\n"})
     project.says(turn(call("edit_file", path=".env", old="old", new="new")), DONE)
 
-    def meanwhile(_: object) -> Reply:
+    def meanwhile(_: object) -> ApprovalReply:
         (project.root / ".env").write_text("KEY=old\nMINE=1\n")
         return ONCE
 
@@ -501,7 +501,7 @@ class Plugin:
     [(DENY, 2, []), (ONCE, 2, [{"to": "a"}, {"to": "b"}]), (ALWAYS, 1, [{"to": "a"}, {"to": "b"}])],
 )
 def test_a_tool_of_a_plugin_is_asked_about(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reply: Reply, asked: int, called: list[Any]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reply: ApprovalReply, asked: int, called: list[Any]
 ) -> None:
     plugin = Plugin()
     monkeypatch.setattr(bench, "load_plugins", lambda own: ([SimpleNamespace(tool=plugin)], ()))
@@ -528,11 +528,11 @@ def test_what_is_shown_is_what_is_stored_and_looks_the_same_when_opened_again(tm
             person = Person(session, DENY)
             before = list(session.events)
             await session.run("fix the sum")
-            await session.undo()
+            await session.undo_changes()
             await session.close()
-            stored = await desk.events(session.id)
+            stored = await desk.load_events(session.id)
         assert [*before, *person.saw] == list(session.events) == stored
-        live, again = Transcript(), Transcript()
+        live, again = SessionTranscript(), SessionTranscript()
         lines = [piece for stamped in (*before, *person.saw) for piece in live.feed(stamped)]
         assert printed(lines) == printed([piece for stamped in stored for piece in again.feed(stamped)])
         assert "rm -rf x" in printed(lines)

@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from playwright.sync_api import Browser, expect
 
-from callwright.agent.faces.web import address
 from callwright.agent.session_events import (
     ApprovalRequested,
     CallDecided,
@@ -32,6 +31,7 @@ from callwright.agent.session_events import (
     ToolStarted,
     WarningIssued,
 )
+from callwright.agent.ui.web import build_page_url
 from callwright.model import Message, Text, ToolCall
 from tests.support.browser import AgentPage, chromium
 from tests.support.played_web import Gate, PlayedSessions, Script, Web, tasked
@@ -612,7 +612,7 @@ def test_markdown_becomes_these_nodes(room: Room) -> None:
 # ── the door ────────────────────────────────────────────────────────────────────────────────────
 def test_a_wrong_token_opens_nothing(room: Room) -> None:
     page = room.open()
-    stranger = room.sit(address(room.web.url, "guessed"))
+    stranger = room.sit(build_page_url(room.web.url, "guessed"))
     expect(stranger.page.get_by_text("This address is not valid")).to_be_visible()
     expect(stranger.words).to_be_hidden()
     assert "403" in " ".join(stranger.problems)

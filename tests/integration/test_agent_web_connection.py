@@ -13,8 +13,8 @@ import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
-from callwright.agent.faces.web import desk, page
 from callwright.agent.session_events import TaskStopped, TextAppended, WarningIssued
+from callwright.agent.ui.web import page_connection, session_hub
 from callwright.errors import StoreError
 from tests.integration.hosted import Reply, ask
 from tests.support.played_web import TOKEN, Gate, PlayedSession, PlayedSessions, Web, tasked
@@ -219,8 +219,8 @@ def test_a_page_that_comes_back_gets_what_it_has_not(visitor: Visitor, sessions:
 def test_a_page_that_takes_nothing_is_dropped(
     visitor: Visitor, sessions: PlayedSessions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(page, "SLOW_SECONDS", 0.2)
-    monkeypatch.setattr(page, "BATCH", 10)
+    monkeypatch.setattr(page_connection, "SEND_TIMEOUT_SECONDS", 0.2)
+    monkeypatch.setattr(page_connection, "MAX_BATCH_EVENTS", 10)
     session = sessions.add("old", [WarningIssued("x" * 100_000) for _ in range(300)])
     upgrade = [
         "upgrade: websocket",
@@ -249,18 +249,18 @@ def test_a_page_that_takes_nothing_is_dropped(
 def test_what_is_not_a_command_ends_the_connection_for_good(visitor: Visitor, text: str) -> None:
     with visitor.connected() as talk:
         talk.socket.send(text)
-        assert talk.ended() == page.Code.NOT_UNDERSTOOD
+        assert talk.ended() == page_connection.CloseCode.NOT_UNDERSTOOD
     with visitor.connected() as talk:
         talk.socket.send(text.encode())
-        assert talk.ended() == page.Code.NOT_UNDERSTOOD
+        assert talk.ended() == page_connection.CloseCode.NOT_UNDERSTOOD
 
 
 def test_unknown_sessions_and_places_are_said(visitor: Visitor) -> None:
     with visitor.connected("nobody") as talk:
-        assert talk.ended() == page.Code.NO_SUCH_SESSION
+        assert talk.ended() == page_connection.CloseCode.NO_SUCH_SESSION
     for after in ("x", "-1"):
         with visitor.connected("", after) as talk:
-            assert talk.ended() == page.Code.NOT_UNDERSTOOD
+            assert talk.ended() == page_connection.CloseCode.NOT_UNDERSTOOD
     assert visitor.ask("/sessions/nobody", "DELETE").status == 409
     assert visitor.ask("/sessions?offset=x").status == 400
 
@@ -287,7 +287,7 @@ def test_looking_does_not_open_and_two_pages_open_once(visitor: Visitor, session
 def test_work_goes_on_without_pages_and_a_session_at_rest_is_closed(
     visitor: Visitor, sessions: PlayedSessions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(desk, "IDLE_SECONDS", 0.05)
+    monkeypatch.setattr(session_hub, "IDLE_SECONDS", 0.05)
     gate, closed = Gate(), []
     sessions._scripts = ([gate, *saying("The end.")],)
 
@@ -309,7 +309,7 @@ def test_work_goes_on_without_pages_and_a_session_at_rest_is_closed(
 def test_a_page_that_comes_back_in_time_keeps_its_session_open(
     visitor: Visitor, sessions: PlayedSessions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(desk, "IDLE_SECONDS", 0.3)
+    monkeypatch.setattr(session_hub, "IDLE_SECONDS", 0.3)
     sessions.add("old")
     with visitor.connected("old") as talk:
         talk.tell("keep")

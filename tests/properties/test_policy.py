@@ -12,9 +12,9 @@ import msgspec
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from callwright.agent.policy import Policy, default_rules
-from callwright.agent.policy.rules import Rule, RuleFile
-from callwright.agent.policy.values import DECISIONS, TIERS
+from callwright.agent.policy import Policy, load_default_rules
+from callwright.agent.policy.judgement import DECISIONS, TIERS
+from callwright.agent.policy.policy_rules import CommandRule, RuleFile
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "policy" / "commands.jsonl"
 CASES = [json.loads(line) for line in VECTORS.read_text(encoding="utf-8").splitlines()]
@@ -101,7 +101,7 @@ def _place(word: str) -> int:
 
 
 def rank(command: str, policy: Policy = POLICY) -> int:
-    return TIERS.index(policy.command(command).tier)
+    return TIERS.index(policy.judge_command(command).tier)
 
 
 @given(st.sampled_from(DANGEROUS), st.lists(st.sampled_from([*QUOTING, *EMBEDDING]), max_size=3))
@@ -109,10 +109,10 @@ def test_what_is_wrapped_is_no_less_dangerous(command: str, wrappers: list[objec
     wrapped = command
     for wrap in wrappers:
         wrapped = wrap.format(wrapped) if isinstance(wrap, str) else wrap(wrapped)  # type: ignore[operator]
-    judged = POLICY.command(wrapped)
+    judged = POLICY.judge_command(wrapped)
     assert judged.tier == "critical", wrapped
     assert judged.decision != "allow"
-    assert judged.remember == ()
+    assert judged.allow_patterns == ()
 
 
 @given(st.sampled_from(SIMPLE), st.lists(st.sampled_from(PREFIXES), max_size=3))
@@ -134,13 +134,13 @@ def test_quotes_around_a_program_hide_nothing(command: str, how: int) -> None:
 def test_harmless_commands_together_do_not_ask(commands: list[str], between: str) -> None:
     text = between.join(commands)
     for whole in (text, f"({text})", f"{{ {text}; }}", f"if true; then {text}; fi", f'echo "$({text})"'):
-        judged = POLICY.command(whole)
+        judged = POLICY.judge_command(whole)
         assert (judged.tier, judged.decision) == ("none", "allow"), (whole, judged.why)
 
 
 @given(st.sampled_from(CASES), st.sampled_from(CASES))
 def test_the_strictest_of_two_commands_wins(one: dict[str, str], other: dict[str, str]) -> None:
-    judged = POLICY.command(f"{one['command']}\n{other['command']}")
+    judged = POLICY.judge_command(f"{one['command']}\n{other['command']}")
     assert TIERS.index(judged.tier) >= max(TIERS.index(one["tier"]), TIERS.index(other["tier"]))  # type: ignore[arg-type]
     strictest = max(DECISIONS.index(one["decision"]), DECISIONS.index(other["decision"]))  # type: ignore[arg-type]
     assert DECISIONS.index(judged.decision) >= strictest
@@ -148,7 +148,7 @@ def test_the_strictest_of_two_commands_wins(one: dict[str, str], other: dict[str
 
 words = st.sampled_from(["git", "push", "npm", "ls", "rm", "foo", "bar", "run", "-f", "x"])
 rules = st.builds(
-    Rule,
+    CommandRule,
     pattern=st.lists(
         st.sampled_from(["git", "npm", "ls", "rm", "foo", "push", "run", "x"]), min_size=1, max_size=2
     ).map(tuple),
@@ -160,46 +160,52 @@ commands = st.lists(words, min_size=1, max_size=4).map(" ".join)
 
 
 @given(st.lists(rules, max_size=6), st.randoms(use_true_random=False), commands)
-def test_the_order_of_rules_does_not_matter(some: list[Rule], random: object, command: str) -> None:
+def test_the_order_of_rules_does_not_matter(some: list[CommandRule], random: object, command: str) -> None:
     mixed = list(some)
     random.shuffle(mixed)  # type: ignore[attr-defined]
     one, other = (
-        Policy(RuleFile(rule=tuple(some))).command(command),
-        Policy(RuleFile(rule=tuple(mixed))).command(command),
+        Policy(RuleFile(rule=tuple(some))).judge_command(command),
+        Policy(RuleFile(rule=tuple(mixed))).judge_command(command),
     )
     assert (one.tier, one.decision) == (other.tier, other.decision)
 
 
 @given(st.lists(rules, max_size=4), rules, commands)
-def test_a_further_rule_never_relaxes_what_a_rule_decided(some: list[Rule], further: Rule, command: str) -> None:
+def test_a_further_rule_never_relaxes_what_a_rule_decided(
+    some: list[CommandRule], further: CommandRule, command: str
+) -> None:
     before = Policy(RuleFile(rule=tuple(some)))
     after = Policy(RuleFile(rule=(*some, further)))
-    decided = [found for verdict in before.verdicts(command) for found in verdict.findings if found.decision]
-    if decided or before.command(command).tier == "critical":
-        assert DECISIONS.index(after.command(command).decision) >= DECISIONS.index(before.command(command).decision)
-    assert TIERS.index(after.command(command).tier) >= TIERS.index(before.command(command).tier)
+    decided = [found for verdict in before.judge_each_command(command) for found in verdict.findings if found.decision]
+    if decided or before.judge_command(command).tier == "critical":
+        assert DECISIONS.index(after.judge_command(command).decision) >= DECISIONS.index(
+            before.judge_command(command).decision
+        )
+    assert TIERS.index(after.judge_command(command).tier) >= TIERS.index(before.judge_command(command).tier)
 
 
 @given(st.lists(rules, max_size=4), st.sampled_from([case["command"] for case in CASES]))
-def test_a_project_never_relaxes(some: list[Rule], command: str) -> None:
+def test_a_project_never_relaxes(some: list[CommandRule], command: str) -> None:
     tightening = tuple(
         msgspec.structs.replace(rule, decision="deny" if rule.decision == "allow" else rule.decision) for rule in some
     )
-    with_project = Policy(None, RuleFile(rule=tightening, project_code="ask")).command(command)
-    without = POLICY.command(command)
+    with_project = Policy(None, RuleFile(rule=tightening, project_code="ask")).judge_command(command)
+    without = POLICY.judge_command(command)
     assert DECISIONS.index(with_project.decision) >= DECISIONS.index(without.decision)
     assert TIERS.index(with_project.tier) >= TIERS.index(without.tier)
 
 
-EVERYTHING_REMEMBERED = POLICY.allowing([rule for case in CASES for rule in POLICY.command(case["command"]).remember])
+EVERYTHING_REMEMBERED = POLICY.with_allowances(
+    [rule for case in CASES for rule in POLICY.judge_command(case["command"]).allow_patterns]
+)
 
 
 @given(st.sampled_from([case["command"] for case in CASES]))
 def test_what_is_remembered_allows_that_and_nothing_critical(command: str) -> None:
-    judged = POLICY.command(command)
-    if judged.remember:
-        assert POLICY.allowing(judged.remember).command(command).decision == "allow"
-    again = EVERYTHING_REMEMBERED.command(command)
+    judged = POLICY.judge_command(command)
+    if judged.allow_patterns:
+        assert POLICY.with_allowances(judged.allow_patterns).judge_command(command).decision == "allow"
+    again = EVERYTHING_REMEMBERED.judge_command(command)
     assert again.tier == judged.tier
     assert judged.tier != "critical" or again.decision != "allow"
 
@@ -245,7 +251,7 @@ SHELLISH = st.lists(
 @example("!(;" * 20_000)
 @example("".join(f"a{n}=$a{n - 1}$a{n - 1};" for n in range(200)) + "$a199")
 def test_any_text_is_judged(text: str) -> None:
-    judged = POLICY.command(text)
+    judged = POLICY.judge_command(text)
     assert judged.tier in TIERS
     assert judged.decision in DECISIONS
     assert judged.why
@@ -253,13 +259,13 @@ def test_any_text_is_judged(text: str) -> None:
 
 @given(st.text(max_size=60))
 def test_any_path_is_judged(path: str) -> None:
-    assert POLICY.file(path, "write").decision in DECISIONS
-    assert DECISIONS.index(POLICY.file(path, "write").decision) >= DECISIONS.index(
-        POLICY.file(path.upper(), "write").decision
+    assert POLICY.judge_file(path, "write").decision in DECISIONS
+    assert DECISIONS.index(POLICY.judge_file(path, "write").decision) >= DECISIONS.index(
+        POLICY.judge_file(path.upper(), "write").decision
     ) or (path.upper().lower() != path.lower())
 
 
 def test_the_table_is_of_use() -> None:
     assert len(SIMPLE) > 60
     assert len(PLAIN) > 60
-    assert len(default_rules().rule) > 80
+    assert len(load_default_rules().rule) > 80

@@ -26,10 +26,10 @@ from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 from unittest.mock import patch
 
-from callwright.agent.faces.base import Reply
 from callwright.agent.loop.answer_stream import COMPLETION_SIGNAL
 from callwright.agent.session.agent_session import AgentSession
 from callwright.agent.session.session_manager import SessionManager
+from callwright.agent.session_api import ApprovalReply
 from callwright.agent.session_events import ApprovalRequested, StampedEvent, TaskStopped
 from callwright.cli import _parser, main
 from callwright.cli.bench import configured, open_archive, open_bench
@@ -64,7 +64,7 @@ BROKEN = {
     ),
 }
 """A project with a failing test."""
-ONCE, ALWAYS, DENY = Reply(verdict="once"), Reply(verdict="always"), Reply(verdict="deny")
+ONCE, ALWAYS, DENY = ApprovalReply(verdict="once"), ApprovalReply(verdict="always"), ApprovalReply(verdict="deny")
 
 
 class Way(NamedTuple):
@@ -256,9 +256,9 @@ class Project:
         arguments = argparse.Namespace(config=self.config)
         with patch.dict(os.environ, self.environment, clear=True):
             async with open_archive(arguments) as archive:
-                rows = await archive.rows()
+                rows = await archive.list_sessions()
                 assert len(rows) <= 1
-                return await archive.events(rows[0].id) if rows else []
+                return await archive.load_events(rows[0].id) if rows else []
 
     def run(self, *words: str) -> Ran:
         """The same to its end."""
@@ -284,12 +284,14 @@ class Project:
 class Person:
     """Watches a session and answers what it asks, one reply after the other; the last one for all that follow."""
 
-    def __init__(self, session: AgentSession, *replies: Reply | Callable[[ApprovalRequested], Reply]) -> None:
+    def __init__(
+        self, session: AgentSession, *replies: ApprovalReply | Callable[[ApprovalRequested], ApprovalReply]
+    ) -> None:
         self.asked: list[ApprovalRequested] = []
         self.saw: list[StampedEvent] = []
         self._session = session
         self._replies = list(replies)
-        session.watch(self._see)
+        session.subscribe(self._see)
 
     def _see(self, stamped: StampedEvent) -> None:
         self.saw.append(stamped)
@@ -298,8 +300,8 @@ class Person:
             if not self._replies:
                 raise AssertionError(f"nobody thought that this would be asked: {stamped.event}")
             reply = self._replies.pop(0) if len(self._replies) > 1 else self._replies[0]
-            problem = self._session.answer(
-                stamped.event.approval, reply if isinstance(reply, Reply) else reply(stamped.event)
+            problem = self._session.answer_approval(
+                stamped.event.approval, reply if isinstance(reply, ApprovalReply) else reply(stamped.event)
             )
             assert problem == ""
 
@@ -316,7 +318,10 @@ class Work(NamedTuple):
 
 
 def work(
-    project: Project, task: str, *replies: Reply | Callable[[ApprovalRequested], Reply], flags: Sequence[str] = ()
+    project: Project,
+    task: str,
+    *replies: ApprovalReply | Callable[[ApprovalRequested], ApprovalReply],
+    flags: Sequence[str] = (),
 ) -> Work:
     """Open a session, do a task, answer what is asked, close it."""
 

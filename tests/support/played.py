@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from callwright.agent.changes.diff import Hunk
-from callwright.agent.faces.base import FileReview, Reply, SessionRow, Watch
+from callwright.agent.session_api import ApprovalReply, EventCallback, FileReview, SessionRow
 from callwright.agent.session_events import (
     ApprovalRequested,
     CallDecided,
@@ -56,13 +56,13 @@ class Played:
     def __init__(self, events: Sequence[StampedEvent], *, told: int | None = None, speed: float = 0) -> None:
         self._speed = speed
         self._told: list[StampedEvent] = []
-        self._watches: list[Watch] = []
-        self._answer: asyncio.Future[Reply] | None = None
+        self._watches: list[EventCallback] = []
+        self._answer: asyncio.Future[ApprovalReply] | None = None
         self._open = ""
         self._stop = asyncio.Event()
         self.busy = False
         self.closed = False
-        self.replies: list[tuple[str, Reply]] = []
+        self.replies: list[tuple[str, ApprovalReply]] = []
         self.tasks: list[str] = []
         self.undone: list[tuple[str, str, bool]] = []
         self.kept: list[tuple[str, str]] = []
@@ -79,7 +79,7 @@ class Played:
     def events(self) -> Sequence[StampedEvent]:
         return self._told
 
-    def watch(self, watch: Watch) -> Callable[[], None]:
+    def watch(self, watch: EventCallback) -> Callable[[], None]:
         self._watches.append(watch)
         return lambda: self._watches.remove(watch)
 
@@ -97,9 +97,9 @@ class Played:
     def stop(self) -> None:
         self._stop.set()
         if self._answer and not self._answer.done():
-            self._answer.set_result(Reply(verdict="stop"))
+            self._answer.set_result(ApprovalReply(verdict="stop"))
 
-    def answer(self, approval: str, reply: Reply) -> str:
+    def answer(self, approval: str, reply: ApprovalReply) -> str:
         if approval != self._open or self._answer is None or self._answer.done():
             return "this is answered already"
         self.replies.append((approval, reply))
@@ -179,7 +179,7 @@ class Played:
             self._stop.set()
 
     def _decided(self, event: CallDecided) -> CallDecided:
-        reply = self.replies[-1][1] if self.replies else Reply(verdict="once")
+        reply = self.replies[-1][1] if self.replies else ApprovalReply(verdict="once")
         if reply.verdict == "deny":
             return msgspec.structs.replace(event, verdict="deny", by="person", why="you denied it", words=reply.words)
         if reply.verdict == "always":

@@ -19,8 +19,7 @@ from typing import Any
 import uvicorn
 
 from callwright.agent.changes.diff import Hunk
-from callwright.agent.faces.base import FileReview, Reply, SessionList, SessionRow, Watch
-from callwright.agent.faces.web import address, app
+from callwright.agent.session_api import ApprovalReply, EventCallback, FileReview, SessionCatalog, SessionRow
 from callwright.agent.session_events import (
     ApprovalRequested,
     CallDecided,
@@ -39,6 +38,7 @@ from callwright.agent.session_events import (
     ToolOutput,
     ToolStarted,
 )
+from callwright.agent.ui.web import build_page_url, create_web_app
 from callwright.errors import MisuseError, StoreError
 from callwright.gateway.server import open_listener
 from callwright.model import ToolCall
@@ -74,16 +74,16 @@ class PlayedSession:
 
     def __init__(self, name: str, scripts: Iterable[Script], files: dict[str, list[Hunk]], disturbed: set[str]) -> None:
         self.id = name
-        self.replies: list[tuple[str, Reply]] = []
+        self.replies: list[tuple[str, ApprovalReply]] = []
         self.files = {path: list(hunks) for path, hunks in files.items()}
         self._disturbed = disturbed
         self._scripts = iter(scripts)
         self._events: list[StampedEvent] = []
-        self._watches: list[Watch] = []
+        self._watches: list[EventCallback] = []
         self._tasks = 0
         self._stop: asyncio.Event | None = None
         self._asked = ""
-        self._reply: asyncio.Future[Reply] | None = None
+        self._reply: asyncio.Future[ApprovalReply] | None = None
         self.tell(SessionOpened(session=name, workspace="~/project", model="played-7b", system="Be good."))
 
     @property
@@ -94,7 +94,7 @@ class PlayedSession:
     def busy(self) -> bool:
         return self._stop is not None
 
-    def watch(self, watch: Watch) -> Callable[[], None]:
+    def watch(self, watch: EventCallback) -> Callable[[], None]:
         self._watches.append(watch)
         return lambda: self._watches.remove(watch)
 
@@ -179,7 +179,7 @@ class PlayedSession:
                     self.tell(step)
         return ""
 
-    async def _ask(self, asked: ApprovalRequested) -> Reply:
+    async def _ask(self, asked: ApprovalRequested) -> ApprovalReply:
         self._asked, self._reply = asked.approval, asyncio.get_running_loop().create_future()
         self.tell(asked)
         return await self._reply
@@ -188,7 +188,7 @@ class PlayedSession:
         if self._stop:
             self._stop.set()
 
-    def answer(self, approval: str, reply: Reply) -> str:
+    def answer(self, approval: str, reply: ApprovalReply) -> str:
         if approval != self._asked or not self._reply or self._reply.done():
             return "This was answered already."
         self.replies.append((approval, reply))
@@ -203,7 +203,7 @@ class PlayedSession:
                 removed=sum(hunk.removed for hunk in hunks),
                 diff="".join(hunk.text for hunk in hunks),
                 hunks=tuple(hunks),
-                disturbed=path in self._disturbed,
+                changed_by_user=path in self._disturbed,
             )
             for path, hunks in self.files.items()
         )
@@ -242,7 +242,7 @@ class PlayedSession:
             await asyncio.sleep(0.01)
 
 
-def _decided(asked: ApprovalRequested, reply: Reply) -> CallDecided:
+def _decided(asked: ApprovalRequested, reply: ApprovalReply) -> CallDecided:
     verdict: Any = {"once": "allow", "always": "allow"}.get(reply.verdict, reply.verdict)
     return CallDecided(
         call=ToolCall(asked.call, "run_terminal_command", "{}"),
@@ -316,14 +316,14 @@ class PlayedSessions:
 class Web:
     """The web face on a port of its own, in a thread of its own."""
 
-    def __init__(self, sessions: SessionList, port: int = 0) -> None:
+    def __init__(self, sessions: SessionCatalog, port: int = 0) -> None:
         self._listener = open_listener("127.0.0.1", port)
         self.port: int = self._listener.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
-        self.address = address(self.url, TOKEN)
+        self.address = build_page_url(self.url, TOKEN)
         self._server = uvicorn.Server(
             uvicorn.Config(
-                app(sessions, TOKEN),
+                create_web_app(sessions, TOKEN),
                 log_config=None,
                 access_log=False,
                 ws="websockets-sansio",

@@ -109,20 +109,24 @@ async def _here(desk: SessionManager, arguments: argparse.Namespace, task: str) 
     """In the terminal, or without anybody."""
     session = await _resumed(desk, arguments.resume)
     if arguments.json or arguments.headless:
-        from callwright.agent.faces.headless import headless
+        from callwright.agent.ui.headless import run_headless
 
-        return await headless(await desk.open(session), task, json=arguments.json, resume=bool(session))
-    from callwright.agent.faces.terminal import talk
+        return await run_headless(await desk.open(session), task, json=arguments.json, resume=bool(session))
+    from callwright.agent.ui.console import run_terminal_ui
     from callwright.config import state_folder
 
-    return await talk(desk, task=task, resume=session, once=arguments.once, history=state_folder(os.environ) / "typed")
+    return await run_terminal_ui(
+        desk, task=task, resume=session, once=arguments.once, history=state_folder(os.environ) / "typed"
+    )
 
 
 async def _resumed(desk: SessionManager, asked: str | None) -> str:
     """The session to open again; empty for a new one."""
     if asked is None or asked:
         return asked or ""
-    rows = [row for row in await desk.rows(limit=200) if row.workspace == desk.workspace and row.state != "working"]
+    rows = [
+        row for row in await desk.list_sessions(limit=200) if row.workspace == desk.workspace and row.state != "working"
+    ]
     if not rows:
         raise ConfigError(["there is no session of this folder to go on with; see: callwright sessions"])
     return next((row for row in rows if row.state == "interrupted"), rows[0]).id
@@ -130,27 +134,27 @@ async def _resumed(desk: SessionManager, asked: str | None) -> str:
 
 async def _in_editor(bench: Bench) -> int:
     from callwright import __version__
-    from callwright.agent.faces.acp import speak
-    from callwright.agent.faces.stdio import standard_lines
+    from callwright.agent.ui.acp import serve_acp
+    from callwright.agent.ui.stdio import open_stdio
 
-    async with standard_lines() as lines:
-        return await speak(lines, bench.desk, __version__)
+    async with open_stdio() as lines:
+        return await serve_acp(lines, bench.desk, __version__)
 
 
 async def _in_browser(desk: SessionManager, arguments: argparse.Namespace) -> int:
     import uvicorn
 
-    from callwright.agent.faces.web import address, app
+    from callwright.agent.ui.web import build_page_url, create_web_app
     from callwright.gateway.server import open_listener
 
     token = secrets.token_urlsafe(16)
     listener = open_listener("127.0.0.1", int(arguments.port or 0))
-    url = address(f"http://127.0.0.1:{listener.getsockname()[1]}", token)
+    url = build_page_url(f"http://127.0.0.1:{listener.getsockname()[1]}", token)
     print(
         f"The agent works in {desk.workspace}. Open this in your browser; it is for you alone:\n\n  {url}\n", flush=True
     )
     server = uvicorn.Server(
-        uvicorn.Config(app(desk, token), log_level="warning", lifespan="on", ws="websockets-sansio")
+        uvicorn.Config(create_web_app(desk, token), log_level="warning", lifespan="on", ws="websockets-sansio")
     )
     await server.serve(sockets=[listener])
     return 0

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from callwright.agent.policy import Judgement, Policy
-    from callwright.agent.policy.rules import Rule, RuleFile
+    from callwright.agent.policy.policy_rules import CommandRule, RuleFile
 
 __all__ = ["add", "policy_of"]
 
@@ -63,7 +63,7 @@ def add(commands: Any) -> None:
 def policy_of(mine: Path | None, workspace: Path) -> Policy:
     """The policy that holds in a folder. Raises `PolicyError`; a file that was named must be there."""
     from callwright.agent.policy import load_policy
-    from callwright.agent.policy.rules import load_rules
+    from callwright.agent.policy.policy_rules import load_rules
 
     if mine:
         load_rules(mine)
@@ -80,8 +80,12 @@ def _check(arguments: argparse.Namespace) -> int:
     console = Console(highlight=False)
     for command in [arguments.command] if arguments.command is not None else _typed(console):
         if arguments.json:
-            judged = policy.command(command)
-            remember = {"commands": judged.commands, "reads_only": judged.reads_only, "remember": judged.remember}
+            judged = policy.judge_command(command)
+            remember = {
+                "commands": judged.commands,
+                "reads_only": judged.is_read_only,
+                "remember": judged.allow_patterns,
+            }
             print(json.dumps({**_brief(judged), **remember}, ensure_ascii=False))
         else:
             _explain(policy, command, console)
@@ -109,7 +113,7 @@ def _batch(policy: Policy, lines: Iterable[bytes]) -> int:
             continue
         try:
             case = json.loads(line)
-            answer = {"id": case["id"], **_brief(policy.command(_text(case["command"])))}
+            answer = {"id": case["id"], **_brief(policy.judge_command(_text(case["command"])))}
         except (ValueError, KeyError, TypeError, RecursionError):
             answer = {"id": None, "error": 'the line is no JSON object with "id" and "command", a string'}
             code = 1
@@ -128,11 +132,11 @@ def _explain(policy: Policy, command: str, console: Console) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    judged = policy.command(command)
+    judged = policy.judge_command(command)
     table = Table(box=None, pad_edge=False, header_style="dim")
     for name in ("command", "tier", "decision", "why"):
         table.add_column(name, ratio=3 if name in ("command", "why") else None)
-    for verdict in policy.verdicts(command):
+    for verdict in policy.judge_each_command(command):
         shown = Text(" ".join(verdict.argv) or "(the text)", overflow="fold")
         tier = Text(verdict.tier, style=_COLOURS[verdict.tier])
         table.add_row(shown, tier, Text(verdict.decision, style=_COLOURS[verdict.decision]), Text(verdict.why))
@@ -140,7 +144,7 @@ def _explain(policy: Policy, command: str, console: Console) -> None:
     ending = Text.assemble((judged.decision, _COLOURS[judged.decision]), " · ", (judged.tier, _COLOURS[judged.tier]))
     console.print(ending.append(f" · {judged.why}"))
     if judged.decision == "ask":
-        kept = ", ".join(judged.remember)
+        kept = ", ".join(judged.allow_patterns)
         console.print(
             Text(f"always allow would remember {kept}" if kept else "it cannot be allowed for good", style="dim")
         )
@@ -151,12 +155,12 @@ def _list(arguments: argparse.Namespace) -> int:
     if arguments.json:
         import msgspec
 
-        print(json.dumps({whose: msgspec.to_builtins(said) for whose, said in policy.rules()}, ensure_ascii=False))
+        print(json.dumps({whose: msgspec.to_builtins(said) for whose, said in policy.list_rules()}, ensure_ascii=False))
         return 0
     from rich.console import Console
 
     console = Console(highlight=False)
-    for whose, said in policy.rules():
+    for whose, said in policy.list_rules():
         _show(whose, said, console)
     console.print("\nWhat no rule is about asks. What is critical always asks. The strictest rule wins.", style="dim")
     return 0
@@ -187,5 +191,5 @@ def _show(whose: str, said: RuleFile, console: Console) -> None:
         console.print(table)
 
 
-def _decision(rule: Rule) -> str:
-    return "project" if rule.project else rule.decision or "asks"
+def _decision(rule: CommandRule) -> str:
+    return "project" if rule.runs_project_code else rule.decision or "asks"

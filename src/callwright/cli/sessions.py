@@ -91,30 +91,30 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 async def _list(sessions: SessionArchive, arguments: argparse.Namespace) -> None:
-    rows = await sessions.rows(" ".join(arguments.words), limit=arguments.limit)
+    rows = await sessions.list_sessions(" ".join(arguments.words), limit=arguments.limit)
     if arguments.json:
         _print_lines(rows)
     elif rows:
         from rich.console import Console
 
-        from callwright.agent.faces.terminal.commands import sessions_table
+        from callwright.agent.ui.console.slash_commands import build_sessions_table
 
-        Console(highlight=False).print(sessions_table(rows, home=str(Path.home()), now=time.time()))
+        Console(highlight=False).print(build_sessions_table(rows, home=str(Path.home()), now=time.time()))
     else:
         print("No session is like that." if arguments.words else "There are no sessions yet.")
 
 
 async def _show(sessions: SessionArchive, arguments: argparse.Namespace) -> None:
-    events = await sessions.events(arguments.session)
+    events = await sessions.load_events(arguments.session)
     if arguments.json:
         _print_lines(events)
         return
     from rich.console import Console
 
-    from callwright.agent.faces.terminal.transcript import reopened
+    from callwright.agent.ui.console.session_transcript import render_stored_session
 
     console = Console(highlight=False)
-    for piece in reopened(events, home=str(Path.home())):
+    for piece in render_stored_session(events, home=str(Path.home())):
         console.print(piece)
 
 
@@ -126,11 +126,11 @@ async def _diff(sessions: SessionArchive, arguments: argparse.Namespace) -> None
         return
     from rich.console import Console
 
-    from callwright.agent.faces.terminal.commands import review_view
+    from callwright.agent.ui.console.slash_commands import build_review_view
 
     console = Console(highlight=False)
     for file in files:
-        console.print(review_view(file))
+        console.print(build_review_view(file))
     if not files:
         print("No changes that could be taken back.")
 

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from callwright.agent.event_log import EventLog
-from callwright.agent.faces.base import Reply
 from callwright.agent.loop.effects import DecideCall
 from callwright.agent.policy import Policy
-from callwright.agent.policy.rules import parse_rules
+from callwright.agent.policy.policy_rules import parse_rules
 from callwright.agent.session.approvals import Approvals
 from callwright.agent.session.stop_signal import StopSignal
+from callwright.agent.session_api import ApprovalReply
 from callwright.agent.session_events import ApprovalRequested, CallDecided, ToolFinished
 from callwright.agent.settings import AgentSettings
 from callwright.agent.tools import BUILTIN_TOOLS
@@ -42,7 +42,7 @@ decision = "deny"
 """,
     "test",
 )
-ONCE, ALWAYS, DENY = (Reply(verdict=verdict) for verdict in ("once", "always", "deny"))
+ONCE, ALWAYS, DENY = (ApprovalReply(verdict=verdict) for verdict in ("once", "always", "deny"))
 
 
 class Visitor:
@@ -70,7 +70,7 @@ class Case:
             Policy(mine=RULES), settings, tools, Workspace(root), lambda: ".", self.log, self.halt
         )
         self.asked: list[ApprovalRequested] = []
-        self.replies: list[Reply] = []
+        self.replies: list[ApprovalReply] = []
         self.refused: list[str] = []
         self.log.subscribe(self._see)
 
@@ -84,14 +84,14 @@ class Case:
         call = ToolCall(f"call_{len(self.asked)}", name, json.dumps(arguments))
         return asyncio.ensure_future(self.approvals.decide_call(DecideCall(call=call, is_repeat=again)))
 
-    async def decided(self, name: str, *replies: Reply, again: bool = False, **arguments: Any) -> CallDecided:
+    async def decided(self, name: str, *replies: ApprovalReply, again: bool = False, **arguments: Any) -> CallDecided:
         self.replies = list(replies)
         async with asyncio.timeout(10):
             decided = await self.deciding(name, again, **arguments)
         assert self.replies == []
         return decided
 
-    async def command(self, text: str, *replies: Reply, again: bool = False) -> CallDecided:
+    async def command(self, text: str, *replies: ApprovalReply, again: bool = False) -> CallDecided:
         return await self.decided("run_terminal_command", *replies, again=again, command=text)
 
     async def question(self, count: int = 1) -> ApprovalRequested:
@@ -235,7 +235,7 @@ def test_the_first_answer_counts(tmp_path: Path) -> None:
         asked = await case.question()
         assert case.approvals.submit_reply(asked.approval, DENY) == ""
         case.approvals.submit_reply(asked.approval, ONCE)
-        case.approvals.submit_reply(asked.approval, Reply(verdict="once", command="rm -rf /"))
+        case.approvals.submit_reply(asked.approval, ApprovalReply(verdict="once", command="rm -rf /"))
         assert (await deciding).verdict == "deny"
         assert "answered already" in case.approvals.submit_reply(asked.approval, ONCE)
 
@@ -248,18 +248,18 @@ def test_the_first_answer_counts(tmp_path: Path) -> None:
         ("run_terminal_command", {"command": "git push -f"}, ALWAYS, "this cannot be allowed always, only once"),
         ("write_file", {"path": ".env", "content": ""}, ALWAYS, "this cannot be allowed always, only once"),
         ("read_file", {"path": ".env"}, ALWAYS, "this cannot be allowed always, only once"),
-        ("read_file", {"path": ".env"}, Reply(verdict="once", command="ls"), "only commands can be edited"),
-        ("guest__do", {}, Reply(verdict="once", command="ls"), "only commands can be edited"),
+        ("read_file", {"path": ".env"}, ApprovalReply(verdict="once", command="ls"), "only commands can be edited"),
+        ("guest__do", {}, ApprovalReply(verdict="once", command="ls"), "only commands can be edited"),
         (
             "run_terminal_command",
             {"command": "deploy"},
-            Reply(verdict="always", command="deploy fast"),
+            ApprovalReply(verdict="always", command="deploy fast"),
             "a command that was edited can be allowed only once",
         ),
     ],
 )
 def test_an_answer_that_cannot_be_is_refused_and_the_question_stays(
-    tmp_path: Path, name: str, arguments: dict[str, Any], reply: Reply, why: str
+    tmp_path: Path, name: str, arguments: dict[str, Any], reply: ApprovalReply, why: str
 ) -> None:
     async def scenario(case: Case) -> None:
         deciding = case.deciding(name, **arguments)
@@ -275,9 +275,9 @@ def test_an_answer_that_cannot_be_is_refused_and_the_question_stays(
 
 def test_words_go_with_the_answer_and_nobody_is_named_who_was_not_there(tmp_path: Path) -> None:
     async def scenario(case: Case) -> None:
-        decided = await case.command("deploy", Reply(verdict="deny", words="use make"))
+        decided = await case.command("deploy", ApprovalReply(verdict="deny", words="use make"))
         assert (decided.by, decided.words) == ("person", "use make")
-        decided = await case.command("deploy", Reply(verdict="deny", alone=True))
+        decided = await case.command("deploy", ApprovalReply(verdict="deny", is_unattended=True))
         assert (decided.by, decided.why.split(";")[0]) == ("settings", "nobody was there to ask")
 
     play(tmp_path, scenario)
@@ -360,8 +360,8 @@ def test_what_was_remembered_before_the_session_was_opened_again_still_holds(tmp
 # ── edited commands ──────────────────────────────────────────────────────────────────────────────
 
 
-def edited(command: str) -> Reply:
-    return Reply(verdict="once", command=command)
+def edited(command: str) -> ApprovalReply:
+    return ApprovalReply(verdict="once", command=command)
 
 
 @pytest.mark.parametrize(
@@ -378,7 +378,7 @@ def edited(command: str) -> Reply:
     ],
 )
 def test_an_edited_command_is_judged_again(
-    tmp_path: Path, first: str, becomes: str, more: tuple[Reply, ...], verdict: str, by: str
+    tmp_path: Path, first: str, becomes: str, more: tuple[ApprovalReply, ...], verdict: str, by: str
 ) -> None:
     async def scenario(case: Case) -> None:
         decided = await case.command(first, edited(becomes), *more)
@@ -396,7 +396,7 @@ def test_an_edited_command_is_judged_again(
 
 def test_a_command_that_was_handed_back_unchanged_is_the_same_command(tmp_path: Path) -> None:
     async def scenario(case: Case) -> None:
-        decided = await case.command("deploy", Reply(verdict="always", command="deploy"))
+        decided = await case.command("deploy", ApprovalReply(verdict="always", command="deploy"))
         assert decided.remembered
         assert decided.words == ""
 
@@ -420,9 +420,9 @@ def test_a_file_that_changes_before_the_approved_edit_is_made_is_left_alone(
             def person(stamped: Any) -> None:
                 if isinstance(stamped.event, ApprovalRequested):
                     file.unlink() if becomes is None else file.write_text(becomes)
-                    session.answer(stamped.event.approval, ONCE)
+                    session.answer_approval(stamped.event.approval, ONCE)
 
-            session.watch(person)
+            session.subscribe(person)
             await session.run("what is it?")
             (ended,) = [stamped.event for stamped in session.events if isinstance(stamped.event, ToolFinished)]
             assert ended.status == "error"
@@ -451,7 +451,7 @@ def test_fifty_sessions_wait_without_a_thread(tmp_path: Path) -> None:
                     if isinstance(stamped.event, ApprovalRequested):
                         waiting[session.id] = stamped.event.approval
 
-                session.watch(person)
+                session.subscribe(person)
             before = threading.active_count()
             for session in sessions:
                 running.append(asyncio.ensure_future(session.run("what is it?")))
@@ -461,7 +461,7 @@ def test_fifty_sessions_wait_without_a_thread(tmp_path: Path) -> None:
             assert threading.active_count() - before < len(sessions) // 2  # the database's, and those of a pool
             assert not any(task.done() for task in running)
             for session in sessions:
-                assert session.answer(waiting[session.id], DENY) == ""
+                assert session.answer_approval(waiting[session.id], DENY) == ""
             async with asyncio.timeout(40):
                 assert {stopped.reason for stopped in await asyncio.gather(*running)} == {"done"}
             for session in sessions:

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from callwright import cli
-from callwright.agent.faces.base import SessionRow
+from callwright.agent.session_api import SessionRow
 from callwright.agent.session_events import StampedEvent
 from tests.support.played import PlayedSessions, recorded
 

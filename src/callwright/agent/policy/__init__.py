@@ -13,24 +13,24 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
 
-from callwright.agent.policy.files import Action, decide
-from callwright.agent.policy.judge import Judge, Verdict
-from callwright.agent.policy.paths import region, resolve
-from callwright.agent.policy.programs import program
-from callwright.agent.policy.rules import (
-    NEVER_BY_PREFIX,
+from callwright.agent.policy.command_judge import CommandJudge, CommandVerdict
+from callwright.agent.policy.file_rules import FileAction, find_file_decision
+from callwright.agent.policy.judgement import Decision, Judgement, Tier, find_highest_tier, find_strictest_decision
+from callwright.agent.policy.path_regions import classify_path, resolve_path
+from callwright.agent.policy.policy_rules import (
+    CODE_RUNNERS,
     RuleFile,
-    from_toml,
-    line_of,
+    find_table_line,
+    format_pattern,
     load_rules,
+    parse_pattern,
     parse_rules,
-    to_toml,
 )
-from callwright.agent.policy.values import Decision, Judgement, Tier, stricter, worst
-from callwright.agent.policy.words import Word
+from callwright.agent.policy.program_facts import get_program_facts
+from callwright.agent.policy.shell_words import ShellWord
 from callwright.errors import PolicyError
 
-__all__ = ["Decision", "Judgement", "Policy", "Tier", "default_rules", "load_policy"]
+__all__ = ["Decision", "Judgement", "Policy", "Tier", "load_default_rules", "load_policy"]
 
 
 class Policy:
@@ -44,123 +44,125 @@ class Policy:
         workspace: str = "",
         remembered: frozenset[str] = frozenset(),
     ) -> None:
-        self._files = (default_rules(), mine or RuleFile(), project or RuleFile())
+        self._files = (load_default_rules(), mine or RuleFile(), project or RuleFile())
         self._workspace = workspace
         self._remembered = remembered
         defaults, own, theirs = self._files
         self._file_rules = ((*defaults.file, *own.file), theirs.file)
         code = [said.project_code for said in self._files if said.project_code]
-        self.project_code = "ask" not in (code[1:] or code)
+        self.allows_project_code = "ask" not in (code[1:] or code)
         """The project's own code may be run without a question."""
-        patterns = [from_toml(text) for text in sorted(remembered)]
-        self._tools = {pattern["tool"] for pattern in patterns if isinstance(pattern, dict) and "tool" in pattern}
-        self._judge = Judge(
+        patterns = [parse_pattern(text) for text in sorted(remembered)]
+        self._allowed_tools = {
+            pattern["tool"] for pattern in patterns if isinstance(pattern, dict) and "tool" in pattern
+        }
+        self._judge = CommandJudge(
             [rule for said in self._files for rule in said.rule],
             self._file_rules,
             remembered=[tuple(map(str, pattern)) for pattern in patterns if isinstance(pattern, list) and pattern],
-            project_code=self.project_code,
+            project_code=self.allows_project_code,
             workspace=workspace,
         )
 
-    def command(self, text: str) -> Judgement:
+    def judge_command(self, text: str) -> Judgement:
         """May this run in a shell, in the workspace?"""
-        verdicts = self.verdicts(text)
-        decision = stricter(verdict.decision for verdict in verdicts) or "allow"
-        tier = worst(verdict.tier for verdict in verdicts)
+        verdicts = self.judge_each_command(text)
+        decision = find_strictest_decision(verdict.decision for verdict in verdicts) or "allow"
+        tier = find_highest_tier(verdict.tier for verdict in verdicts)
         asking = [verdict for verdict in verdicts if verdict.decision != "allow"]
         return Judgement(
             tier=tier,
             decision=decision,
-            why=_why(verdicts, decision, tier),
+            why=_explain_decision(verdicts, decision, tier),
             commands=tuple(verdict.argv for verdict in verdicts if verdict.argv),
-            reads_only=all(verdict.reads_only for verdict in verdicts),
-            remember=_remember(asking),
+            is_read_only=all(verdict.is_read_only for verdict in verdicts),
+            allow_patterns=_build_allow_patterns(asking),
         )
 
-    def verdicts(self, text: str) -> list[Verdict]:
+    def judge_each_command(self, text: str) -> list[CommandVerdict]:
         """What was found out about each command in a text."""
-        return self._judge.verdicts(text)
+        return self._judge.judge_text(text)
 
-    def file(self, path: str, action: Literal["read", "write"]) -> Judgement:
+    def judge_file(self, path: str, action: Literal["read", "write"]) -> Judgement:
         """May this file be read, or written? `path` is relative to the workspace."""
-        does: Action = "edit" if action == "write" else "read"
-        resolved = resolve(Word(path.replace("\\", "/")), ".", self._workspace) or path
-        if region(resolved) not in ("inside", "all"):
+        does: FileAction = "edit" if action == "write" else "read"
+        resolved = resolve_path(ShellWord(path.replace("\\", "/")), ".", self._workspace) or path
+        if classify_path(resolved) not in ("inside", "all"):
             return Judgement(tier="high", decision="ask", why=f"{path} is not in the workspace")
-        found = [one for rules in self._file_rules if (one := decide(rules, resolved, does))]
-        decision = stricter(one[0] for one in found) or "allow"
+        found = [one for rules in self._file_rules if (one := find_file_decision(rules, resolved, does))]
+        decision = find_strictest_decision(one[0] for one in found) or "allow"
         if decision == "allow":
-            return Judgement(tier="none", decision="allow", why=f"no rule protects {path}", reads_only=does == "read")
+            return Judgement(tier="none", decision="allow", why=f"no rule protects {path}", is_read_only=does == "read")
         rule = next(rule for said, rule in found if said == decision)
         return Judgement(
             tier="high",
             decision=decision,
             why=f"{path} is protected ({rule.pattern}){f': {rule.why}' if rule.why else ''}",
-            reads_only=does == "read",
+            is_read_only=does == "read",
         )
 
-    def tool(self, name: str, arguments: Mapping[str, Any]) -> Judgement:
+    def judge_tool(self, name: str, arguments: Mapping[str, Any]) -> Judgement:
         """May this tool of a plugin or an MCP server be called?"""
         rules = [rule for said in self._files for rule in said.tool if fnmatchcase(name, rule.name)]
-        tier = worst(rule.tier for rule in rules)
-        decision = stricter(rule.decision for rule in rules)
+        tier = find_highest_tier(rule.tier for rule in rules)
+        decision = find_strictest_decision(rule.decision for rule in rules)
         if decision is None:
-            allowed = name in self._tools
+            allowed = name in self._allowed_tools
             why = f"you allowed {name} before" if allowed else f"no rule is about the tool {name}"
-            remember = () if allowed else (f"{{ tool = {to_toml([name])[1:-1]} }}",)
-            return Judgement(tier="none", decision="allow" if allowed else "ask", why=why, remember=remember)
+            remember = () if allowed else (f"{{ tool = {format_pattern([name])[1:-1]} }}",)
+            return Judgement(tier="none", decision="allow" if allowed else "ask", why=why, allow_patterns=remember)
         decision = "ask" if tier == "critical" and decision == "allow" else decision
         rule = next((rule for rule in rules if rule.decision == decision), rules[0])
         return Judgement(tier=tier, decision=decision, why=rule.why or f"the rule about the tools {rule.name}")
 
-    def allowing(self, patterns: Sequence[str]) -> Policy:
+    def with_allowances(self, patterns: Sequence[str]) -> Policy:
         """The same with remembered allowances: what a `Judgement.remember` said. Raises `PolicyError`."""
         _, mine, project = self._files
         return Policy(mine, project, workspace=self._workspace, remembered=self._remembered | {*patterns})
 
-    def rules(self) -> Iterable[tuple[str, RuleFile]]:
+    def list_rules(self) -> Iterable[tuple[str, RuleFile]]:
         """All rules, by whose they are."""
         return zip(("everybody's", "yours", "the project's"), self._files, strict=True)
 
 
 @cache
-def default_rules() -> RuleFile:
+def load_default_rules() -> RuleFile:
     """The rules that hold for everybody."""
     text = resources.files("callwright.agent.policy").joinpath("rules.toml").read_text(encoding="utf-8")
     return parse_rules(text, "rules.toml")
 
 
-def load_policy(mine: Path | None, project: Path | None, *, workspace: Path | None = None) -> Policy:
+def load_policy(user_file: Path | None, project_file: Path | None, *, workspace: Path | None = None) -> Policy:
     """The policy of a person and a project; a file that there is not says nothing. Raises `PolicyError`.
 
     With `workspace`, absolute paths into it are known to be inside.
     """
-    own = load_rules(mine) if mine and mine.exists() else None
-    theirs = load_rules(project, tightens=True) if project and project.exists() else None
+    own = load_rules(user_file) if user_file and user_file.exists() else None
+    theirs = load_rules(project_file, tighten_only=True) if project_file and project_file.exists() else None
     policy = Policy(own, theirs, workspace=workspace.as_posix() if workspace else "")
-    for path, said in ((mine, own), (project, theirs)):
+    for path, said in ((user_file, own), (project_file, theirs)):
         if path and said:
             _check_examples(said, path, policy._judge)
     return policy
 
 
-def _check_examples(said: RuleFile, path: Path, judge: Judge) -> None:
-    for number, rule in enumerate(said.rule):
+def _check_examples(rules: RuleFile, path: Path, judge: CommandJudge) -> None:
+    for number, rule in enumerate(rules.rule):
         for examples, wanted in ((rule.match, True), (rule.not_match, False)):
             for example in examples:
                 matched = any(
-                    command.argv and rule.matches(command, program(command.name).options(command.argv))
-                    for command in judge.commands(example)
+                    command.argv and rule.matches(command, get_program_facts(command.name).parse_argv(command.argv))
+                    for command in judge.list_commands(example)
                 )
                 if matched != wanted:
-                    line = line_of(path.read_text(encoding="utf-8"), "rule", number)
+                    line = find_table_line(path.read_text(encoding="utf-8"), "rule", number)
                     does = "does not match" if wanted else "matches"
                     raise PolicyError(
                         f"{path}, line {line}: the rule about `{rule.label}` {does} its example {example!r}"
                     )
 
 
-def _why(verdicts: Sequence[Verdict], decision: Decision, tier: Tier) -> str:
+def _explain_decision(verdicts: Sequence[CommandVerdict], decision: Decision, tier: Tier) -> str:
     if not verdicts:
         return "There is nothing to run."
     deciding = [verdict for verdict in verdicts if verdict.decision == decision]
@@ -172,14 +174,14 @@ def _why(verdicts: Sequence[Verdict], decision: Decision, tier: Tier) -> str:
     return f"`{shown if len(shown) <= 80 else f'{shown[:79]}…'}`: {verdict.why}."
 
 
-def _remember(asking: Sequence[Verdict]) -> tuple[str, ...]:
+def _build_allow_patterns(verdicts: Sequence[CommandVerdict]) -> tuple[str, ...]:
     """What would make all of it allowed, or nothing if that cannot be."""
     patterns: list[str] = []
-    for verdict in asking:
+    for verdict in verdicts:
         name = verdict.argv[0].rpartition("/")[2] if verdict.argv else ""
         if (
             not verdict.can_be_allowed
-            or name in NEVER_BY_PREFIX
+            or name in CODE_RUNNERS
             or any("…" in word or "*" in word for word in verdict.argv)
         ):
             return ()
@@ -187,16 +189,16 @@ def _remember(asking: Sequence[Verdict]) -> tuple[str, ...]:
         if (
             verdict.tier in ("none", "medium")
             and length > 2
-            and name in _HAVE_SUBCOMMANDS
+            and name in _SUBCOMMAND_PROGRAMS
             and verdict.argv[1].isalpha()
         ):
             length = 2
-        patterns.append(to_toml(verdict.argv[:length]))
+        patterns.append(format_pattern(verdict.argv[:length]))
     return tuple(dict.fromkeys(patterns))
 
 
 # fmt: off
-_HAVE_SUBCOMMANDS = frozenset((
+_SUBCOMMAND_PROGRAMS = frozenset((
     "git", "npm", "pnpm", "yarn", "bun", "cargo", "go", "pip", "pip3", "uv", "poetry", "docker", "podman", "brew",
     "apt", "apt-get", "gem", "bundle", "composer", "dotnet",
 ))

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from callwright.agent.policy.command import Command
-from callwright.agent.policy.rules import NEVER_BY_PREFIX
+from callwright.agent.policy.policy_rules import CODE_RUNNERS
+from callwright.agent.policy.shell_command import ShellCommand
 
-__all__ = ["runs_a_download"]
+__all__ = ["find_downloaded_program"]
 
-_FETCHERS = frozenset(("curl", "wget", "aria2c", "axel", "fetch", "http", "https", "xh", "scp", "sftp", "ftp"))
+_DOWNLOADERS = frozenset(("curl", "wget", "aria2c", "axel", "fetch", "http", "https", "xh", "scp", "sftp", "ftp"))
 
 
-def runs_a_download(commands: Sequence[Command]) -> str:
+def find_downloaded_program(commands: Sequence[ShellCommand]) -> str:
     """The name of a file that was downloaded before it is run; empty when there is none.
 
     A file counts as downloaded if its name stands in the command that downloads, or a redirection or `tee` wrote it.
@@ -20,17 +20,17 @@ def runs_a_download(commands: Sequence[Command]) -> str:
     fetched: set[str] = set()
     seen = False
     for command in commands:
-        seen = seen or command.name in _FETCHERS
-        words = [word.bare for word in command.argv]
-        if command.name in _FETCHERS or command.name == "tee":
-            fetched.update(map(_name, words[1:]))
+        seen = seen or command.name in _DOWNLOADERS
+        words = [word.known_text for word in command.argv]
+        if command.name in _DOWNLOADERS or command.name == "tee":
+            fetched.update(map(_get_file_name, words[1:]))
         elif seen:
-            run = words if command.name in NEVER_BY_PREFIX else [word for word in words[:1] if "/" in word]
-            if found := next((word for word in run if _name(word) in fetched), ""):
+            run = words if command.name in CODE_RUNNERS else [word for word in words[:1] if "/" in word]
+            if found := next((word for word in run if _get_file_name(word) in fetched), ""):
                 return found
-        fetched.update(_name(one.target.bare) for one in command.redirections if one.writes)
+        fetched.update(_get_file_name(one.target.known_text) for one in command.redirections if one.can_write)
     return ""
 
 
-def _name(path: str) -> str:
+def _get_file_name(path: str) -> str:
     return path.rpartition("/")[2] or path

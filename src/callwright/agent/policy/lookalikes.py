@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import unicodedata
 
-__all__ = ["unmasked"]
+__all__ = ["replace_lookalikes"]
 
 # Letters of other alphabets that most fonts draw as Latin ones; a choice from Unicode's table of confusables (UTS 39).
-_LIKE = str.maketrans(
+_LATIN_LOOKALIKES = str.maketrans(
     "аЬсԁеԍһіјкӏмпорԛгѕтцѵԝхуАВСЕНІЈКМОРЅТХαεικνορτυχΑΒΕΖΗΙΚΜΝΟΡΤΥΧɑɡıɩᴄᴏᴜᴠᴡᴢոսհօ",
     "abcdeghijklmnopqrstuvwxyABCEHIJKMOPSTXaeikvoptuxABEZHIKMNOPTYXagiicouvwznuho",
 )
 
 
-def unmasked(name: str) -> str:
+def replace_lookalikes(name: str) -> str:
     """The name in plain letters; itself when it is written in them."""
-    return unicodedata.normalize("NFKC", name).translate(_LIKE)
+    return unicodedata.normalize("NFKC", name).translate(_LATIN_LOOKALIKES)

@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from callwright.agent.changes.checkpoints import Checkpoints
 from callwright.agent.changes.task_branch import TaskBranches
 from callwright.agent.event_log import EventLog
-from callwright.agent.faces.base import FileReview, Reply, Watch
 from callwright.agent.loop.recorded_answers import RecordedAnswers, build_history, find_unfinished_task
 from callwright.agent.loop.task_loop import TaskBrief, run_task_loop
 from callwright.agent.loop.task_summary import summarize_task
@@ -24,6 +23,7 @@ from callwright.agent.session.effect_driver import EffectDriver
 from callwright.agent.session.model_calls import ModelCaller
 from callwright.agent.session.stop_signal import StopSignal
 from callwright.agent.session.tool_runner import ToolRunner
+from callwright.agent.session_api import ApprovalReply, EventCallback, FileReview
 from callwright.agent.session_events import (
     BranchCreated,
     CallDecided,
@@ -86,19 +86,19 @@ class AgentSession:
         return self._log.events
 
     @property
-    def busy(self) -> bool:
+    def is_busy(self) -> bool:
         """A task is being worked on."""
         return self._busy
 
-    def watch(self, watch: Watch) -> Callable[[], None]:
+    def subscribe(self, callback: EventCallback) -> Callable[[], None]:
         """Be shown all events from now on; call what is returned to be shown no more."""
-        return self._log.subscribe(watch)
+        return self._log.subscribe(callback)
 
     def stop(self) -> None:
         """Stop the work."""
         self._stop_signal.request_stop()
 
-    def answer(self, approval: str, reply: Reply) -> str:
+    def answer_approval(self, approval: str, reply: ApprovalReply) -> str:
         """Answer an approval. Returns what is wrong with the answer, if anything."""
         return self._approvals.submit_reply(approval, reply)
 
@@ -206,15 +206,17 @@ class AgentSession:
 
     # ── changes ──────────────────────────────────────────────────────────────────────────────────
 
-    async def review(self, task: int = 0) -> tuple[FileReview, ...]:
+    async def review_changes(self, task: int = 0) -> tuple[FileReview, ...]:
         """The changes that are neither kept nor undone; of one task, or of all."""
         return await self._review.list_file_reviews(task)
 
-    async def keep(self, path: str = "", hunk: str = "", *, task: int = 0) -> ChangesKept:
+    async def keep_changes(self, path: str = "", hunk: str = "", *, task: int = 0) -> ChangesKept:
         """Keep changes: of everything, of a task, of a file, or a hunk of it."""
         return await self._review.keep_changes(path, hunk, task=task)
 
-    async def undo(self, path: str = "", hunk: str = "", *, task: int = 0, force: bool = False) -> ChangesUndone:
+    async def undo_changes(
+        self, path: str = "", hunk: str = "", *, task: int = 0, force: bool = False
+    ) -> ChangesUndone:
         """Take changes back. What the person changed meanwhile is left alone unless forced."""
         return await self._review.undo_changes(path, hunk, task=task, force=force)
 

@@ -17,10 +17,10 @@ import msgspec
 
 from callwright.agent.changes.file_change import FileChange
 from callwright.agent.event_log import EventLog
-from callwright.agent.faces.base import Reply
 from callwright.agent.loop.effects import DecideCall
 from callwright.agent.policy import Judgement, Policy
 from callwright.agent.session.stop_signal import StoppedError, StopSignal
+from callwright.agent.session_api import ApprovalReply
 from callwright.agent.session_events import ApprovalRequested, ApprovalSubject, CallDecided, Decider
 from callwright.agent.settings import AgentSettings
 from callwright.agent.tools.base import (
@@ -41,7 +41,7 @@ __all__ = ["Approvals"]
 
 _DECISION_RANK = {"allow": 0, "ask": 1, "deny": 2}
 _TIER_RANK = {"none": 0, "medium": 1, "high": 2, "critical": 3}
-_READ_ONLY = Judgement(tier="none", decision="allow", why="it only looks at the workspace", reads_only=True)
+_READ_ONLY = Judgement(tier="none", decision="allow", why="it only looks at the workspace", is_read_only=True)
 _UNPROTECTED = Judgement(tier="none", decision="allow", why="the files are not protected")
 _APPROVING_SETTINGS = {
     "command": ("commands", "all"),
@@ -84,13 +84,13 @@ class Approvals:
         self._log = log
         self._stop_signal = halt
         self._remembered_patterns: list[str] = []
-        self._pending: dict[str, tuple[ApprovalRequested, asyncio.Future[Reply]]] = {}
+        self._pending: dict[str, tuple[ApprovalRequested, asyncio.Future[ApprovalReply]]] = {}
 
     def remember_patterns(self, patterns: Sequence[str]) -> None:
         """Allow these for the rest of the session; they were allowed before it was opened again."""
         self._remembered_patterns.extend(patterns)
 
-    def submit_reply(self, approval: str, reply: Reply) -> str:
+    def submit_reply(self, approval: str, reply: ApprovalReply) -> str:
         """A person's answer. Returns what is wrong with it, if anything."""
         if approval not in self._pending:
             return "that question was answered already, or never asked"
@@ -143,12 +143,12 @@ class Approvals:
             command=case.command if case.subject == "command" else "",
             folder=case.folder,
             diff=format_diff(case.changes, _MAX_DIFF_CHARS),
-            remember=case.judgement.remember if case.subject in ("command", "tool") else (),
+            remember=case.judgement.allow_patterns if case.subject in ("command", "tool") else (),
         )
         reply = await self._wait_for_reply(asked)
         return await self._apply_reply(call, tool, case, reply)
 
-    async def request_consent(self, title: str, why: str, always: str) -> Reply:
+    async def request_consent(self, title: str, why: str, always: str) -> ApprovalReply:
         """Ask about something that is no call of the model: to start programs that the project names."""
         number = _new_approval_id()
         asked = ApprovalRequested(
@@ -156,30 +156,30 @@ class Approvals:
         )
         reply = await self._wait_for_reply(asked)
         allowed = reply.verdict in ("once", "always")
-        by: Decider = "settings" if reply.alone else "person"
+        by: Decider = "settings" if reply.is_unattended else "person"
         call = ToolCall(number, "", "{}")
         await self._log.add(CallDecided(call=call, verdict="allow" if allowed else "deny", by=by, why=why))
         return reply
 
-    async def _wait_for_reply(self, asked: ApprovalRequested) -> Reply:
-        waiting: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+    async def _wait_for_reply(self, asked: ApprovalRequested) -> ApprovalReply:
+        waiting: asyncio.Future[ApprovalReply] = asyncio.get_running_loop().create_future()
         self._pending[asked.approval] = asked, waiting  # before it is shown: the answer may come at once
         try:
             await self._log.add(asked)
             return await self._stop_signal.run_until_stopped(_await_reply(waiting))
         except StoppedError:
-            return Reply(verdict="stop")
+            return ApprovalReply(verdict="stop")
         finally:
             del self._pending[asked.approval]
 
-    async def _apply_reply(self, call: ToolCall, tool: Tool, case: _JudgedCall, reply: Reply) -> CallDecided:
+    async def _apply_reply(self, call: ToolCall, tool: Tool, case: _JudgedCall, reply: ApprovalReply) -> CallDecided:
         if reply.verdict == "deny" or reply.verdict == "stop":
-            by: Decider = "settings" if reply.alone else "person"
-            why = f"nobody was there to ask; {case.judgement.why}" if reply.alone else case.judgement.why
+            by: Decider = "settings" if reply.is_unattended else "person"
+            why = f"nobody was there to ask; {case.judgement.why}" if reply.is_unattended else case.judgement.why
             return CallDecided(call=call, verdict=reply.verdict, by=by, why=why, words=reply.words)
         if isinstance(tool, CommandTool) and reply.command and reply.command != case.command:
             return await self._decide_edited_command(call, tool, case, reply)
-        remembered = case.judgement.remember if reply.verdict == "always" else ()
+        remembered = case.judgement.allow_patterns if reply.verdict == "always" else ()
         self._remembered_patterns.extend(remembered)
         return CallDecided(
             call=call,
@@ -192,7 +192,7 @@ class Approvals:
         )
 
     async def _decide_edited_command(
-        self, call: ToolCall, tool: CommandTool, case: _JudgedCall, reply: Reply
+        self, call: ToolCall, tool: CommandTool, case: _JudgedCall, reply: ApprovalReply
     ) -> CallDecided:
         """A changed command is judged again (A-14); who wrote it need not be asked about it unless it is worse."""
         arguments = tool.replace_command(parse_call_arguments(call), reply.command)
@@ -219,14 +219,14 @@ class Approvals:
                     return self._judge_command(tool, arguments, title)
                 case EditTool():
                     changes = tool.plan_changes(arguments, self._workspace)
-                    judged = [self._policy.file(change.path, "write") for change in changes]
+                    judged = [self._policy.judge_file(change.path, "write") for change in changes]
                     return _JudgedCall("edit", _find_strictest(judged, _UNPROTECTED), title, changes=changes)
                 case ReadTool():
                     paths = [self._workspace.resolve_path(path) for path in tool.list_paths(arguments)]
-                    judged = [self._policy.file(path, "read") for path in paths]
+                    judged = [self._policy.judge_file(path, "read") for path in paths]
                     return _JudgedCall("read", _find_strictest(judged, _READ_ONLY), title)
                 case ExternalTool():
-                    return _JudgedCall("tool", self._session_policy.tool(call.name, arguments), title)
+                    return _JudgedCall("tool", self._session_policy.judge_tool(call.name, arguments), title)
         except ToolError as problem:
             return _JudgedCall(
                 "tool", Judgement(tier="none", decision="allow", why=f"it cannot be done: {problem}"), title
@@ -234,7 +234,7 @@ class Approvals:
 
     def _judge_command(self, tool: CommandTool, arguments: ToolArguments, title: str) -> _JudgedCall:
         command = tool.build_command(arguments)
-        judged = self._session_policy.command(self._prefix_folder(command))
+        judged = self._session_policy.judge_command(self._prefix_folder(command))
         return _JudgedCall("command", judged, title, command=command.text, folder=command.folder)
 
     def _prefix_folder(self, command: TerminalCommand) -> str:
@@ -245,16 +245,16 @@ class Approvals:
     @property
     def _session_policy(self) -> Policy:
         """The policy with what the person allowed for this session."""
-        return self._policy.allowing(self._remembered_patterns) if self._remembered_patterns else self._policy
+        return self._policy.with_allowances(self._remembered_patterns) if self._remembered_patterns else self._policy
 
     def _is_remembered(self, call: ToolCall, case: _JudgedCall) -> bool:
         """Whether it is allowed only because the person said so before."""
         if not self._remembered_patterns:
             return False
         if case.subject == "command":
-            return self._policy.command(case.command).decision != "allow"
+            return self._policy.judge_command(case.command).decision != "allow"
         is_guest = isinstance(self._tools[call.name], ExternalTool)
-        return is_guest and self._policy.tool(call.name, parse_call_arguments(call)).decision != "allow"
+        return is_guest and self._policy.judge_tool(call.name, parse_call_arguments(call)).decision != "allow"
 
 
 def _new_approval_id() -> str:

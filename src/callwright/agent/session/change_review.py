@@ -7,7 +7,7 @@ from typing import Literal
 
 from callwright.agent.changes.checkpoints import ChangedFile, Checkpoints
 from callwright.agent.event_log import EventLog
-from callwright.agent.faces.base import FileReview
+from callwright.agent.session_api import FileReview
 from callwright.agent.session_events import ChangesKept, ChangesUndone, FilesChanged, FileStat
 
 __all__ = ["ChangeReview"]
@@ -42,7 +42,7 @@ class ChangeReview:
                 removed=file.removed,
                 diff="\n".join(hunk.text for hunk in file.hunks),
                 hunks=file.hunks,
-                disturbed=file.changed_since,
+                changed_by_user=file.changed_since,
             )
             for file in await self._list_open_files(task)
         )

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from callwright.agent.changes.checkpoints import Checkpoints
 from callwright.agent.event_log import EventLog, read_events
-from callwright.agent.faces.base import SessionRow
 from callwright.agent.session.agent_session import AgentSession
 from callwright.agent.session.change_review import ChangeReview
 from callwright.agent.session.context import AgentContext, SessionLocks, new_session_id
 from callwright.agent.session.system_prompt import build_system_prompt
+from callwright.agent.session_api import SessionRow
 from callwright.agent.session_events import SessionOpened, SessionResumed, StampedEvent
 from callwright.agent.workspace.workspace import Workspace
 from callwright.errors import StoreError
@@ -30,7 +30,7 @@ class SessionArchive:
         self._snapshots = snapshots
         self._locks = locks
 
-    async def rows(self, query: str = "", limit: int = 50, offset: int = 0) -> list[SessionRow]:
+    async def list_sessions(self, query: str = "", limit: int = 50, offset: int = 0) -> list[SessionRow]:
         """The newest first; with a query those whose words match."""
         return [self._build_row(head) for head in await self._store.list_sessions(query, limit, offset)]
 
@@ -49,7 +49,7 @@ class SessionArchive:
             events=head.events,
         )
 
-    async def events(self, session: str) -> list[StampedEvent]:
+    async def load_events(self, session: str) -> list[StampedEvent]:
         """All events of one."""
         head = await self._store.find_session(session)
         return read_events(await self._store.list_events(head.id))

@@ -117,7 +117,7 @@ class ToolRunner:
                 is_protected=self._is_protected,
                 environment=self._terminal.environment,
                 wrap_command=self._terminal.sandbox.wrap_command,
-                allows_project_code=self._policy.project_code,
+                allows_project_code=self._policy.allows_project_code,
             )
             content = await self._run_with_progress(tongue, _call_tool(tool, arguments, room))
             return ended("ok", content, wrote=isinstance(tool, ExternalTool))
@@ -143,7 +143,7 @@ class ToolRunner:
         )
 
     def _is_protected(self, path: str) -> bool:
-        return self._policy.file(path, "read").decision != "allow"
+        return self._policy.judge_file(path, "read").decision != "allow"
 
     def _build_command_result(
         self, ended: _ResultBuilder, command: TerminalCommand, ran: CommandResult
@@ -152,7 +152,7 @@ class ToolRunner:
         where = "the workspace" if ran.folder == "." else ran.folder
         lines = [f"{code}, after {ran.seconds:.1f} s, in {where}.", ran.note, ran.output]
         status: ToolStatus = "stopped" if ran.stopped else "ok" if ran.exit_code == 0 else "error"
-        wrote = not self._policy.command(command.text).reads_only
+        wrote = not self._policy.judge_command(command.text).is_read_only
         content = "\n".join(line for line in lines if line)
         return ended(status, content, wrote=wrote, exit_code=ran.exit_code)
 

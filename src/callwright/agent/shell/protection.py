@@ -102,9 +102,9 @@ class _ProtectionScanner:
                 read_only.extend(self._iter_git_paths(path))
             elif entry.inode() in self._secret_inodes:
                 hidden.append(path)
-            elif theirs or self._policy.file(path, "write").decision == "allow":
+            elif theirs or self._policy.judge_file(path, "write").decision == "allow":
                 continue
-            elif self._policy.file(path, "read").decision == "allow":
+            elif self._policy.judge_file(path, "read").decision == "allow":
                 read_only.append(path)
             else:
                 self._secret_inodes.add(entry.inode())

@@ -14,8 +14,6 @@ from typing import get_args
 import msgspec
 import pytest
 
-from callwright.agent.faces.headless import headless
-from callwright.agent.faces.unattended import EXIT_CODES
 from callwright.agent.session_events import (
     SessionOpened,
     StampedEvent,
@@ -26,13 +24,15 @@ from callwright.agent.session_events import (
     TextAppended,
     ToolFinished,
 )
+from callwright.agent.ui.headless import run_headless
+from callwright.agent.ui.unattended import EXIT_CODES
 from callwright.errors import MisuseError
 from tests.support.played import NAMES, Played, recorded, stamped
 
 ROOT = Path(__file__).parents[4]
 PIPED = """
 import asyncio, sys
-from callwright.agent.faces.headless import headless
+from callwright.agent.ui.headless import headless
 from tests.support.played import Played, recorded
 sys.exit(asyncio.run(headless(Played(recorded("fix"), speed=float(sys.argv[1])), "x")))
 """
@@ -52,7 +52,7 @@ def short(reason: StopReason) -> list[StampedEvent]:
 
 def run(session: Played, task: str = "x", *, json: bool = True, resume: bool = False) -> tuple[int, str, str]:
     out, err = io.StringIO(), io.StringIO()
-    code = asyncio.run(headless(session, task, json=json, resume=resume, out=out, err=err))
+    code = asyncio.run(run_headless(session, task, json=json, resume=resume, out=out, err=err))
     return code, out.getvalue(), err.getvalue()
 
 
@@ -81,7 +81,7 @@ def test_every_way_to_end_has_an_exit_code() -> None:
 def test_what_would_be_asked_is_denied_with_a_reason() -> None:
     session = Played(recorded("approval"))
     run(session)
-    assert [(name, reply.verdict, reply.alone) for name, reply in session.replies] == [
+    assert [(name, reply.verdict, reply.is_unattended) for name, reply in session.replies] == [
         ("a1", "deny", True),
         ("a2", "deny", True),
     ]

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from callwright.agent.faces.rpc import Handler, Peer, RpcError
+from callwright.agent.ui.jsonrpc import JsonRpcError, JsonRpcPeer, RequestHandler
 from callwright.errors import StoreError
 
 VALUES = st.recursive(
@@ -79,16 +79,18 @@ async def echo(method: str, params: dict[str, Any]) -> Any:
             raise StoreError("the store is full")
         case "broken":
             raise ZeroDivisionError("a mistake of ours")
-    raise RpcError(-32601, f"there is no method {method!r} here")
+    raise JsonRpcError(-32601, f"there is no method {method!r} here")
 
 
-def talk(scenario: Callable[[Wire, Peer], Awaitable[None]], handler: Handler = echo) -> list[dict[str, Any]]:
+def talk(
+    scenario: Callable[[Wire, JsonRpcPeer], Awaitable[None]], handler: RequestHandler = echo
+) -> list[dict[str, Any]]:
     """Serve a connection while the scenario runs, then hang up; all that was sent."""
 
     async def run() -> list[dict[str, Any]]:
         asyncio.get_running_loop().set_exception_handler(lambda loop, context: None)
         wire = Wire()
-        peer = Peer(wire, handler)
+        peer = JsonRpcPeer(wire, handler)
         serving = asyncio.ensure_future(peer.run())
         await scenario(wire, peer)
         wire.hang_up()
@@ -116,7 +118,7 @@ def request(number: Any, method: str, **params: Any) -> dict[str, Any]:
     ],
 )
 def test_a_request_that_fails_is_an_error_and_the_connection_goes_on(method: str, code: int, says: str) -> None:
-    async def scenario(wire: Wire, peer: Peer) -> None:
+    async def scenario(wire: Wire, peer: JsonRpcPeer) -> None:
         wire.say(request("a", method), request("b", "echo", x=1))
         failed = await wire.heard(answer_to("a"))
         assert failed["error"] == {"code": code, "message": says}
@@ -127,7 +129,7 @@ def test_a_request_that_fails_is_an_error_and_the_connection_goes_on(method: str
 
 @pytest.mark.parametrize("number", [0, 1, -5, "x", "", None, 1.5])
 def test_an_answer_has_the_id_of_its_request(number: Any) -> None:
-    async def scenario(wire: Wire, peer: Peer) -> None:
+    async def scenario(wire: Wire, peer: JsonRpcPeer) -> None:
         wire.say(request(number, "echo", x=2))
         assert (await wire.heard(answer_to(number)))["result"] == {"x": 2}
 
@@ -135,7 +137,7 @@ def test_an_answer_has_the_id_of_its_request(number: Any) -> None:
 
 
 def test_a_notification_has_no_answer_even_if_it_fails() -> None:
-    async def scenario(wire: Wire, peer: Peer) -> None:
+    async def scenario(wire: Wire, peer: JsonRpcPeer) -> None:
         wire.say(*({"jsonrpc": "2.0", "method": method} for method in ("nothing", "store", "echo", "broken")))
         wire.say(request(1, "echo"))
         await wire.heard(answer_to(1))
@@ -159,7 +161,7 @@ def test_a_notification_has_no_answer_even_if_it_fails() -> None:
     ids=["open", "word", "list", "number", "bytes", "deep list", "deep object", "nothing", "method"],
 )
 def test_a_line_that_is_no_message_is_answered_with_an_error(line: bytes, code: int) -> None:
-    async def scenario(wire: Wire, peer: Peer) -> None:
+    async def scenario(wire: Wire, peer: JsonRpcPeer) -> None:
         wire.say(line, request("after", "echo"))
         await wire.heard(answer_to("after"))
 
@@ -170,7 +172,7 @@ def test_a_line_that_is_no_message_is_answered_with_an_error(line: bytes, code: 
 
 
 def test_empty_lines_are_nothing() -> None:
-    async def scenario(wire: Wire, peer: Peer) -> None:
+    async def scenario(wire: Wire, peer: JsonRpcPeer) -> None:
         wire.say(b"\n", b"  \r\n", request(1, "echo"))
         await wire.heard(answer_to(1))
 
@@ -183,7 +185,7 @@ def test_empty_lines_are_nothing() -> None:
     ids=["true", "list", "object", "another"],
 )
 def test_only_the_answer_with_its_id_is_an_answer(answer: dict[str, Any]) -> None:
-    async def scenario(wire: Wire, peer: Peer) -> None:
+    async def scenario(wire: Wire, peer: JsonRpcPeer) -> None:
         asking = asyncio.ensure_future(peer.request("ask", {"x": 1}))
         asked = await wire.heard(lambda message: message.get("method") == "ask")
         assert asked["id"] == 1
@@ -201,11 +203,11 @@ def test_only_the_answer_with_its_id_is_an_answer(answer: dict[str, Any]) -> Non
     [{"code": -32000, "message": "no"}, {"code": "x", "message": "no"}, {"message": "no"}, "no", ["no"], 1],
 )
 def test_an_error_for_an_answer_is_an_error(error: Any) -> None:
-    async def scenario(wire: Wire, peer: Peer) -> None:
+    async def scenario(wire: Wire, peer: JsonRpcPeer) -> None:
         asking = asyncio.ensure_future(peer.request("ask", {}))
         await wire.heard(lambda message: message.get("method") == "ask")
         wire.say({"id": 1, "error": error})
-        with pytest.raises(RpcError):
+        with pytest.raises(JsonRpcError):
             await asking
 
     talk(scenario)
@@ -220,12 +222,12 @@ def test_when_the_other_side_is_gone_what_it_asked_for_ends_and_what_we_asked_is
         finally:
             ended.append(method)
 
-    async def scenario(wire: Wire, peer: Peer) -> None:
+    async def scenario(wire: Wire, peer: JsonRpcPeer) -> None:
         wire.say(request(1, "one"), request(2, "two"))
         asking = asyncio.ensure_future(peer.request("ask", {}))
         await wire.heard(lambda message: message.get("method") == "ask")
         wire.hang_up()
-        with pytest.raises(RpcError, match="gone"):
+        with pytest.raises(JsonRpcError, match="gone"):
             await asking
         assert sorted(ended) == ["one", "two"]
 
@@ -236,7 +238,7 @@ def test_when_the_other_side_is_gone_what_it_asked_for_ends_and_what_we_asked_is
     st.lists(MESSAGES | VALUES | st.binary(max_size=20).map(lambda data: data.replace(b"\n", b"") + b"\n"), max_size=8)
 )
 def test_nothing_that_is_sent_ends_the_connection(lines: list[Any]) -> None:
-    async def scenario(wire: Wire, peer: Peer) -> None:
+    async def scenario(wire: Wire, peer: JsonRpcPeer) -> None:
         asking = asyncio.ensure_future(peer.request("ask", {}))
         wire.say(*lines, request("the last one", "echo", alive=True))
         assert (await wire.heard(answer_to("the last one")))["result"] == {"alive": True}

@@ -14,10 +14,10 @@ from prompt_toolkit.input import PipeInput, create_pipe_input
 from prompt_toolkit.output import DummyOutput
 from rich.console import Console
 
-from callwright.agent.faces.terminal import talk
-from callwright.agent.faces.terminal.commands import COMMANDS, CompleteEvent, SlashCompleter
-from callwright.agent.faces.terminal.transcript import Transcript
 from callwright.agent.session_events import FilesChanged
+from callwright.agent.ui.console import run_terminal_ui
+from callwright.agent.ui.console.session_transcript import SessionTranscript
+from callwright.agent.ui.console.slash_commands import SLASH_COMMANDS, CompleteEvent, SlashCompleter
 from callwright.errors import MisuseError
 from tests.support.played import Played, PlayedSessions, recorded, review_of, stamped, stat
 
@@ -78,7 +78,7 @@ def at_terminal(
     async def go() -> int:
         with create_pipe_input() as keys, create_app_session(input=keys, output=DummyOutput()):
             talking = asyncio.ensure_future(
-                talk(
+                run_terminal_ui(
                     sessions or PlayedSessions(session),
                     task=task,
                     resume=resume,
@@ -339,22 +339,22 @@ def test_what_was_typed_is_remembered(tmp_path: Path) -> None:
 
 def test_without_a_terminal_it_is_done_once_and_nobody_is_asked(capsys: pytest.CaptureFixture[str]) -> None:
     session = Played(recorded("approval"))
-    asyncio.run(talk(PlayedSessions(session), task="Publish", interactive=False))
-    assert all(reply.alone for _, reply in session.replies)
+    asyncio.run(run_terminal_ui(PlayedSessions(session), task="Publish", interactive=False))
+    assert all(reply.is_unattended for _, reply in session.replies)
     assert capsys.readouterr().out == "The port is 8787 and the branch is published, without force.\n"
     with pytest.raises(MisuseError, match="say what to do"):
-        asyncio.run(talk(PlayedSessions(session), interactive=False))
+        asyncio.run(run_terminal_ui(PlayedSessions(session), interactive=False))
 
 
 def test_commands_and_files_are_completed() -> None:
-    transcript = Transcript()
+    transcript = SessionTranscript()
     transcript.feed(stamped(FilesChanged(files=(stat("src/app.py", 1, 0), stat("tests/a.py", 2, 2))))[0])
     completer = SlashCompleter(transcript)
 
     def offered(text: str) -> list[str]:
         return [each.text for each in completer.get_completions(Document(text), CompleteEvent())]
 
-    assert offered("/") == [f"/{name}" for name in COMMANDS]
+    assert offered("/") == [f"/{name}" for name in SLASH_COMMANDS]
     assert offered("/un") == ["/undo"]
     assert offered("/undo s") == ["src/app.py"]
     assert offered("/files s") == offered("what is /un") == offered("") == []

@@ -12,8 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from callwright.agent.faces.terminal.screen import Screen
-from callwright.agent.faces.terminal.transcript import Transcript, reopened
 from callwright.agent.session_events import (
     ApprovalRequested,
     CallDecided,
@@ -38,6 +36,8 @@ from callwright.agent.session_events import (
     TurnStarted,
     WarningIssued,
 )
+from callwright.agent.ui.console.session_screen import SessionScreen
+from callwright.agent.ui.console.session_transcript import SessionTranscript, render_stored_session
 from callwright.model import Message, ToolCall, Usage
 from tests.support.played import NAMES, Played, recorded, stamped, stat
 from tests.support.screens import Terminal
@@ -95,7 +95,7 @@ def printed(pieces: Sequence[object], width: int = 80) -> list[str]:
 
 
 def text_of(*events: SessionEvent, width: int = 80) -> str:
-    return "\n".join(printed(reopened(stamped(*events)), width))
+    return "\n".join(printed(render_stored_session(stamped(*events)), width))
 
 
 def live(events: Sequence[StampedEvent], width: int = 80, batch: int = 1) -> list[str]:
@@ -103,11 +103,11 @@ def live(events: Sequence[StampedEvent], width: int = 80, batch: int = 1) -> lis
     terminal, file = Terminal(), io.StringIO()
     console = Console(file=file, width=width, height=30, force_terminal=True, highlight=False)
     session = Played([], told=0)
-    screen = Screen(console, session, Transcript(home="/home/me"))
-    with screen.moving() as draw:
+    screen = SessionScreen(console, session, SessionTranscript(home="/home/me"))
+    with screen.show_live_region() as draw:
         for start in range(0, len(events), batch):
             session.events.extend(events[start : start + batch])  # type: ignore[attr-defined]
-            screen.catch_up()
+            screen.print_new_events()
             draw()
     screen.print(*screen.transcript.close())
     terminal.write(file.getvalue())
@@ -118,7 +118,7 @@ def live(events: Sequence[StampedEvent], width: int = 80, batch: int = 1) -> lis
 @pytest.mark.parametrize("name", NAMES)
 def test_a_session_looks_the_same_live_and_opened_again(name: str, width: int) -> None:
     events = recorded(name)
-    again = printed(reopened(events, home="/home/me"), width)
+    again = printed(render_stored_session(events, home="/home/me"), width)
     assert live(events, width) == live(events, width, batch=7) == again
     assert max(map(len, again)) <= width
 
@@ -126,7 +126,7 @@ def test_a_session_looks_the_same_live_and_opened_again(name: str, width: int) -
 @given(st.lists(EVENTS, max_size=12), st.integers(1, 4), st.sampled_from([20, 80]))
 def test_any_events_look_the_same_live_and_opened_again(events: list[SessionEvent], batch: int, width: int) -> None:
     told = stamped(*events)
-    assert live(told, width, batch) == printed(reopened(told, home="/home/me"), width)
+    assert live(told, width, batch) == printed(render_stored_session(told, home="/home/me"), width)
 
 
 @given(st.lists(TEXT, max_size=8))
@@ -157,12 +157,15 @@ def test_every_event_has_a_place_in_the_transcript() -> None:
 
 def test_thinking_is_one_line_until_it_is_asked_for() -> None:
     events = stamped(ThinkingAppended("first this, "), ThinkingAppended("then that"), ThinkingEnded(4.2))
-    assert printed(reopened(events)) == ["Thought for 4.2 s"]
-    assert printed(reopened(events, thinking=True)) == ["Thought for 4.2 s", "  first this, then that"]
+    assert printed(render_stored_session(events)) == ["Thought for 4.2 s"]
+    assert printed(render_stored_session(events, thinking=True)) == ["Thought for 4.2 s", "  first this, then that"]
 
 
 def test_thinking_that_nobody_ended_is_timed_by_the_events() -> None:
-    assert printed(reopened(stamped(ThinkingAppended("hm"), TextAppended("So."), step=1.5)))[0] == "Thought for 1.5 s"
+    assert (
+        printed(render_stored_session(stamped(ThinkingAppended("hm"), TextAppended("So."), step=1.5)))[0]
+        == "Thought for 1.5 s"
+    )
 
 
 def test_a_command_that_failed_shows_more_of_its_output_than_one_that_worked() -> None:
@@ -173,7 +176,7 @@ def test_a_command_that_failed_shows_more_of_its_output_than_one_that_worked() -
         ended = ToolFinished(
             call="c", name="run", view="Run make", status="ok", content="", seconds=0.5, exit_code=code
         )
-        return printed(reopened(stamped(began, ToolOutput(call="c", text=output), ended)))
+        return printed(render_stored_session(stamped(began, ToolOutput(call="c", text=output), ended)))
 
     assert shown(0) == ["✓ Run make  500 ms", "  │ … 8 lines", "  │ line 8"]
     assert shown(2)[:2] == ["✗ Run make  exit 2 · 500 ms", "  │ … 4 lines"]
@@ -243,30 +246,32 @@ def test_the_summary_has_files_with_counts_and_what_did_not_happen() -> None:
 
 
 def test_the_question_that_is_open_is_known() -> None:
-    transcript = Transcript()
+    transcript = SessionTranscript()
     asked = ApprovalRequested(approval="a", call="c", subject="command", title="Run", why="")
     events = stamped(asked, CallDecided(call=CALL, verdict="allow", by="person", why=""))
     transcript.feed(events[0])
-    assert transcript.asked == asked
+    assert transcript.pending_approval == asked
     transcript.feed(events[1])
-    assert transcript.asked is None
+    assert transcript.pending_approval is None
 
 
 def test_the_home_folder_is_a_tilde() -> None:
     opened = SessionOpened(session="s", workspace="/home/me/project", model="m", system="")
-    assert "~/project" in "\n".join(printed(reopened(stamped(opened), home="/home/me")))
+    assert "~/project" in "\n".join(printed(render_stored_session(stamped(opened), home="/home/me")))
     assert "/home/mean" in "\n".join(
         printed(
-            reopened(stamped(SessionOpened(session="s", workspace="/home/mean", model="m", system="")), home="/home/me")
+            render_stored_session(
+                stamped(SessionOpened(session="s", workspace="/home/mean", model="m", system="")), home="/home/me"
+            )
         )
     )
 
 
 def test_the_moving_part_fits_on_the_screen_however_much_is_written() -> None:
-    transcript = Transcript()
+    transcript = SessionTranscript()
     for event in stamped(TurnStarted(number=1), TextAppended("```\n" + ("x" * 200 + "\n") * 500)):
         transcript.feed(event)
-    lines = printed([transcript.moving(time.time(), "Ctrl-C stops")])
+    lines = printed([transcript.build_live_region(time.time(), "Ctrl-C stops")])
     assert len(lines) == 28
     assert "Ctrl-C stops" in lines[-1]
 
@@ -278,12 +283,12 @@ def test_ten_thousand_events_are_opened_again_well_under_two_seconds() -> None:
         turn += [event.event for event in recorded("fix")[2:]]
     events = stamped(*turn[:10_000])
     began = time.process_time()
-    assert printed(reopened(events))
+    assert printed(render_stored_session(events))
     assert time.process_time() - began < 2 * 3, "three times over, for machines that are busy"
 
 
 def test_files_that_were_kept_are_no_longer_changed() -> None:
-    transcript = Transcript()
+    transcript = SessionTranscript()
     for event in stamped(FilesChanged(files=(stat("a", 1, 0),)), FilesChanged(files=())):
         transcript.feed(event)
     assert transcript.files == ()

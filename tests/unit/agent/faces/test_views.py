@@ -11,9 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console, RenderableType
 
-from callwright.agent.faces.terminal.diffview import diff_view
-from callwright.agent.faces.terminal.prose import Paragraphs, Prose
-from callwright.agent.faces.terminal.wording import ago, clean, duration, place, tokens
+from callwright.agent.ui.console.diff_view import build_diff_view
+from callwright.agent.ui.console.formatting import (
+    format_age,
+    format_duration,
+    format_folder,
+    format_tokens,
+    sanitize_text,
+)
+from callwright.agent.ui.console.markdown import MarkdownBlock, MarkdownSplitter
 
 BLOCKS = st.sampled_from(
     [
@@ -41,7 +47,7 @@ def shown(view: RenderableType, width: int = 80, *, color: bool = False) -> str:
 def test_blocks_are_whole_whatever_the_cuts_and_nothing_is_lost(blocks: list[str], cuts: list[int]) -> None:
     text = "\n\n".join(blocks) + "\n"
     places = sorted({0, len(text), *(cut for cut in cuts if cut < len(text))})
-    paragraphs, once = Paragraphs(), Paragraphs()
+    paragraphs, once = MarkdownSplitter(), MarkdownSplitter()
     found = [block for start, end in pairwise(places) for block in paragraphs.feed(text[start:end])]
     found += paragraphs.close()
     assert found == once.feed(text) + once.close()
@@ -62,12 +68,12 @@ def test_blocks_are_whole_whatever_the_cuts_and_nothing_is_lost(blocks: list[str
     ],
 )
 def test_where_a_block_ends(text: str, blocks: list[str]) -> None:
-    paragraphs = Paragraphs()
+    paragraphs = MarkdownSplitter()
     assert paragraphs.feed(text) + paragraphs.close() == blocks
 
 
 def test_a_block_is_shown_as_soon_as_the_next_one_begins() -> None:
-    paragraphs = Paragraphs()
+    paragraphs = MarkdownSplitter()
     assert paragraphs.feed("one\n\n") == []
     assert paragraphs.feed("two\n") == ["one"]
     assert paragraphs.pending == "two\n"
@@ -86,16 +92,16 @@ def test_a_block_is_shown_as_soon_as_the_next_one_begins() -> None:
     ],
 )
 def test_prose_keeps_its_words(text: str, words: str) -> None:
-    assert words in shown(Prose(text))
+    assert words in shown(MarkdownBlock(text))
 
 
 def test_a_list_has_no_empty_line_above_it() -> None:
-    assert shown(Prose("- one\n- two")) == " • one\n • two"
+    assert shown(MarkdownBlock("- one\n- two")) == " • one\n • two"
 
 
 def test_a_diff_has_line_numbers_and_its_signs() -> None:
     diff = "--- a.py\n+++ a.py\n@@ -3,3 +3,2 @@ def f():\n x\n-old\n\\ No newline at end of file\n+new\n--- y\n"
-    assert shown(diff_view(diff)).split("\n") == [
+    assert shown(build_diff_view(diff)).split("\n") == [
         "--- a.py",
         "+++ a.py",
         "@@ -3,3 +3,2 @@ def f():",
@@ -109,7 +115,7 @@ def test_a_diff_has_line_numbers_and_its_signs() -> None:
 
 def test_a_diff_of_several_files_starts_anew_with_each() -> None:
     diff = "--- /dev/null\n+++ b.py\n@@ -0,0 +1,2 @@\n+a\n+b\n--- c.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-gone\n"
-    lines = shown(diff_view(diff)).split("\n")
+    lines = shown(build_diff_view(diff)).split("\n")
     assert lines[3:7] == ["    1 +a", "    2 +b", "--- c.py", "+++ /dev/null"]
     assert lines[-1] == "    1 -gone"
 
@@ -118,21 +124,21 @@ def test_a_diff_is_in_colour_where_there_is_colour(monkeypatch: pytest.MonkeyPat
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm")
     diff = "@@ -1 +1 @@\n-a\n+b\n"
-    assert "\x1b[31m-a" in shown(diff_view(diff), color=True)
+    assert "\x1b[31m-a" in shown(build_diff_view(diff), color=True)
     monkeypatch.setenv("NO_COLOR", "1")
-    assert "\x1b[31m" not in shown(diff_view(diff), color=True)
+    assert "\x1b[31m" not in shown(build_diff_view(diff), color=True)
 
 
 @given(st.text())
 def test_clean_text_has_no_character_that_a_terminal_obeys(text: str) -> None:
-    cleaned = clean(text)
+    cleaned = sanitize_text(text)
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]", cleaned)
-    assert clean(cleaned) == cleaned
+    assert sanitize_text(cleaned) == cleaned
 
 
 @pytest.mark.parametrize("text", ["é", "数据", "👩‍💻", "−", "tab\there"])
 def test_clean_leaves_letters_alone(text: str) -> None:
-    assert clean(text) == text
+    assert sanitize_text(text) == text
 
 
 @pytest.mark.parametrize(
@@ -147,10 +153,15 @@ def test_clean_leaves_letters_alone(text: str) -> None:
     ],
 )
 def test_durations(seconds: float, words: str) -> None:
-    assert duration(seconds) == words
+    assert format_duration(seconds) == words
 
 
 def test_numbers_in_words() -> None:
-    assert [tokens(999), tokens(12_345)] == ["999 tokens", "12.3k tokens"]
-    assert [ago(5), ago(90), ago(7300), ago(200_000)] == ["now", "1 min ago", "2 h ago", "2 d ago"]
-    assert [place("/home/me", "/home/me"), place("/home/me/x", "/home/me/")] == ["~", "~/x"]
+    assert [format_tokens(999), format_tokens(12_345)] == ["999 tokens", "12.3k tokens"]
+    assert [format_age(5), format_age(90), format_age(7300), format_age(200_000)] == [
+        "now",
+        "1 min ago",
+        "2 h ago",
+        "2 d ago",
+    ]
+    assert [format_folder("/home/me", "/home/me"), format_folder("/home/me/x", "/home/me/")] == ["~", "~/x"]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from callwright.agent.policy import Policy, default_rules, load_policy
+from callwright.agent.policy import Policy, load_default_rules, load_policy
 
 POLICY = Policy()
 
@@ -39,7 +39,7 @@ POLICY = Policy()
 )
 def test_secrets_ask_to_be_read_and_written(path: str) -> None:
     for action in ("read", "write"):
-        judged = POLICY.file(path, action)  # type: ignore[arg-type]
+        judged = POLICY.judge_file(path, action)  # type: ignore[arg-type]
         assert (judged.tier, judged.decision) == ("high", "ask"), path
 
 
@@ -61,8 +61,8 @@ def test_secrets_ask_to_be_read_and_written(path: str) -> None:
     ],
 )
 def test_what_runs_by_itself_asks_to_be_written_and_may_be_read(path: str) -> None:
-    assert POLICY.file(path, "write").decision == "ask"
-    assert POLICY.file(path, "read").decision == "allow"
+    assert POLICY.judge_file(path, "write").decision == "ask"
+    assert POLICY.judge_file(path, "read").decision == "allow"
 
 
 @pytest.mark.parametrize(
@@ -79,17 +79,17 @@ def test_what_runs_by_itself_asks_to_be_written_and_may_be_read(path: str) -> No
     ],
 )
 def test_ordinary_files_may_be_read_and_written(path: str) -> None:
-    assert POLICY.file(path, "read").decision == "allow"
-    assert POLICY.file(path, "write").decision == "allow"
+    assert POLICY.judge_file(path, "read").decision == "allow"
+    assert POLICY.judge_file(path, "write").decision == "allow"
 
 
 @pytest.mark.parametrize("path", ["/etc/passwd", "../x", "~/x", "a/../../x", "C:\\x"])
 def test_what_is_not_in_the_workspace_asks(path: str) -> None:
-    assert POLICY.file(path, "read").decision == "ask"
+    assert POLICY.judge_file(path, "read").decision == "ask"
 
 
 def test_there_are_enough_patterns() -> None:
-    assert len(default_rules().file) >= 21
+    assert len(load_default_rules().file) >= 21
 
 
 def test_the_last_pattern_that_matches_decides(tmp_path: Path) -> None:
@@ -99,12 +99,12 @@ def test_the_last_pattern_that_matches_decides(tmp_path: Path) -> None:
         '[[file]]\npattern = ".env"\nread = "allow"\n'
     )
     policy = load_policy(mine, None)
-    assert policy.file("a.md", "write").decision == "deny"
-    assert policy.file("docs/a.md", "write").decision == "allow"
-    assert policy.file(".env", "read").decision == "allow"
-    assert policy.file(".env", "write").decision == "ask", "what a rule does not say is left as it was"
-    assert policy.command("cat .env").decision == "allow"
-    assert policy.command("echo x > a.md").decision == "deny"
+    assert policy.judge_file("a.md", "write").decision == "deny"
+    assert policy.judge_file("docs/a.md", "write").decision == "allow"
+    assert policy.judge_file(".env", "read").decision == "allow"
+    assert policy.judge_file(".env", "write").decision == "ask", "what a rule does not say is left as it was"
+    assert policy.judge_command("cat .env").decision == "allow"
+    assert policy.judge_command("echo x > a.md").decision == "deny"
 
 
 def test_a_project_protects_more_and_never_less(tmp_path: Path) -> None:
@@ -114,10 +114,10 @@ def test_a_project_protects_more_and_never_less(tmp_path: Path) -> None:
         '[[file]]\npattern = ".env"\nread = "allow"\nedit = "allow"\n'
     )
     policy = load_policy(None, project)
-    assert policy.file("schema/a.sql", "write").decision == "deny"
-    assert policy.file("schema/draft.sql", "write").decision == "allow"
-    assert policy.file(".env", "write").decision == "ask"
-    assert policy.command("rm schema/a.sql").decision == "deny"
+    assert policy.judge_file("schema/a.sql", "write").decision == "deny"
+    assert policy.judge_file("schema/draft.sql", "write").decision == "allow"
+    assert policy.judge_file(".env", "write").decision == "ask"
+    assert policy.judge_command("rm schema/a.sql").decision == "deny"
 
 
 @pytest.mark.parametrize(
@@ -146,10 +146,10 @@ def test_a_project_protects_more_and_never_less(tmp_path: Path) -> None:
     ],
 )
 def test_commands_that_name_a_protected_file_ask(command: str) -> None:
-    judged = POLICY.command(command)
+    judged = POLICY.judge_command(command)
     assert judged.decision == "ask"
     assert judged.tier in ("high", "critical")
-    assert judged.remember == ()
+    assert judged.allow_patterns == ()
 
 
 @pytest.mark.parametrize(
@@ -166,4 +166,4 @@ def test_commands_that_name_a_protected_file_ask(command: str) -> None:
     ],
 )
 def test_commands_that_only_mention_one_do_not(command: str) -> None:
-    assert POLICY.command(command).decision == "allow"
+    assert POLICY.judge_command(command).decision == "allow"

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from callwright.agent.policy import Policy, default_rules, load_policy
-from callwright.agent.policy.programs import program
-from callwright.agent.policy.rules import Rule
+from callwright.agent.policy import Policy, load_default_rules, load_policy
+from callwright.agent.policy.policy_rules import CommandRule
+from callwright.agent.policy.program_facts import get_program_facts
 from callwright.errors import PolicyError
 
 EXAMPLES = [
     (rule, example, wanted)
-    for rule in default_rules().rule
+    for rule in load_default_rules().rule
     for examples, wanted in ((rule.match, True), (rule.not_match, False))
     for example in examples
 ]
@@ -26,9 +26,9 @@ def written(folder: Path, text: str, name: str = "policy.toml") -> Path:
 
 
 @pytest.mark.parametrize(("rule", "example", "wanted"), EXAMPLES)
-def test_the_examples_of_our_own_rules_hold(rule: Rule, example: str, wanted: bool) -> None:
-    commands = [command for command in Policy()._judge.commands(example) if command.argv]
-    assert any(rule.matches(one, program(one.name).options(one.argv)) for one in commands) == wanted
+def test_the_examples_of_our_own_rules_hold(rule: CommandRule, example: str, wanted: bool) -> None:
+    commands = [command for command in Policy()._judge.list_commands(example) if command.argv]
+    assert any(rule.matches(one, get_program_facts(one.name).parse_argv(one.argv)) for one in commands) == wanted
 
 
 def test_a_rule_of_mine_allows_denies_and_asks(tmp_path: Path) -> None:
@@ -54,14 +54,14 @@ def test_a_rule_of_mine_allows_denies_and_asks(tmp_path: Path) -> None:
         """,
     )
     policy = load_policy(mine, None)
-    assert policy.command("deploy-tool plan x").decision == "allow"
-    assert policy.command("deploy-tool apply").decision == "ask"
-    denied = policy.command("git -C sub push")
+    assert policy.judge_command("deploy-tool plan x").decision == "allow"
+    assert policy.judge_command("deploy-tool apply").decision == "ask"
+    denied = policy.judge_command("git -C sub push")
     assert denied.decision == "deny"
     assert "nobody pushes" in denied.why
-    assert policy.command("sudo git push").decision == "deny"
-    assert [policy.command(f"ls {flags}").decision for flags in ("-R", "-la", "-l")] == ["ask", "ask", "allow"]
-    assert policy.allowing(['["git","push"]']).command("git push").decision == "deny"
+    assert policy.judge_command("sudo git push").decision == "deny"
+    assert [policy.judge_command(f"ls {flags}").decision for flags in ("-R", "-la", "-l")] == ["ask", "ask", "allow"]
+    assert policy.with_allowances(['["git","push"]']).judge_command("git push").decision == "deny"
 
 
 def test_mine_may_allow_what_is_high_but_never_what_is_critical(tmp_path: Path) -> None:
@@ -69,19 +69,19 @@ def test_mine_may_allow_what_is_high_but_never_what_is_critical(tmp_path: Path) 
         tmp_path, '[[rule]]\npattern = ["git"]\ndecision = "allow"\n[[rule]]\npattern = ["rm"]\ndecision = "allow"\n'
     )
     policy = load_policy(mine, None)
-    assert policy.command("git push").decision == "allow"
-    assert policy.command("git push -f").decision == "ask"
-    assert policy.command("rm x").decision == "allow"
-    assert policy.command("rm -rf x").decision == "ask"
+    assert policy.judge_command("git push").decision == "allow"
+    assert policy.judge_command("git push -f").decision == "ask"
+    assert policy.judge_command("rm x").decision == "allow"
+    assert policy.judge_command("rm -rf x").decision == "ask"
 
 
 def test_project_code_can_be_made_to_ask(tmp_path: Path) -> None:
     asks = written(tmp_path, 'project_code = "ask"\n')
     for policy in (load_policy(asks, None), load_policy(None, asks)):
-        assert policy.command("pytest").decision == "ask"
-        assert policy.command("python x.py").decision == "ask"
-        assert policy.command("./run.sh").decision == "ask"
-        assert policy.command("ls").decision == "allow"
+        assert policy.judge_command("pytest").decision == "ask"
+        assert policy.judge_command("python x.py").decision == "ask"
+        assert policy.judge_command("./run.sh").decision == "ask"
+        assert policy.judge_command("ls").decision == "allow"
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_a_project_cannot_allow(tmp_path: Path, text: str) -> None:
 
 
 def test_files_that_are_not_there_say_nothing(tmp_path: Path) -> None:
-    assert load_policy(tmp_path / "a", tmp_path / "b").command("ls").decision == "allow"
+    assert load_policy(tmp_path / "a", tmp_path / "b").judge_command("ls").decision == "allow"
 
 
 def test_a_file_that_is_no_text_is_a_mistake(tmp_path: Path) -> None:
@@ -150,11 +150,11 @@ def test_rules_about_tools(tmp_path: Path) -> None:
         tmp_path, '[[tool]]\nname = "github_*"\ndecision = "allow"\n[[tool]]\nname = "*_delete"\ndecision = "deny"\n'
     )
     policy = load_policy(mine, None)
-    assert policy.tool("github_list", {}).decision == "allow"
-    assert policy.tool("github_delete", {}).decision == "deny"
-    assert policy.tool("other", {}).decision == "ask"
+    assert policy.judge_tool("github_list", {}).decision == "allow"
+    assert policy.judge_tool("github_delete", {}).decision == "deny"
+    assert policy.judge_tool("other", {}).decision == "ask"
 
 
 def test_a_pattern_that_is_no_toml_is_refused() -> None:
     with pytest.raises(PolicyError, match="no pattern"):
-        Policy().allowing(["npm install"])
+        Policy().with_allowances(["npm install"])

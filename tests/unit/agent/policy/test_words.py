@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from callwright.agent.policy.shell import read
+from callwright.agent.policy.shell_script import parse_script
 
 
 def argv(text: str) -> list[str]:
-    return [word.text.replace("\0", "?") for word in read(text).commands[-1].argv]
+    return [word.text.replace("\0", "?") for word in parse_script(text).commands[-1].argv]
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_a_word_is_what_the_shell_makes_of_it(text: str, words: list[str]) -> No
 
 
 def test_a_variable_with_several_values_has_several_readings() -> None:
-    found = [[word.text for word in command.argv] for command in read("for x in a b; do y $x; done").commands]
+    found = [[word.text for word in command.argv] for command in parse_script("for x in a b; do y $x; done").commands]
     assert ["y", "a"] in found
     assert ["y", "b"] in found
 
@@ -54,7 +54,9 @@ def test_a_variable_with_several_values_has_several_readings() -> None:
     ],
 )
 def test_what_a_command_prints_is_known_to_the_next(text: str, printed: str) -> None:
-    command = read(f"{text} | sh" if "<<'E'" not in text else text.replace("cat <<'E'", "cat <<'E' | sh")).commands[-1]
+    command = parse_script(
+        f"{text} | sh" if "<<'E'" not in text else text.replace("cat <<'E'", "cat <<'E' | sh")
+    ).commands[-1]
     assert command.stdin
     assert command.stdin.text == printed
 
@@ -73,7 +75,7 @@ def test_what_a_command_prints_is_known_to_the_next(text: str, printed: str) -> 
     ],
 )
 def test_where_a_command_runs_is_followed(text: str, place: str | None) -> None:
-    assert read(text).commands[-1].place == place
+    assert parse_script(text).commands[-1].folder == place
 
 
 @pytest.mark.parametrize(
@@ -88,4 +90,4 @@ def test_where_a_command_runs_is_followed(text: str, place: str | None) -> None:
     ],
 )
 def test_no_command_is_swallowed_by_another(text: str) -> None:
-    assert ["rm", "x"] in [[word.text for word in command.argv] for command in read(text).commands]
+    assert ["rm", "x"] in [[word.text for word in command.argv] for command in parse_script(text).commands]

@@ -1,0 +1,126 @@
+"""What a model says: Markdown that arrives in pieces.
+
+`Paragraphs` cuts it into blocks that can be shown for good, in time linear in the text; how the text was cut into
+pieces makes no difference. `Prose` shows one: without losing a word, and without a link that hides where it leads.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from rich.markdown import CodeBlock, Heading, Markdown
+from rich.padding import Padding
+from rich.segment import Segment
+from rich.syntax import Syntax
+
+from callwright.agent.ui.console.formatting import sanitize_text
+
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions, RenderResult
+
+__all__ = ["MarkdownBlock", "MarkdownSplitter"]
+
+_FENCE = re.compile(r"(\s*)(`{3,}|~{3,})(.*)")
+_LIST_ITEM = re.compile(r"\s*([-*+]|\d{1,9}[.)])\s")
+
+
+class MarkdownSplitter:
+    """Markdown blocks, each handed on when nothing can be added to it any more."""
+
+    def __init__(self) -> None:
+        self._lines: list[str] = []
+        self._partial_line: list[str] = []
+        self._fence = ""
+        self._has_items = False
+
+    @property
+    def pending(self) -> str:
+        """What is there of the block that is being written."""
+        return "".join((*self._lines, *self._partial_line))
+
+    def feed(self, text: str) -> list[str]:
+        """The blocks that are whole with this."""
+        whole: list[str] = []
+        for line in text.splitlines(keepends=True):
+            self._partial_line.append(line)
+            if line.endswith("\n"):
+                whole += self._add_line("".join(self._partial_line))
+                self._partial_line.clear()
+        return whole
+
+    def close(self) -> list[str]:
+        """What is left, whole or not."""
+        whole = self._add_line("".join(self._partial_line)) if self._partial_line else []
+        self._partial_line.clear()
+        self._fence = ""
+        return whole + self._flush_block()
+
+    def _add_line(self, line: str) -> list[str]:
+        fence = _FENCE.match(line)
+        if self._fence:
+            self._lines.append(line)
+            if fence and fence[2].startswith(self._fence) and not fence[3].strip():
+                self._fence = ""
+                return [] if self._has_items else self._flush_block()
+            return []
+        opens = fence is not None and not (fence[2][0] == "`" and "`" in fence[3])
+        is_item = _LIST_ITEM.match(line) is not None
+        after_blank = bool(self._lines) and not self._lines[-1].strip()
+        continues = line[0] in " \t" or (is_item and self._has_items)
+        ends = bool(line.strip()) and not continues and (after_blank or (opens and not self._has_items))
+        whole = self._flush_block() if ends else []
+        self._lines.append(line)
+        self._has_items |= is_item
+        if opens and fence:
+            self._fence = fence[2]
+        return whole
+
+    def _flush_block(self) -> list[str]:
+        block = "".join(self._lines).strip("\n")
+        self._lines.clear()
+        self._has_items = False
+        return [block] if block.strip() else []
+
+
+class _PlainHeading(Heading):
+    LEVEL_ALIGN: ClassVar[dict[str, Any]] = {}
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield self.text  # rich frames or centres the first level: too loud in a conversation
+
+
+class _PlainCodeBlock(CodeBlock):
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        code = Syntax(
+            str(self.text).rstrip(), self.lexer_name, theme="ansi_dark", background_color="default", word_wrap=True
+        )
+        yield Padding(code, (0, 0, 0, 2))
+
+
+class MarkdownBlock(Markdown):
+    """One block of Markdown."""
+
+    elements: ClassVar[dict[str, Any]] = {
+        **Markdown.elements,
+        "heading_open": _PlainHeading,
+        "fence": _PlainCodeBlock,
+        "code_block": _PlainCodeBlock,
+    }
+
+    def __init__(self, text: str) -> None:
+        super().__init__(sanitize_text(text), hyperlinks=False)
+        for token in self.parsed:
+            if token.type == "html_block":  # rich leaves HTML out, and `<Button>` may be what the sentence is about
+                token.type = "code_block"
+            for child in token.children or ():
+                if child.type == "html_inline":
+                    child.type = "text"
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """As rich does it, without the empty line that it puts above a list."""
+        has_begun = False
+        for piece in super().__rich_console__(console, options):
+            has_begun = has_begun or piece != Segment.line()
+            if has_begun:
+                yield piece
