@@ -9,8 +9,8 @@ import re
 import sys
 from pathlib import Path
 
-from callwright.config.describe import markdown, schema
-from callwright.config.render import example
+from callwright.config.describe import build_json_schema, render_markdown
+from callwright.config.render import render_example_config
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCUMENT = ROOT / "docs" / "configuration.md"
@@ -18,14 +18,17 @@ TABLES = re.compile(r"(?<=<!-- settings:begin -->\n).*?(?=<!-- settings:end -->)
 
 
 def main() -> int:
-    text, found = TABLES.subn(lambda _: f"\n{markdown()}\n\n", DOCUMENT.read_text(encoding="utf-8"))
+    text, found = TABLES.subn(lambda _: f"\n{render_markdown()}\n\n", DOCUMENT.read_text(encoding="utf-8"))
     if found != 1:
         print(f"{DOCUMENT.name}: expected one pair of settings markers, found {found}", file=sys.stderr)
         return 1
     for path, content in (
         (DOCUMENT, text),
-        (ROOT / "docs" / "callwright.schema.json", json.dumps(schema(), ensure_ascii=False, indent=2) + "\n"),
-        (ROOT / "callwright.example.toml", example()),
+        (
+            ROOT / "docs" / "callwright.schema.json",
+            json.dumps(build_json_schema(), ensure_ascii=False, indent=2) + "\n",
+        ),
+        (ROOT / "callwright.example.toml", render_example_config()),
     ):
         is_current = path.is_file() and path.read_text(encoding="utf-8") == content
         path.write_text(content, encoding="utf-8")

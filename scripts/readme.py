@@ -6,7 +6,7 @@ import re
 import sys
 from pathlib import Path
 
-from callwright.cli.dialects import markdown_table
+from callwright.cli.dialects import render_markdown_table
 
 README = Path(__file__).resolve().parents[1] / "README.md"
 TABLE = re.compile(r"(?<=<!-- dialects:begin -->\n).*?(?=<!-- dialects:end -->)", re.DOTALL)
@@ -14,7 +14,7 @@ TABLE = re.compile(r"(?<=<!-- dialects:begin -->\n).*?(?=<!-- dialects:end -->)"
 
 def main() -> int:
     before = README.read_text(encoding="utf-8")
-    table = f"\n{markdown_table().strip()}\n\n"
+    table = f"\n{render_markdown_table().strip()}\n\n"
     after, found = TABLE.subn(lambda _: table, before)
     if found != 1:
         print(f"{README.name}: expected one pair of dialects markers, found {found}", file=sys.stderr)

@@ -68,9 +68,9 @@ class ChatService:
 class Pages:
     """Pages in a thread: one connection for each service. `serve` may be replaced to misbehave."""
 
-    def __init__(self, url: str, token: str, *services: ChatService, room: int = 4, origin: str | None = None) -> None:
+    def __init__(self, url: str, token: str, *services: ChatService, slots: int = 4, origin: str | None = None) -> None:
         self.url = url.replace("http", "ws") + "/bridge"
-        self.token, self.room, self.origin = token, room, origin
+        self.token, self.slots, self.origin = token, slots, origin
         self.services = services
         self.served: list[tuple[str, str]] = []
         """Which page was asked, and how."""
@@ -107,7 +107,7 @@ class Pages:
 
         async def begin() -> None:
             socket = await connect(self.url, origin=self.origin)
-            await socket.send(json.dumps({"type": "hello", "token": self.token, "page": name, "room": self.room}))
+            await socket.send(json.dumps({"type": "hello", "token": self.token, "page": name, "slots": self.slots}))
             assert json.loads(await socket.recv())["type"] == "welcome"
             self._sockets[name] = socket
             self._tasks.append(asyncio.create_task(self._page(name, service, socket)))

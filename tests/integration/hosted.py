@@ -23,9 +23,9 @@ from typing import Any, TypeVar
 import uvicorn
 
 from callwright.backends import open_backend
-from callwright.cli.serve import shelf
-from callwright.config import load
-from callwright.config.templates import load_templates
+from callwright.cli.serve import create_store_opener
+from callwright.config import load_config
+from callwright.config.template_files import load_templates
 from callwright.engine import Engine
 from callwright.gateway import app
 from callwright.gateway.error_responder import ErrorResponder
@@ -198,7 +198,7 @@ class Hosted:
     def streams(self) -> float:
         """The gauge of turns in flight, as Prometheus reads it."""
         page = self.get("/metrics").body.decode()
-        return float(next(line.split()[1] for line in page.splitlines() if line.startswith("callwright_streams ")))
+        return float(next(line.split()[1] for line in page.splitlines() if line.startswith("callwright_active_turns ")))
 
     @property
     def tasks(self) -> int:
@@ -206,12 +206,12 @@ class Hosted:
         return self.run(lambda: len(asyncio.all_tasks()))
 
     def _load(self) -> GatewayState:
-        config = load(self.file, {}, profiles=PROFILES)
+        config = load_config(self.file, {}, profiles=PROFILES)
         backends = {settings.name: open_backend(settings) for settings in config.backends}
         templates = load_templates(config)
         engine = Engine(config.models, backends, config.tools, config.jobs, config.prompt, templates)
         secrets = frozenset(secret for settings in config.backends for secret in settings.secrets)
-        return GatewayState(config.server, config.keys, engine, secrets, shelf(config))
+        return GatewayState(config.server, config.keys, engine, secrets, create_store_opener(config))
 
     def _run(self) -> None:
         with asyncio.Runner(loop_factory=uvicorn.Config("", log_config=None).get_loop_factory()) as runner:

@@ -352,7 +352,7 @@ def test_when_the_server_ends_sessions_are_closed(sessions: PlayedSessions) -> N
     with Web(sessions) as web, Visitor(web).connected() as talk:
         talk.tell("task", text="Count")
         talk.until("approval_asked")
-    assert not sessions.all["s1"].busy
+    assert not sessions.all["s1"].is_busy
     assert [type(each.event).__name__ for each in sessions.all["s1"].events[-2:]] == ["Stopped", "Summarised"]
 
 

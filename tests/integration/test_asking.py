@@ -44,9 +44,9 @@ def gateway(tmp_path_factory: pytest.TempPathFactory, server: Upstream) -> Itera
         model("m", "main"),
         model("hermes", "main", dialect="hermes"),
         model("taught", "main", tools="taught", dialect="hermes"),
-        model("ask", "main", rules={"malformed": "ask", "ask_again": 3}),
+        model("ask", "main", rules={"malformed": "retry", "max_retries": 3}),
         model("show", "main", dialect="hermes", rules={"malformed": "show"}),
-        model("once", "main", rules={"ask_again": 0}),
+        model("once", "main", rules={"max_retries": 0}),
     ]
     with Hosted(tmp_path_factory.mktemp("gateway"), backend("main", server.url) + "".join(models)) as gateway:
         yield gateway
@@ -60,7 +60,7 @@ def heard(gateway: Hosted, wire: Wire, name: str, *, stream: bool, **changes: An
 
 def counted(gateway: Hosted) -> float:
     page = gateway.get("/metrics").body.decode()
-    lines = [line for line in page.splitlines() if line.startswith("callwright_asked_again_total{")]
+    lines = [line for line in page.splitlines() if line.startswith("callwright_retries_total{")]
     return sum(float(line.split()[1]) for line in lines)
 
 

@@ -48,7 +48,7 @@ def gateway(tmp_path_factory: pytest.TempPathFactory, provider: Upstream) -> Ite
         model("down", "down"),
         model(CATALOGUED, "codex"),
         model("xml", "codex", rules={"output_mode": "obsidian-xml"}),
-        model("strict", "codex", rules={"malformed": "ask"}),
+        model("strict", "codex", rules={"malformed": "retry"}),
         model("one", "codex", rules={"tool_block_max": 1}),
         model("sight", "codex", vision=True),
     ]

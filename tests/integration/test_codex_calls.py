@@ -34,7 +34,7 @@ def gateway(tmp_path_factory: pytest.TempPathFactory, provider: Upstream) -> Ite
     tables = [
         backend("codex", provider.url, kind="codex", path=str(PROGRAM)),
         model("m", "codex"),
-        model("strict", "codex", rules={"malformed": "ask"}),
+        model("strict", "codex", rules={"malformed": "retry"}),
     ]
     with Hosted(tmp_path_factory.mktemp("gateway"), "\n".join(tables)) as gateway:
         yield gateway

@@ -30,13 +30,13 @@ def gateway(tmp_path_factory: pytest.TempPathFactory, server: Upstream) -> Itera
     models = [
         model("m", "main"),
         model("taught", "main", tools="taught", dialect="hermes"),
-        model("allowed", "main", diet={"allow": ["get_*"]}),
-        model("denied", "main", diet={"deny": ["get_*"]}),
-        model("capped", "main", diet={"max_tools": 2}),
-        model("slim", "main", diet={"slim": True, "max_description": 20, "drop_null": True}),
+        model("allowed", "main", tool_limits={"allow": ["get_*"]}),
+        model("denied", "main", tool_limits={"deny": ["get_*"]}),
+        model("capped", "main", tool_limits={"max_tools": 2}),
+        model("slim", "main", tool_limits={"trim_schemas": True, "max_description": 20, "drop_null": True}),
         model("small", "main", model="tiny"),
     ]
-    jobs = '[[jobs]]\nname = "titles"\nmodel = "small"\nmarks = ["title for"]\nmax_tokens = 100\n'
+    jobs = '[[jobs]]\nname = "titles"\nmodel = "small"\nkeywords = ["title for"]\nmax_tokens = 100\n'
     with Hosted(tmp_path_factory.mktemp("gateway"), backend("main", server.url) + "".join(models) + jobs) as gateway:
         yield gateway
 

@@ -48,7 +48,7 @@ SCHEMA = {
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosted]:
     models = f'model = "{MODEL}"\naliases = ["refuse"]\n[[models]]\nname = "send"\nmodel = "{MODEL}"\n'
-    models += 'diet = {overflow = "send"}\n'
+    models += 'tool_limits = {overflow = "send"}\n'
     with Hosted(tmp_path_factory.mktemp("gateway"), TABLES + models) as gateway:
         # As `callwright serve` does when it starts.
         assert gateway.wait(gateway.service.state.engine.refresh_models()) == {}
@@ -242,7 +242,7 @@ def test_llama_cpp_takes_what_is_asked_of_a_server_of_harmony(
     table = '[[backends]]\nname = "raw"\nkind = "harmony"\nretries = 0\n'
     where = f'url = "{gateway.wait(own.child.get_address())}{root}"\nkey = "{own.settings.key}"\n'
     with Hosted(
-        tmp_path, f'{table}{where}[[models]]\nname = "m"\nmodel = "{MODEL}"\nrules = {{ask_again = 0}}\n'
+        tmp_path, f'{table}{where}[[models]]\nname = "m"\nmodel = "{MODEL}"\nrules = {{max_retries = 0}}\n'
     ) as raw:
         reply = raw.post(CHAT, body("Hi", 4))
         assert reply.status == 200, reply.body

@@ -69,7 +69,9 @@ MOMENTS: dict[str, tuple[list[Step], bytes]] = {
 
 @pytest.mark.parametrize("moment", MOMENTS)
 @pytest.mark.parametrize("wire", WIRES.values(), ids=WIRES)
-def test_a_server_sees_at_once_that_the_client_left(gateway: Hosted, server: Upstream, wire: Wire, moment: str) -> None:
+def test_a_server_sees_at_once_that_the_client_disconnected(
+    gateway: Hosted, server: Upstream, wire: Wire, moment: str
+) -> None:
     script, sign = MOMENTS[moment]
     if wire.name == "ollama" and moment == "in a call":
         sign = b""  # a call is told there when it is whole

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from callwright.config import load
+from callwright.config import load_config
 from callwright.engine import Engine
 from callwright.events import TextDelta
 from callwright.gateway.replay import build_replay_backends, replay_turn
@@ -57,7 +57,7 @@ def rows(address: str, **wanted: Any) -> list[JournalEntry]:
 
 def again(entry: JournalEntry, configuration: Path) -> JournalEntry:
     """The row that a turn makes today."""
-    config = load(configuration, {})
+    config = load_config(configuration, {})
     names = (each.name for each in config.backends)
     return asyncio.run(replay_turn(entry, Engine(config.models, build_replay_backends(entry, names), config.tools)))
 
@@ -116,7 +116,7 @@ def test_every_attempt_is_kept_with_its_reason_and_counted(tmp_path: Path, upstr
     assert row.asked[0].failure.kind == "unavailable"
     assert [asked.retry_reason for asked in row.asked if asked.retry_reason] == row.record["asked_again"]
     assert set(row.record["again"]) == {"other_backend", "missing_call"}
-    assert 'callwright_asked_again_total{reason="missing_call",strategy="native"}' in page
+    assert 'callwright_retries_total{reason="missing_call",strategy="native"}' in page
     assert not row.asked[-1].retry_reason
     assert outcome(again(row, gateway.file)) == outcome(row)
 
@@ -295,7 +295,10 @@ def test_law_no_secret_reaches_a_row_wherever_it_stands(
 
 
 def written(gateway: Hosted) -> float:
-    return gateway.service.metrics.registry.get_sample_value("callwright_journal_total", {"outcome": "written"}) or 0.0
+    return (
+        gateway.service.metrics.registry.get_sample_value("callwright_journal_entries_total", {"outcome": "written"})
+        or 0.0
+    )
 
 
 # ── databases that fail ──────────────────────────────────────────────────────────────────────────
@@ -334,7 +337,9 @@ def test_a_database_that_is_not_there_holds_up_neither_turns_nor_the_end(
     with Hosted(tmp_path, store(nowhere[kind]) + tables(upstream)) as gateway:
         assert gateway.post(CHAT.path, CHAT.body("m", stream=True)).status == 200
     assert time.monotonic() - began < 15
-    dropped = gateway.service.metrics.registry.get_sample_value("callwright_journal_total", {"outcome": "dropped"})
+    dropped = gateway.service.metrics.registry.get_sample_value(
+        "callwright_journal_entries_total", {"outcome": "dropped"}
+    )
     assert dropped == 1
 
 
@@ -351,7 +356,7 @@ def test_a_reload_changes_the_journal_and_loses_nothing(tmp_path: Path, upstream
             gateway.post(CHAT.path, CHAT.body("m", stream=True), x_request_id=f"r{number}")
         gateway.write(store("nowhere") + tables(upstream))
         with pytest.raises(Exception, match="is no address of a database"):
-            load(gateway.file, {})
+            load_config(gateway.file, {})
         assert not gateway.reload()
         assert gateway.post(CHAT.path, CHAT.body("m", stream=True)).status == 200
     assert [row.request_id for row in rows(address)] == ["r1", "r2"]

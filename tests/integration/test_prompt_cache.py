@@ -37,7 +37,7 @@ MODELS: dict[str, dict[str, Any]] = {
     "taught, told again": {"tools": "taught", "prompt": {"reteach_after": 4}},
     "taught, folded and told again": {"tools": "taught", "prompt": {"system": "fold", "reteach_after": 3}},
     "taught, own templates": {"tools": "taught", "prompt": {"system": "fold", "reteach_after": 5, "templates": "OWN"}},
-    "taught, one tool of two": {"tools": "taught", "diet": {"max_tools": 1, "slim": True}},
+    "taught, one tool of two": {"tools": "taught", "tool_limits": {"max_tools": 1, "trim_schemas": True}},
     "constrained": {"tools": "constrained", "backend": "llamacpp"},
     "constrained, folded and told again": {
         "tools": "constrained",

@@ -35,7 +35,7 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosted]:
 @pytest.fixture(scope="module")
 def described(gateway: Hosted) -> Any:
     config = schemathesis.Config.from_dict({"seed": 1})
-    return schemathesis.get_openapi.from_url(f"{gateway.url}/openapi.json", config=config)
+    return schemathesis.openapi.from_url(f"{gateway.url}/openapi.json", config=config)
 
 
 schema = schemathesis.pytest.from_fixture("described")

@@ -46,7 +46,7 @@ def server() -> Iterator[Upstream]:
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory: pytest.TempPathFactory, server: Upstream) -> Iterator[Hosted]:
     prompt = {"system": "fold", "final_answer": "call", "max_rounds": 3}
-    rules = {"ask_again": 0}
+    rules = {"max_retries": 0}
     models = [
         model("m", "main", tools="taught", dialect="invoke", prompt=prompt, rules=rules),
         model("volatile", "main", prompt={"volatile": ["x-anthropic-billing-header:"]}),

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from callwright.config import load
-from callwright.config.templates import load_templates
+from callwright.config import load_config
+from callwright.config.template_files import load_templates
 from callwright.errors import ConfigError
 from callwright.gateway.profiles import PROFILES
 from tests.integration.hosted import Hosted, backend, model
@@ -217,5 +217,5 @@ def test_one_template_can_be_replaced_and_a_wrong_one_is_told_at_the_start(tmp_p
         (own / "results.j2").write_text("{{ nobody }}")
         assert not gateway.reload(), "the old ones stay"
         with pytest.raises(ConfigError, match="nobody"):
-            load_templates(load(gateway.file, {}, profiles=PROFILES))
+            load_templates(load_config(gateway.file, {}, profiles=PROFILES))
         assert gateway.post(CHAT.path, CHAT.body("own", stream=False)).status == 200

@@ -104,7 +104,7 @@ def test_it_is_condensed_where_that_is_set(tmp_path: Path, upstream: Upstream, n
     upstream.play(said(source))
     diet = {"overflow": "condense", "reserve": 100}
     tables = backend("main", upstream.url, **source.backend) + model(
-        "m", "main", **source.model, diet=diet, tools=tools
+        "m", "main", **source.model, tool_limits=diet, tools=tools
     )
     with Hosted(tmp_path, tables) as gateway:
         asked_what_it_has(gateway, upstream, source)

@@ -31,8 +31,8 @@ from callwright.agent.session.agent_session import AgentSession
 from callwright.agent.session.session_manager import SessionManager
 from callwright.agent.session_api import ApprovalReply
 from callwright.agent.session_events import ApprovalRequested, StampedEvent, TaskStopped
-from callwright.cli import _parser, main
-from callwright.cli.bench import configured, open_archive, open_bench
+from callwright.cli import _build_parser, main
+from callwright.cli.agent_setup import load_agent_config, open_agent, open_session_archive
 
 __all__ = [
     "ALWAYS",
@@ -255,7 +255,7 @@ class Project:
         """The events of the only session, as they are on the disk."""
         arguments = argparse.Namespace(config=self.config)
         with patch.dict(os.environ, self.environment, clear=True):
-            async with open_archive(arguments) as archive:
+            async with open_session_archive(arguments) as archive:
                 rows = await archive.list_sessions()
                 assert len(rows) <= 1
                 return await archive.load_events(rows[0].id) if rows else []
@@ -272,10 +272,10 @@ class Project:
     async def desk(self, *words: str) -> AsyncIterator[SessionManager]:
         """The sessions of the project, put together as the command line does it."""
         (self.base / "home").mkdir(exist_ok=True)
-        arguments = _parser("agent").parse_args(["agent", "--config", str(self.config), *words])
+        arguments = _build_parser("agent").parse_args(["agent", "--config", str(self.config), *words])
         with patch.dict(os.environ, self.environment, clear=True):
-            async with open_bench(arguments, configured(arguments)) as bench:
-                yield await bench.desk(self.root)
+            async with open_agent(arguments, load_agent_config(arguments)) as bench:
+                yield await bench.create_session_manager(self.root)
 
     def read(self, path: str) -> str:
         return (self.root / path).read_text()

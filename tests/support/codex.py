@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from callwright.backends.codex.binary import get_install_path
-from callwright.cli.codex import install
+from callwright.cli.codex import install_codex
 from callwright.errors import BackendError
 from tests.support.upstream import Step, answer
 
@@ -90,7 +90,7 @@ def responded(*steps: Step) -> list[Step]:
 
 def main() -> int:
     try:
-        install(CACHE)
+        install_codex(CACHE)
     except (BackendError, OSError) as problem:
         print(f"codex cannot be fetched: {problem}", file=sys.stderr)
         return 1 if os.environ.get("CI") else 0

@@ -25,8 +25,8 @@ from acp.connection import StreamDirection, StreamEvent
 from acp.schema import AllowedOutcome, DeniedOutcome, RequestPermissionResponse
 
 from callwright.agent.session.session_manager import SessionManager
-from callwright.cli import _parser
-from callwright.cli.bench import configured, open_bench
+from callwright.cli import _build_parser
+from callwright.cli.agent_setup import load_agent_config, open_agent
 
 __all__ = ["DONE", "Editor", "Place", "tool"]
 
@@ -92,10 +92,10 @@ class Place:
     @asynccontextmanager
     async def desk(self, *flags: str) -> AsyncIterator[SessionManager]:
         """The sessions of the project."""
-        arguments = _parser("agent").parse_args(["agent", "--config", self.settings(), *flags])
+        arguments = _build_parser("agent").parse_args(["agent", "--config", self.settings(), *flags])
         with patch.dict(os.environ, self.environment, clear=True):
-            async with open_bench(arguments, configured(arguments)) as bench:
-                yield await bench.desk(self.root)
+            async with open_agent(arguments, load_agent_config(arguments)) as bench:
+                yield await bench.create_session_manager(self.root)
 
     @asynccontextmanager
     async def process(self, *flags: str) -> AsyncIterator[asyncio.subprocess.Process]:

@@ -26,14 +26,14 @@ class Fake:
     ) -> None:
         self.settings = BackendSettings(name=name)
         self.wire = wire
-        self.available = True
+        self.is_available = True
         self.flavour = flavour
         self.asked: list[Request] = []
         self.extras: list[dict[str, Any]] = []
         self.closed_early = 0
         self._answers = list(answers)
 
-    async def answer(self, request: Request, extra: dict[str, Any]) -> EventStream:
+    async def stream_response(self, request: Request, extra: dict[str, Any]) -> EventStream:
         self.asked.append(request)
         self.extras.append(extra)
         answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
@@ -47,7 +47,7 @@ class Fake:
             self.closed_early += 1
             raise
 
-    async def models(self) -> tuple[ModelInfo, ...]:
+    async def list_models(self) -> tuple[ModelInfo, ...]:
         return (ModelInfo(name="found", context=4096),)
 
     async def close(self) -> None:

@@ -60,7 +60,7 @@ class Played:
         self._answer: asyncio.Future[ApprovalReply] | None = None
         self._open = ""
         self._stop = asyncio.Event()
-        self.busy = False
+        self.is_busy = False
         self.closed = False
         self.replies: list[tuple[str, ApprovalReply]] = []
         self.tasks: list[str] = []
@@ -79,12 +79,12 @@ class Played:
     def events(self) -> Sequence[StampedEvent]:
         return self._told
 
-    def watch(self, watch: EventCallback) -> Callable[[], None]:
+    def subscribe(self, watch: EventCallback) -> Callable[[], None]:
         self._watches.append(watch)
         return lambda: self._watches.remove(watch)
 
     async def run(self, task: str) -> TaskStopped:
-        if self.busy:
+        if self.is_busy:
             raise MisuseError("a task is being worked on")
         self.tasks.append(task)
         return await self._play()
@@ -99,24 +99,26 @@ class Played:
         if self._answer and not self._answer.done():
             self._answer.set_result(ApprovalReply(verdict="stop"))
 
-    def answer(self, approval: str, reply: ApprovalReply) -> str:
+    def answer_approval(self, approval: str, reply: ApprovalReply) -> str:
         if approval != self._open or self._answer is None or self._answer.done():
             return "this is answered already"
         self.replies.append((approval, reply))
         self._answer.set_result(reply)
         return ""
 
-    async def review(self, task: int = 0) -> tuple[FileReview, ...]:
+    async def review_changes(self, task: int = 0) -> tuple[FileReview, ...]:
         return self.reviews
 
-    async def keep(self, path: str = "", hunk: str = "", *, task: int = 0) -> ChangesKept:
+    async def keep_changes(self, path: str = "", hunk: str = "", *, task: int = 0) -> ChangesKept:
         self.kept.append((path, hunk))
         kept = ChangesKept(paths=(path,) if path else tuple(each.path for each in self.reviews), hunk=hunk)
         self._tell(kept)
         self._tell(FilesChanged(files=()))
         return kept
 
-    async def undo(self, path: str = "", hunk: str = "", *, task: int = 0, force: bool = False) -> ChangesUndone:
+    async def undo_changes(
+        self, path: str = "", hunk: str = "", *, task: int = 0, force: bool = False
+    ) -> ChangesUndone:
         self.undone.append((path, hunk, force))
         paths = (path,) if path else tuple(each.path for each in self.reviews)
         left = () if force else self.conflicts
@@ -131,7 +133,7 @@ class Played:
         self.closed = True
 
     async def _play(self) -> TaskStopped:
-        self.busy = True
+        self.is_busy = True
         self._stop.clear()
         stopped: TaskStopped | None = None
         skipping = ""
@@ -162,7 +164,7 @@ class Played:
                 raise StoreError("the recorded session ends here")
             return stopped
         finally:
-            self.busy = False
+            self.is_busy = False
 
     async def _pause(self, coming: StampedEvent) -> None:
         gap, self._clock = coming.at - self._clock, coming.at
@@ -219,11 +221,11 @@ class PlayedSessions:
         self.deleted: list[str] = []
         self.opened: list[Played] = []
 
-    async def rows(self, query: str = "", limit: int = 50, offset: int = 0) -> list[SessionRow]:
+    async def list_sessions(self, query: str = "", limit: int = 50, offset: int = 0) -> list[SessionRow]:
         rows = [_row(name, events) for name, events in self.stored.items()]
         return [row for row in rows if query.lower() in row.title.lower()][offset : offset + limit]
 
-    async def events(self, session: str) -> list[StampedEvent]:
+    async def load_events(self, session: str) -> list[StampedEvent]:
         if session not in self.stored:
             raise StoreError(f"there is no session {session}")
         return self.stored[session]
@@ -233,12 +235,12 @@ class PlayedSessions:
             assert self.fresh, "nothing to play"
             played = self.fresh
         else:
-            played = Played(events := await self.events(session), told=_interrupted_at(events))
+            played = Played(events := await self.load_events(session), told=_interrupted_at(events))
         self.opened.append(played)
         return played
 
     async def delete(self, session: str) -> None:
-        await self.events(session)
+        await self.load_events(session)
         self.deleted.append(session)
 
 

@@ -91,10 +91,10 @@ class PlayedSession:
         return self._events
 
     @property
-    def busy(self) -> bool:
+    def is_busy(self) -> bool:
         return self._stop is not None
 
-    def watch(self, watch: EventCallback) -> Callable[[], None]:
+    def subscribe(self, watch: EventCallback) -> Callable[[], None]:
         self._watches.append(watch)
         return lambda: self._watches.remove(watch)
 
@@ -105,7 +105,7 @@ class PlayedSession:
             watch(self._events[-1])
 
     async def run(self, task: str) -> TaskStopped:
-        if self.busy:
+        if self.is_busy:
             raise MisuseError("it works already")
         self._tasks += 1
         self.tell(tasked(task, self._tasks))
@@ -188,14 +188,14 @@ class PlayedSession:
         if self._stop:
             self._stop.set()
 
-    def answer(self, approval: str, reply: ApprovalReply) -> str:
+    def answer_approval(self, approval: str, reply: ApprovalReply) -> str:
         if approval != self._asked or not self._reply or self._reply.done():
             return "This was answered already."
         self.replies.append((approval, reply))
         self._reply.set_result(reply)
         return ""
 
-    async def review(self, task: int = 0) -> tuple[FileReview, ...]:
+    async def review_changes(self, task: int = 0) -> tuple[FileReview, ...]:
         return tuple(
             FileReview(
                 path=path,
@@ -208,13 +208,15 @@ class PlayedSession:
             for path, hunks in self.files.items()
         )
 
-    async def keep(self, path: str = "", hunk: str = "", *, task: int = 0) -> ChangesKept:
+    async def keep_changes(self, path: str = "", hunk: str = "", *, task: int = 0) -> ChangesKept:
         kept = ChangesKept(paths=self._take(path, hunk, set()), hunk=hunk)
         self.tell(kept)
         self.tell(FilesChanged(files=self._stats()))
         return kept
 
-    async def undo(self, path: str = "", hunk: str = "", *, task: int = 0, force: bool = False) -> ChangesUndone:
+    async def undo_changes(
+        self, path: str = "", hunk: str = "", *, task: int = 0, force: bool = False
+    ) -> ChangesUndone:
         left = set() if force else self._disturbed & ({path} if path else set(self.files))
         conflicts = tuple(f"{each} was left alone: you changed it since." for each in sorted(left))
         undone = ChangesUndone(paths=self._take(path, hunk, left), hunk=hunk, conflicts=conflicts)
@@ -238,7 +240,7 @@ class PlayedSession:
 
     async def close(self) -> None:
         self.stop()
-        while self.busy:
+        while self.is_busy:
             await asyncio.sleep(0.01)
 
 
@@ -272,13 +274,13 @@ class PlayedSessions:
             session.tell(event)
         return session
 
-    async def rows(self, query: str = "", limit: int = 50, offset: int = 0) -> list[SessionRow]:
+    async def list_sessions(self, query: str = "", limit: int = 50, offset: int = 0) -> list[SessionRow]:
         rows = [self._row(each) for each in reversed(self.all.values())]
         return [row for row in rows if query.lower() in row.title.lower()][offset : offset + limit]
 
     def _row(self, session: PlayedSession) -> SessionRow:
         tasks = [each.event.text for each in session.events if isinstance(each.event, TaskStarted)]
-        stats = session._stats() if session.busy or tasks else ()
+        stats = session._stats() if session.is_busy or tasks else ()
         return SessionRow(
             id=session.id,
             title=tasks[0] if tasks else "",
@@ -286,13 +288,13 @@ class PlayedSessions:
             model="played-7b",
             began=BEGAN,
             updated=session.events[-1].at,
-            state="working" if session.busy else "idle",
+            state="working" if session.is_busy else "idle",
             added=sum(each.added for each in stats),
             removed=sum(each.removed for each in stats),
             events=len(session.events),
         )
 
-    async def events(self, session: str) -> list[StampedEvent]:
+    async def load_events(self, session: str) -> list[StampedEvent]:
         if session not in self.all:
             raise StoreError("there is no such session")
         return list(self.all[session].events)

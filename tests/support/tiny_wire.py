@@ -44,19 +44,19 @@ class TinyReader(EventReader):
 class TinyWire:
     name = "tiny"
 
-    def path(self, request: Request) -> str:
+    def get_path(self, request: Request) -> str:
         return "/chat/completions"
 
-    def headers(self, key: str) -> dict[str, str]:
+    def build_headers(self, key: str) -> dict[str, str]:
         return {"Authorization": f"Bearer {key}"} if key else {}
 
-    def body(self, request: Request, extra: dict[str, Any]) -> bytes:
+    def encode_request(self, request: Request, extra: dict[str, Any]) -> bytes:
         return msgspec.json.encode({"model": request.model, **request.options, **extra})
 
-    def reader(self) -> TinyReader:
+    def create_reader(self) -> TinyReader:
         return TinyReader()
 
-    def refusal(self, status: int, body: bytes) -> BackendError:
+    def parse_error(self, status: int, body: bytes) -> BackendError:
         text = body.decode("utf-8", "replace")
         kind = {401: "auth", 429: "rate_limit"}.get(status, "unavailable" if status >= 500 else "refused")
         _, _, salvage = text.partition("failed_generation:")

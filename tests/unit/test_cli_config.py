@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from callwright import cli
-from callwright.config.describe import schema
+from callwright.config.describe import build_json_schema
 
 
 @pytest.fixture(autouse=True)
@@ -42,7 +42,7 @@ def test_init_then_check_then_show(capsys: pytest.CaptureFixture[str], folder: P
     places = {line.split(" = ")[0]: line.rpartition("# ")[2] for line in out.splitlines() if " = " in line}
     assert places["port"] == "--port"
     assert places["url"].startswith("callwright.toml:")
-    assert places["ask_again"] == "default"
+    assert places["max_retries"] == "default"
 
 
 def test_init_writes_over_nothing(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
@@ -108,4 +108,4 @@ def test_show_has_references_and_no_secrets(
 def test_schema_is_the_schema(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, "schema")
     assert code == 0
-    assert json.loads(out) == json.loads(json.dumps(schema()))
+    assert json.loads(out) == json.loads(json.dumps(build_json_schema()))

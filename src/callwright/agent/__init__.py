@@ -1,5 +1,5 @@
 """The agent: coding work done with any model, under permissions that hold.
 
-`loop` decides and does nothing; `driver` does what it is told and decides nothing. Every other part is used by the
-driver, owns one thing, and imports neither.
+`loop` decides and does nothing; `session` carries out its effects and decides nothing. Every other package is used by
+the session, owns one thing, and imports neither.
 """

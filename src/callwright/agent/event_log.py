@@ -9,12 +9,18 @@ from typing import Any
 
 import msgspec
 
-from callwright.agent.session_events import FilesChanged, SessionEvent, StampedEvent, TaskStarted, TaskStopped
+from callwright.agent.session_events import (
+    EventCallback,
+    FilesChanged,
+    SessionEvent,
+    StampedEvent,
+    TaskStarted,
+    TaskStopped,
+)
 from callwright.store.session_store import EventRow, SessionEventStore
 
-__all__ = ["EventCallback", "EventLog", "read_events"]
+__all__ = ["EventLog", "read_events"]
 
-EventCallback = Callable[[StampedEvent], None]
 _MAX_TITLE_CHARS = 80
 _DECODER = msgspec.json.Decoder(SessionEvent)
 _ENCODER = msgspec.json.Encoder()

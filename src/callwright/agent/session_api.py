@@ -1,4 +1,4 @@
-"""What a session is to a face."""
+"""The session as user interfaces see it: what they can read, answer, keep and undo."""
 
 from __future__ import annotations
 
@@ -8,12 +8,9 @@ from typing import Literal, Protocol
 import msgspec
 
 from callwright.agent.changes.diff import Hunk
-from callwright.agent.session_events import ChangesKept, ChangesUndone, StampedEvent, TaskStopped
+from callwright.agent.session_events import ChangesKept, ChangesUndone, EventCallback, StampedEvent, TaskStopped
 
-__all__ = ["ApprovalReply", "EventCallback", "FileReview", "SessionCatalog", "SessionHandle", "SessionRow"]
-
-EventCallback = Callable[[StampedEvent], None]
-"""Shown every event, in order, once it is stored. Must return at once."""
+__all__ = ["ApprovalReply", "FileReview", "SessionCatalog", "SessionHandle", "SessionRow"]
 
 
 class ApprovalReply(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,6 +7,7 @@ second. The answers to effects are events too: `Answered`, `Decided`, `Checkpoin
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 import msgspec
@@ -26,6 +27,7 @@ __all__ = [
     "ChangesUndone",
     "CheckpointSaved",
     "Decider",
+    "EventCallback",
     "FileStat",
     "FilesChanged",
     "GroupClosed",
@@ -349,3 +351,7 @@ class StampedEvent(msgspec.Struct, frozen=True):
     at: float
     """Seconds since 1970."""
     event: SessionEvent
+
+
+EventCallback = Callable[[StampedEvent], None]
+"""Called with every event, in order, once it is stored. Must return at once."""

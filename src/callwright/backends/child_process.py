@@ -22,7 +22,7 @@ from callwright.errors import BackendError
 
 __all__ = ["RESTART_DELAYS", "ChildProcess", "ServerProcess", "start_process"]
 
-ReadyT = TypeVar("Greeting")
+ReadyT = TypeVar("ReadyT")
 
 log = logging.getLogger("callwright.backends")
 

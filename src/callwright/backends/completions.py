@@ -139,9 +139,9 @@ _decode = msgspec.json.Decoder(_Chunk).decode
 class CompletionReader(EventReader):
     """One stream. The finish is held until the stream's end: the usage comes after it."""
 
-    def __init__(self, errors: ClientCodec, marked: MarkerRestorer | None = None) -> None:
+    def __init__(self, errors: ClientCodec, restore_markers: MarkerRestorer | None = None) -> None:
         self._errors = errors
-        self._restore_markers = marked
+        self._restore_markers = restore_markers
         self._frames = SseReader()
         self._reason: FinishReason | None = None
         self._is_finished = False

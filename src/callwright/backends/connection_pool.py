@@ -80,9 +80,9 @@ class ConnectionPool:
     """At most `most` at once; who comes later waits. `seconds` are for a connection to be made. Without `keep` each has
     one request, which is then never sent twice."""
 
-    def __init__(self, most: int, seconds: float, *, keep: bool = True) -> None:
-        self._reuses_connections = keep
-        self._slots = asyncio.Semaphore(most)
+    def __init__(self, limit: int, seconds: float, *, reuse: bool = True) -> None:
+        self._reuses_connections = reuse
+        self._slots = asyncio.Semaphore(limit)
         self._seconds = seconds
         self._idle: dict[ServerEndpoint, list[_Connection]] = {}
         self._open: set[_Connection] = set()

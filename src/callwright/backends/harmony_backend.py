@@ -61,7 +61,7 @@ class HarmonyBackend(HttpBackend):
         if settings.api == "generate_stream":
             super().__init__(settings, HarmonyGenerateCodec(errors), models_path="/v1/models")
         else:
-            super().__init__(settings, HarmonyCompletionsCodec(errors, keeps=settings.special_tokens))
+            super().__init__(settings, HarmonyCompletionsCodec(errors, keep_tokens=settings.special_tokens))
 
     async def stream_response(self, request: Request, extra: dict[str, Any]) -> EventStream:
         """Ask the model."""
@@ -77,9 +77,9 @@ class HarmonyCompletionsCodec:
 
     name = "harmony"
 
-    def __init__(self, errors: ClientCodec, *, keeps: bool = True) -> None:
+    def __init__(self, errors: ClientCodec, *, keep_tokens: bool = True) -> None:
         self._errors = errors
-        self._keeps_special_tokens = keeps
+        self._keeps_special_tokens = keep_tokens
 
     def get_path(self, request: Request) -> str:
         """Where to post, after the backend's address."""

@@ -88,20 +88,20 @@ class HttpBackend:
     def __init__(
         self,
         settings: BackendSettings,
-        called: ClientCodec,
+        codec: ClientCodec,
         *,
         models_path: str = "/models",
         clock: Callable[[], float] = time.monotonic,
         random: Callable[[], float] = randomness.random,
     ) -> None:
         self.settings = settings
-        self.wire = called.name
-        self._codec = called
+        self.wire = codec.name
+        self._codec = codec
         self._models_path = models_path
         self._errors = BackendErrors(settings)
         self._retry = RetryPolicy(settings.retries, settings.backoff_seconds, random)
         self._breaker = CircuitBreaker(settings.breaker_failures, settings.breaker_seconds, clock)
-        given = called.build_headers(settings.key) | settings.headers
+        given = codec.build_headers(settings.key) | settings.headers
         # Compression would hold a stream's events back on the server's side.
         self._headers = {"content-type": "application/json", "accept-encoding": "identity", "user-agent": "callwright"}
         self._headers |= {name.lower(): value for name, value in given.items()}

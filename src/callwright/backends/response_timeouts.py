@@ -19,11 +19,11 @@ __all__ = ["ResponseTimeouts"]
 class ResponseTimeouts:
     """The timers of one answer that began at `begun`. `end` is called once, when one of them runs out."""
 
-    def __init__(self, settings: BackendSettings, begun: float, end: Callable[[], None]) -> None:
-        self._first = begun + settings.first_token_seconds
-        self._total = begun + settings.total_seconds
+    def __init__(self, settings: BackendSettings, started_at: float, on_timeout: Callable[[], None]) -> None:
+        self._first = started_at + settings.first_token_seconds
+        self._total = started_at + settings.total_seconds
         self._idle = settings.idle_seconds
-        self._on_timeout = end
+        self._on_timeout = on_timeout
         self._loop = asyncio.get_running_loop()
         self._reading_since: float | None = None
         self.has_started = False

@@ -57,7 +57,7 @@ examples:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code."""
     words = sys.argv[1:] if argv is None else argv
-    parser = _parser(words[0] if words else "")
+    parser = _build_parser(words[0] if words else "")
     arguments = parser.parse_args(words)
     if not hasattr(arguments, "run"):
         parser.print_help()
@@ -65,13 +65,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return int(arguments.run(arguments))
     except (CallwrightError, OSError, UnicodeDecodeError) as problem:
-        print(f"callwright: {_sentence(problem)}", file=sys.stderr)  # this is the command line's own voice
+        print(f"callwright: {_format_error(problem)}", file=sys.stderr)  # this is the command line's own voice
         return 2
     except KeyboardInterrupt:
         return 130
 
 
-def _sentence(problem: Exception) -> str:
+def _format_error(problem: Exception) -> str:
     """What is wrong, and what can be done about it."""
     match problem:
         case OSError(filename=str() as name, strerror=str() as reason):
@@ -82,7 +82,7 @@ def _sentence(problem: Exception) -> str:
             return str(problem)
 
 
-def _parser(asked: str) -> argparse.ArgumentParser:
+def _build_parser(command: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="callwright",
         description="Tool calls that work between any chat client and any model.",
@@ -91,6 +91,6 @@ def _parser(asked: str) -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"callwright {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    for name in (asked,) if asked in COMMANDS else () if asked == "--version" else COMMANDS:
-        import_module(f"callwright.cli.{name}").add(commands)
+    for name in (command,) if command in COMMANDS else () if command == "--version" else COMMANDS:
+        import_module(f"callwright.cli.{name}").add_command(commands)
     return parser

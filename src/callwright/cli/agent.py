@@ -17,10 +17,10 @@ from callwright.errors import BackendError, ConfigError
 
 if TYPE_CHECKING:
     from callwright.agent.session.session_manager import SessionManager
-    from callwright.cli.bench import Bench
+    from callwright.cli.agent_setup import AgentApp
     from callwright.config import Config
 
-__all__ = ["add", "run"]
+__all__ = ["add_command", "run_agent"]
 
 _EXAMPLES = """\
 examples:
@@ -35,10 +35,10 @@ exit codes: 0 done, 1 failed or not finished, 2 wrong usage, 3 something was den
 """
 
 
-def add(commands: Any) -> None:
+def add_command(commands: Any) -> None:
     """Add the command to the command line."""
-    from callwright.cli.config import add_flags
-    from callwright.cli.start import add_options
+    from callwright.cli.config import add_config_flags
+    from callwright.cli.startup import add_model_options
 
     parser = commands.add_parser(
         "agent",
@@ -65,21 +65,23 @@ def add(commands: Any) -> None:
     limits.add_argument("--iterations", type=int, metavar="N", help="how often the model may be asked")
     limits.add_argument("--tokens", type=int, metavar="N", help="how many tokens it may use")
     limits.add_argument("--seconds", type=float, metavar="S", help="how long it may work")
-    limits.add_argument("--approve", choices=_approvals(), help="what needs no question; critical commands always do")
+    limits.add_argument(
+        "--approve", choices=_list_approval_modes(), help="what needs no question; critical commands always do"
+    )
     limits.add_argument("--branch", action="store_const", const=True, help="make a git branch for each task")
-    add_options(parser)
-    add_flags(parser)
-    parser.set_defaults(run=run)
+    add_model_options(parser)
+    add_config_flags(parser)
+    parser.set_defaults(run=run_agent)
 
 
-def _approvals() -> tuple[str, ...]:
+def _list_approval_modes() -> tuple[str, ...]:
     hint = next(field.type for field in msgspec.structs.fields(AgentSettings) if field.name == "approve")
     return tuple(get_args(hint))
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run_agent(arguments: argparse.Namespace) -> int:
     """Work. A backend that fails is no wrong usage."""
-    from callwright.cli.bench import configured
+    from callwright.cli.agent_setup import load_agent_config
 
     task = " ".join(arguments.task).strip()
     if not task and not sys.stdin.isatty() and not (arguments.web or arguments.acp or arguments.resume is not None):
@@ -87,43 +89,43 @@ def run(arguments: argparse.Namespace) -> int:
     if (arguments.json or arguments.headless) and not task and arguments.resume is None:
         raise ConfigError(["there is no task: name one, as in: callwright agent --json 'fix the failing test'"])
     try:
-        return asyncio.run(_work(arguments, configured(arguments), task))
+        return asyncio.run(_start_agent(arguments, load_agent_config(arguments), task))
     except BackendError as problem:
         print(f"callwright: {problem}", file=sys.stderr)
         return 1
 
 
-async def _work(arguments: argparse.Namespace, config: Config, task: str) -> int:
-    from callwright.cli.bench import open_bench
+async def _start_agent(arguments: argparse.Namespace, config: Config, task: str) -> int:
+    from callwright.cli.agent_setup import open_agent
 
-    async with open_bench(arguments, config) as bench:
+    async with open_agent(arguments, config) as bench:
         if arguments.acp:
-            return await _in_editor(bench)
-        desk = await bench.desk(arguments.workspace)
+            return await _serve_acp(bench)
+        desk = await bench.create_session_manager(arguments.workspace)
         for warning in bench.warnings:
             print(f"callwright: {warning}", file=sys.stderr)
-        return await (_in_browser(desk, arguments) if arguments.web else _here(desk, arguments, task))
+        return await (_serve_web(desk, arguments) if arguments.web else _run_in_terminal(desk, arguments, task))
 
 
-async def _here(desk: SessionManager, arguments: argparse.Namespace, task: str) -> int:
+async def _run_in_terminal(desk: SessionManager, arguments: argparse.Namespace, task: str) -> int:
     """In the terminal, or without anybody."""
-    session = await _resumed(desk, arguments.resume)
+    session = await _find_session_id(desk, arguments.resume)
     if arguments.json or arguments.headless:
         from callwright.agent.ui.headless import run_headless
 
         return await run_headless(await desk.open(session), task, json=arguments.json, resume=bool(session))
     from callwright.agent.ui.console import run_terminal_ui
-    from callwright.config import state_folder
+    from callwright.config import get_state_folder
 
     return await run_terminal_ui(
-        desk, task=task, resume=session, once=arguments.once, history=state_folder(os.environ) / "typed"
+        desk, task=task, resume=session, once=arguments.once, history=get_state_folder(os.environ) / "typed"
     )
 
 
-async def _resumed(desk: SessionManager, asked: str | None) -> str:
+async def _find_session_id(desk: SessionManager, requested: str | None) -> str:
     """The session to open again; empty for a new one."""
-    if asked is None or asked:
-        return asked or ""
+    if requested is None or requested:
+        return requested or ""
     rows = [
         row for row in await desk.list_sessions(limit=200) if row.workspace == desk.workspace and row.state != "working"
     ]
@@ -132,16 +134,16 @@ async def _resumed(desk: SessionManager, asked: str | None) -> str:
     return next((row for row in rows if row.state == "interrupted"), rows[0]).id
 
 
-async def _in_editor(bench: Bench) -> int:
+async def _serve_acp(bench: AgentApp) -> int:
     from callwright import __version__
     from callwright.agent.ui.acp import serve_acp
     from callwright.agent.ui.stdio import open_stdio
 
     async with open_stdio() as lines:
-        return await serve_acp(lines, bench.desk, __version__)
+        return await serve_acp(lines, bench.create_session_manager, __version__)
 
 
-async def _in_browser(desk: SessionManager, arguments: argparse.Namespace) -> int:
+async def _serve_web(desk: SessionManager, arguments: argparse.Namespace) -> int:
     import uvicorn
 
     from callwright.agent.ui.web import build_page_url, create_web_app

@@ -9,21 +9,21 @@ from rich.padding import Padding
 from rich.text import Text
 
 from callwright import __version__
-from callwright.cli.snippets import CLIENTS, Gateway
+from callwright.cli.snippets import CLIENT_SNIPPETS, GatewayConnection
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from callwright.cli.start import Start
+    from callwright.cli.startup import ConfigLoader
     from callwright.config import Config
     from callwright.engine import ModelListing
 
-__all__ = ["show"]
+__all__ = ["print_banner"]
 
-_MOST = 8
+_MAX_MODELS = 8
 """Models of one backend that are named; the others are counted."""
-_NONE = "No model server answers on this machine; looked for Ollama, llama.cpp, LM Studio and vLLM. "
-_STAND_INS = {
+_NO_SERVER_NOTICE = "No model server answers on this machine; looked for Ollama, llama.cpp, LM Studio and vLLM. "
+_STAND_IN_NOTICES = {
     "embedded": "So this is a very small model, in a process beside this one: enough to try clients with, and no more. "
     'For a real one, start a server, name one with --backend URL, or set path = "model.gguf" of kind = "embedded" '
     "(callwright config init).",
@@ -32,36 +32,42 @@ _STAND_INS = {
 }
 
 
-def show(console: Console, began: Start, config: Config, models: Sequence[ModelListing], url: str) -> None:
+def print_banner(
+    console: Console, loader: ConfigLoader, config: Config, models: Sequence[ModelListing], url: str
+) -> None:
     """Print it."""
     console.print(Text.assemble(("\nCallwright ", "bold"), (f"{__version__}  ", "dim"), (url, "bold green")))
-    for each in began.found:
+    for each in loader.servers:
         if not each.models:
-            _tell(console, Text(f"{each.label} at {each.url} has no models yet.", style="yellow"))
-    if began.stand_in:
-        _tell(console, Text(_NONE + _STAND_INS[began.stand_in], style="yellow"))
+            _print_indented(console, Text(f"{each.label} at {each.url} has no models yet.", style="yellow"))
+    if loader.stand_in:
+        _print_indented(console, Text(_NO_SERVER_NOTICE + _STAND_IN_NOTICES[loader.stand_in], style="yellow"))
     for backend in config.backends:
         names = [model.name for model in models if model.backend == backend.name]
-        more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
-        listed = Text(", ".join(names[:_MOST]) + more) if names else Text("no models: does it answer?", style="red")
-        _tell(console, Text.assemble(listed, (f"  from {backend.name}, {backend.url or backend.kind}", "dim")))
+        more = f" and {len(names) - _MAX_MODELS} more" if len(names) > _MAX_MODELS else ""
+        listed = (
+            Text(", ".join(names[:_MAX_MODELS]) + more) if names else Text("no models: does it answer?", style="red")
+        )
+        _print_indented(
+            console, Text.assemble(listed, (f"  from {backend.name}, {backend.url or backend.kind}", "dim"))
+        )
     console.print()
     if models:
-        _show_snippets(console, _gateway(config, models[0], url))
+        _print_snippets(console, _build_connection(config, models[0], url))
     console.print(Text("Try it: callwright chat    Check it: callwright smoke    Stop it: Ctrl-C\n", style="dim"))
 
 
-def _tell(console: Console, text: Text) -> None:
+def _print_indented(console: Console, text: Text) -> None:
     console.print(Padding(text, (0, 0, 0, 2)))
 
 
-def _gateway(config: Config, model: ModelListing, url: str) -> Gateway:
+def _build_connection(config: Config, model: ModelListing, url: str) -> GatewayConnection:
     key = "YOUR-KEY" if config.keys else "unused"
-    return Gateway(url=url, model=model.name, context=model.context, key=key)
+    return GatewayConnection(url=url, model=model.name, context=model.context, key=key)
 
 
-def _show_snippets(console: Console, gateway: Gateway) -> None:
-    for client in CLIENTS:
-        console.print(Text.assemble((client.name, "bold"), (f"  {client.where}", "dim")))
-        console.print(Text(client.text(gateway), style="cyan"), soft_wrap=True)  # so that it is copied as one line
+def _print_snippets(console: Console, gateway: GatewayConnection) -> None:
+    for client in CLIENT_SNIPPETS:
+        console.print(Text.assemble((client.name, "bold"), (f"  {client.location}", "dim")))
+        console.print(Text(client.render(gateway), style="cyan"), soft_wrap=True)  # so that it is copied as one line
         console.print()

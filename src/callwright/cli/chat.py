@@ -25,7 +25,7 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
-from callwright.cli.running import add_key, address, listing
+from callwright.cli.gateway_client import add_key_option, fetch_models, normalize_url
 from callwright.errors import BackendError, RequestError
 from callwright.events import CallDelta, CallEnd, CallStart, Event, Malformed, ReasoningDelta, TextDelta
 from callwright.model import Message, Request, ToolCall, ToolResult, ToolSpec
@@ -35,7 +35,7 @@ from callwright.turn import Collected, collect
 if TYPE_CHECKING:
     from callwright.backends.base import EventStream
 
-__all__ = ["add", "run", "run_tool"]
+__all__ = ["add_command", "run_chat", "run_tool"]
 
 _EXAMPLES = """\
 examples:
@@ -44,26 +44,26 @@ examples:
   callwright chat "What time is it in Lisbon?"      ask once
   callwright chat --url http://10.0.0.7:8787        through a running gateway
 """
-_TIME = ToolSpec(
+_TIME_TOOL = ToolSpec(
     "get_time",
     "The date and time now, in a time zone such as Europe/Lisbon; without one, in UTC.",
     {"type": "object", "properties": {"timezone": {"type": "string"}}},
 )
-_ROUNDS = 5
+_MAX_ROUNDS = 5
 """Calls and results that may follow each other before the model must have answered."""
 
 
-class Source(NamedTuple):
+class ChatConnection(NamedTuple):
     """Where answers come from."""
 
     models: Sequence[str]
     answer: Callable[[Request], EventStream]
 
 
-def add(commands: Any) -> None:
+def add_command(commands: Any) -> None:
     """Add the command to the command line."""
-    from callwright.cli.config import add_flags
-    from callwright.cli.start import add_options
+    from callwright.cli.config import add_config_flags
+    from callwright.cli.startup import add_model_options
 
     parser = commands.add_parser(
         "chat",
@@ -73,41 +73,41 @@ def add(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("words", nargs="*", metavar="[MODEL] [QUESTION]", help="a model's name, and what to ask")
-    parser.add_argument("--url", type=address, metavar="URL", help="ask this running gateway")
-    add_key(parser)
-    add_options(parser)
-    add_flags(parser)
-    parser.set_defaults(run=run)
+    parser.add_argument("--url", type=normalize_url, metavar="URL", help="ask this running gateway")
+    add_key_option(parser)
+    add_model_options(parser)
+    add_config_flags(parser)
+    parser.set_defaults(run=run_chat)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run_chat(arguments: argparse.Namespace) -> int:
     """Talk."""
     if arguments.url:
-        return _chat(_from_gateway(arguments.url, arguments.key), arguments.words)
-    from callwright.cli.start import start
+        return _run_conversation(_connect_gateway(arguments.url, arguments.key), arguments.words)
+    from callwright.cli.startup import build_config_loader
 
-    return _chat(_from_engine(start(arguments).load()), arguments.words)
+    return _run_conversation(_open_engine(build_config_loader(arguments).load()), arguments.words)
 
 
 @asynccontextmanager
-async def _from_gateway(url: str, key: str) -> AsyncIterator[Source]:
+async def _connect_gateway(url: str, key: str) -> AsyncIterator[ChatConnection]:
     from callwright.backends import open_backend
     from callwright.backends.settings import BackendSettings
-    from callwright.cli.fetch import Peer
+    from callwright.cli.http_client import HttpClient
 
-    async with Peer(url, key=key, seconds=10) as gateway:
-        models = [entry["id"] for entry in await listing(gateway)]
+    async with HttpClient(url, key=key, seconds=10) as gateway:
+        models = [entry["id"] for entry in await fetch_models(gateway)]
     backend = open_backend(BackendSettings(name="gateway", url=f"{url}/v1", key=key))
     try:
-        yield Source(models, lambda request: backend.stream_response(request, {}))
+        yield ChatConnection(models, lambda request: backend.stream_response(request, {}))
     finally:
         await backend.close()
 
 
 @asynccontextmanager
-async def _from_engine(config: Any) -> AsyncIterator[Source]:
+async def _open_engine(config: Any) -> AsyncIterator[ChatConnection]:
     from callwright.backends import open_backend
-    from callwright.config.templates import load_templates
+    from callwright.config.template_files import load_templates
     from callwright.engine import Engine, TurnReport
     from callwright.wire.base import ClientRequest
 
@@ -122,23 +122,23 @@ async def _from_engine(config: Any) -> AsyncIterator[Source]:
         silent = await engine.refresh_models()
         if not engine.models:
             raise BackendError("; ".join(silent.values()) or "the backends have no models")
-        yield Source([model.name for model in engine.models], answer)
+        yield ChatConnection([model.name for model in engine.models], answer)
     finally:
         await engine.close()
 
 
-def _chat(opening: AbstractAsyncContextManager[Source], words: list[str]) -> int:
+def _run_conversation(opening: AbstractAsyncContextManager[ChatConnection], words: list[str]) -> int:
     console = Console(highlight=False)
-    with asyncio.Runner() as runner, _opened(runner, opening) as source:
+    with asyncio.Runner() as runner, _keep_open(runner, opening) as source:
         model = words.pop(0) if words and words[0] in source.models else source.models[0]
-        talk = _Talk(console, source, model)
+        talk = _ChatSession(console, source, model)
         if words:
-            runner.run(talk.ask(" ".join(words)))
+            runner.run(talk.send_question(" ".join(words)))
             return 0
         console.print(Text.assemble((model, "bold green"), ("  Ctrl-C stops an answer, an empty line the talk", "dim")))
-        while question := _line():
+        while question := _read_line():
             try:
-                runner.run(talk.ask(question))
+                runner.run(talk.send_question(question))
             except KeyboardInterrupt:
                 console.print(Text("\nstopped", style="yellow"))
             except (BackendError, RequestError) as problem:
@@ -147,7 +147,9 @@ def _chat(opening: AbstractAsyncContextManager[Source], words: list[str]) -> int
 
 
 @contextmanager
-def _opened(runner: asyncio.Runner, opening: AbstractAsyncContextManager[Source]) -> Iterator[Source]:
+def _keep_open(
+    runner: asyncio.Runner, opening: AbstractAsyncContextManager[ChatConnection]
+) -> Iterator[ChatConnection]:
     """Keep it open between runs of the loop: waiting for the keyboard inside of one, Ctrl-C would not get through."""
     stack = AsyncExitStack()
     try:
@@ -156,7 +158,7 @@ def _opened(runner: asyncio.Runner, opening: AbstractAsyncContextManager[Source]
         runner.run(stack.aclose())
 
 
-def _line() -> str:
+def _read_line() -> str:
     """What the person types; empty at the end."""
     with suppress(ImportError):  # Windows has none
         import readline  # noqa: F401 - importing it makes input() edit lines
@@ -167,71 +169,71 @@ def _line() -> str:
         return ""
 
 
-class _Talk:
+class _ChatSession:
     """A conversation with one model."""
 
-    def __init__(self, console: Console, source: Source, model: str) -> None:
+    def __init__(self, console: Console, source: ChatConnection, model: str) -> None:
         self._console = console
         self._source = source
         self._model = model
         self._messages: tuple[Message, ...] = ()
         self._printed = "\n"
 
-    async def ask(self, question: str) -> None:
+    async def send_question(self, question: str) -> None:
         """One question, with as many rounds of calls as it takes. One that fails is as if it were never asked."""
         messages = (*self._messages, Message("user", (TextPart(question),)))
-        for _ in range(_ROUNDS):
-            turn = await self._round(messages)
-            messages += (_said(turn),)
+        for _ in range(_MAX_ROUNDS):
+            turn = await self._run_round(messages)
+            messages += (_build_assistant_message(turn),)
             if not turn.tool_calls:
                 self._messages = messages
                 return
             for call in turn.tool_calls:
                 result = run_tool(call)
-                self._print(f"  {result.content}\n", "red" if result.is_error else "dim")
+                self._print_text(f"  {result.content}\n", "red" if result.is_error else "dim")
                 messages += (Message("tool", (result,)),)
-        self._print(f"The model called tools {_ROUNDS} times without an answer.\n", "yellow")
+        self._print_text(f"The model called tools {_MAX_ROUNDS} times without an answer.\n", "yellow")
 
-    async def _round(self, messages: tuple[Message, ...]) -> Collected:
+    async def _run_round(self, messages: tuple[Message, ...]) -> Collected:
         events: list[Event] = []
-        request = Request(self._model, messages, (_TIME,))
+        request = Request(self._model, messages, (_TIME_TOOL,))
         async with aclosing(self._source.answer(request)) as answer:
             async for batch in answer:
                 for event in batch:
-                    self._show(event, events[-1] if events else event)
+                    self._print_event(event, events[-1] if events else event)
                     events.append(event)
-        self._begin_line()
+        self._start_line()
         return collect(events)
 
-    def _show(self, event: Event, before: Event) -> None:
+    def _print_event(self, event: Event, before: Event) -> None:
         if type(before) is not type(event) and not isinstance(event, CallDelta | CallEnd):
-            self._begin_line()
+            self._start_line()
         match event:
             case TextDelta():
-                self._print(event.text, "")
+                self._print_text(event.text, "")
             case ReasoningDelta():
-                self._print(event.text, "dim italic")
+                self._print_text(event.text, "dim italic")
             case CallStart():
-                self._print(f"→ {event.name} ", "bold green")
+                self._print_text(f"→ {event.name} ", "bold green")
             case CallDelta():
-                self._print(event.text, "green")
+                self._print_text(event.text, "green")
             case CallEnd() if not event.complete:
-                self._print(" (cut off)", "red")
+                self._print_text(" (cut off)", "red")
             case Malformed() if not event.shown:
-                self._print(f"not a call, {event.reason}: {event.raw}", "red")
+                self._print_text(f"not a call, {event.reason}: {event.raw}", "red")
             case _:
                 pass
 
-    def _begin_line(self) -> None:
+    def _start_line(self) -> None:
         if not self._printed.endswith("\n"):
-            self._print("\n", "")
+            self._print_text("\n", "")
 
-    def _print(self, text: str, style: str) -> None:
+    def _print_text(self, text: str, style: str) -> None:
         self._console.print(Text(text, style=style), end="", soft_wrap=True)
         self._printed = text
 
 
-def _said(turn: Collected) -> Message:
+def _build_assistant_message(turn: Collected) -> Message:
     words = (TextPart(turn.text),) if turn.text else ()
     return Message("assistant", (*turn.thoughts, *words, *turn.tool_calls))
 
@@ -243,6 +245,6 @@ def run_tool(call: ToolCall) -> ToolResult:
         zone = ZoneInfo(str(arguments["timezone"])) if arguments.get("timezone") else UTC
     except (msgspec.DecodeError, ValueError, OSError, LookupError) as problem:
         return ToolResult(call.id, f"Error: {problem}", call.name, is_error=True)
-    if call.name != _TIME.name:
+    if call.name != _TIME_TOOL.name:
         return ToolResult(call.id, f"Error: there is no tool {call.name}", call.name, is_error=True)
     return ToolResult(call.id, datetime.now(zone).isoformat(timespec="seconds"), call.name)

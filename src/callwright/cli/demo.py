@@ -11,10 +11,10 @@ from rich.console import Console
 from rich.text import Text
 
 from callwright import Parser, collect, get_dialect
-from callwright.cli import screen
+from callwright.cli import turn_view
 from callwright.events import CallDelta, CallEnd, CallStart, Event, Finish, Malformed, ReasoningDelta, TextDelta
 
-__all__ = ["add", "run"]
+__all__ = ["add_command", "run_demo"]
 
 _TOOLS = [
     {
@@ -41,7 +41,7 @@ _TOOLS = [
     },
 ]
 
-_STREAM = """<think>
+_SAMPLE_STREAM = """<think>
 The page needs a greeting. Then the tests.
 </think>
 
@@ -54,33 +54,33 @@ I'll write the page and run the tests.
 </tool_call>"""
 
 
-def add(commands: Any) -> None:
+def add_command(commands: Any) -> None:
     """Add the command to the command line."""
     parser = commands.add_parser("demo", help="watch a sample stream being read, chunk by chunk")
     parser.add_argument("--slow", type=float, default=0.03, metavar="S", help="seconds between chunks (0.03)")
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run_demo)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run_demo(arguments: argparse.Namespace) -> int:
     """Show the sample as the model streams it, the events as they come, and the turn in the end."""
     console = Console(highlight=False)
     console.print(Text("What the model writes, four characters at a time:", style="bold"))
-    console.print(Text(_STREAM, style="cyan"))
+    console.print(Text(_SAMPLE_STREAM, style="cyan"))
     console.print(Text("\nWhat Callwright says while it comes in:", style="bold"))
     parser = Parser(get_dialect("hermes"), _TOOLS)
     pause = arguments.slow if sys.stdout.isatty() else 0
     events: list[Event] = []
-    for start in range(0, len(_STREAM), 4):
-        events += _told(console, parser.feed(_STREAM[start : start + 4]))
+    for start in range(0, len(_SAMPLE_STREAM), 4):
+        events += _print_events(console, parser.feed(_SAMPLE_STREAM[start : start + 4]))
         time.sleep(pause)
-    events += _told(console, parser.close())
+    events += _print_events(console, parser.close())
     console.print(Text("\nWhat it comes to:", style="bold"))
-    screen.show(collect(events), console)
+    turn_view.print_turn(collect(events), console)
     console.print(Text("\nNext: callwright parse --help, callwright dialects", style="dim"))
     return 0
 
 
-def _told(console: Console, events: list[Event]) -> list[Event]:
+def _print_events(console: Console, events: list[Event]) -> list[Event]:
     for event in events:
         match event:
             case TextDelta():

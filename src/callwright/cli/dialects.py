@@ -9,9 +9,9 @@ from typing import Any
 from callwright import Dialect
 from callwright.dialects import REGISTRY
 
-__all__ = ["add", "example", "markdown_table", "run"]
+__all__ = ["add_command", "render_example", "render_markdown_table", "run_dialects"]
 
-_SHAPES = {
+_SHAPE_SUMMARIES = {
     "J1": "tag + one JSON object",
     "J2": "marker + JSON array",
     "J3": "header + JSON arguments",
@@ -26,64 +26,64 @@ _SHAPES = {
 }
 
 
-def add(commands: Any) -> None:
+def add_command(commands: Any) -> None:
     """Add the command to the command line."""
     parser = commands.add_parser("dialects", help="list every dialect with its family, shape and an example")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="as JSON, for programs")
     form.add_argument("--markdown", action="store_true", help="as the table in the README")
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run_dialects)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run_dialects(arguments: argparse.Namespace) -> int:
     """List them."""
     if arguments.json:
-        print(json.dumps([_facts(dialect) for dialect in REGISTRY.values()], ensure_ascii=False, indent=2))
+        print(json.dumps([_describe_dialect(dialect) for dialect in REGISTRY.values()], ensure_ascii=False, indent=2))
     elif arguments.markdown:
-        print(markdown_table())
+        print(render_markdown_table())
     else:
-        _show()
+        _print_table()
     return 0
 
 
-def example(dialect: Dialect) -> str:
+def render_example(dialect: Dialect) -> str:
     """The example call of the catalogue, as this dialect writes it."""
     return dialect.render_call(dialect.build_sample_call("get_weather", {"city": "Oslo", "days": 2}))
 
 
-def _facts(dialect: Dialect) -> dict[str, Any]:
+def _describe_dialect(dialect: Dialect) -> dict[str, Any]:
     return {
         "name": dialect.name,
         "shape": dialect.shape,
-        "summary": _SHAPES[dialect.shape],
+        "summary": _SHAPE_SUMMARIES[dialect.shape],
         "models": dialect.models,
         "source": dialect.source,
         "parsers": list(dialect.parsers),
         "patterns": list(dialect.patterns),
         "reasoning": [[think.open, think.close] for think in dialect.reasoning_tags],
-        "example": example(dialect),
+        "example": render_example(dialect),
     }
 
 
-def markdown_table() -> str:
+def render_markdown_table() -> str:
     """The table of the README: one row per dialect."""
     rows = [
-        f"| `{dialect.name}` | {dialect.shape} | {_cell(dialect.models)} | `{_cell(_one_line(example(dialect), 96))}` |"
+        f"| `{dialect.name}` | {dialect.shape} | {_escape_cell(dialect.models)} | `{_escape_cell(_shorten_line(render_example(dialect), 96))}` |"
         for dialect in REGISTRY.values()
     ]
     return "\n".join(["| id | shape | who writes it | example |", "| --- | --- | --- | --- |", *rows])
 
 
-def _one_line(text: str, most: int) -> str:
+def _shorten_line(text: str, most: int) -> str:
     line = text.replace("\n", "⏎")
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
-def _cell(text: str) -> str:
+def _escape_cell(text: str) -> str:
     return text.replace("|", "\\|").replace("`", "'")
 
 
-def _show() -> None:
+def _print_table() -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -95,7 +95,7 @@ def _show() -> None:
     table.add_column("who writes it", ratio=2)
     table.add_column("example", ratio=3)
     for dialect in REGISTRY.values():
-        shown = Text(_one_line(example(dialect), 110), style="dim")
+        shown = Text(_shorten_line(render_example(dialect), 110), style="dim")
         table.add_row(dialect.name, dialect.shape, Text(dialect.models), shown)
     console.print(table)
     console.print(

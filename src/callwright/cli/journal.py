@@ -15,14 +15,14 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
-from callwright.cli import rows
+from callwright.cli import journal_view
 from callwright.errors import CallwrightError, MisuseError, StoreError
 from callwright.store.journal_records import JournalEntry, JournalQuery
 
 if TYPE_CHECKING:
     from callwright.config import Config
 
-__all__ = ["add"]
+__all__ = ["add_command"]
 
 _EXAMPLES = """\
 examples:
@@ -35,7 +35,7 @@ examples:
 
 An ID is the number of a row, or the request id that every answer carries.
 """
-_VERBS = {
+_SUBCOMMANDS = {
     "list": "one line for each turn, the newest first",
     "show": "all that was kept of a turn",
     "replay": "run turns again over the answers that were recorded, and show what is different",
@@ -43,7 +43,7 @@ _VERBS = {
 }
 
 
-def add(commands: Any) -> None:
+def add_command(commands: Any) -> None:
     """Add the command to the command line."""
     parser = commands.add_parser(
         "journal",
@@ -54,14 +54,14 @@ def add(commands: Any) -> None:
     )
     parser.set_defaults(run=lambda _: parser.print_help() or 0)
     verbs = parser.add_subparsers(title="commands", metavar="COMMAND")
-    for name, run in (("list", _list), ("show", _show), ("replay", _replay), ("export", _export)):
-        verb = verbs.add_parser(name, help=_VERBS[name], description=_VERBS[name])
+    for name, run in (("list", _run_list), ("show", _run_show), ("replay", _run_replay), ("export", _run_export)):
+        verb = verbs.add_parser(name, help=_SUBCOMMANDS[name], description=_SUBCOMMANDS[name])
         verb.add_argument("ids", nargs="*", metavar="ID", help="a number or a request id; without one, the newest")
         verb.add_argument("--model", default="", metavar="NAME", help="only turns of this model")
         verb.add_argument("--text", default="", metavar="WORDS", help="only turns in which this was said")
         verb.add_argument("--failed", action="store_true", help="only turns that failed")
         verb.add_argument(
-            "--since", type=_moment, metavar="TIME", help="from then on, e.g. 2026-11-01 or 2026-11-01T08:30"
+            "--since", type=_parse_time, metavar="TIME", help="from then on, e.g. 2026-11-01 or 2026-11-01T08:30"
         )
         default = 1 if name == "show" else 20
         verb.add_argument(
@@ -74,53 +74,53 @@ def add(commands: Any) -> None:
         verb.set_defaults(run=run)
 
 
-def _moment(text: str) -> float:
+def _parse_time(text: str) -> float:
     try:
         return datetime.fromisoformat(text).astimezone().timestamp()
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is no day or time such as 2026-11-01T08:30") from None
 
 
-def _list(arguments: argparse.Namespace) -> int:
-    found = _found(arguments)
+def _run_list(arguments: argparse.Namespace) -> int:
+    found = _find_entries(arguments)
     if arguments.json:
-        _print_json([rows.brief(entry) for entry in found])
+        _print_json([journal_view.summarize_entry(entry) for entry in found])
     elif found:
-        Console(highlight=False).print(rows.table(found))
+        Console(highlight=False).print(journal_view.build_entry_table(found))
     else:
         print("No turn is like that.")
     return 0
 
 
-def _show(arguments: argparse.Namespace) -> int:
-    found = _found(arguments)
+def _run_show(arguments: argparse.Namespace) -> int:
+    found = _find_entries(arguments)
     if arguments.json:
         _print_json(found)
         return 0
     console = Console(highlight=False)
     for entry in found:
-        rows.show(entry, console)
+        journal_view.print_entry(entry, console)
     return 0
 
 
-def _export(arguments: argparse.Namespace) -> int:
-    for entry in reversed(_found(arguments)):
+def _run_export(arguments: argparse.Namespace) -> int:
+    for entry in reversed(_find_entries(arguments)):
         sys.stdout.write(msgspec.json.encode(entry).decode() + "\n")
     return 0
 
 
-def _replay(arguments: argparse.Namespace) -> int:
-    config = _config(arguments)
+def _run_replay(arguments: argparse.Namespace) -> int:
+    config = _load_config(arguments)
     console = Console(highlight=False)
     results: list[dict[str, Any]] = []
-    for entry in reversed(_found(arguments, config)):
+    for entry in reversed(_find_entries(arguments, config)):
         try:
-            now = asyncio.run(_run_again(entry, config))
+            now = asyncio.run(_replay_entry(entry, config))
         except CallwrightError as problem:
             results.append({"number": entry.number, "same": None, "problem": str(problem)})
             changes = [str(problem)]
         else:
-            changes = rows.differences(entry, now)
+            changes = journal_view.compare_entries(entry, now)
             results.append({"number": entry.number, "same": not changes, "changes": changes})
         if not arguments.json:
             name = Text.assemble((f"{entry.number or '–'}  ", "bold"), f"{entry.request_id}  ")
@@ -132,8 +132,8 @@ def _replay(arguments: argparse.Namespace) -> int:
     return 0 if all(result["same"] for result in results) else 1
 
 
-async def _run_again(entry: JournalEntry, config: Config) -> JournalEntry:
-    from callwright.config.templates import load_templates
+async def _replay_entry(entry: JournalEntry, config: Config) -> JournalEntry:
+    from callwright.config.template_files import load_templates
     from callwright.engine import Engine
     from callwright.gateway.replay import build_replay_backends, replay_turn
 
@@ -142,29 +142,29 @@ async def _run_again(entry: JournalEntry, config: Config) -> JournalEntry:
     return await replay_turn(entry, engine)
 
 
-def _config(arguments: argparse.Namespace) -> Config:
-    from callwright.config import load
+def _load_config(arguments: argparse.Namespace) -> Config:
+    from callwright.config import load_config
     from callwright.gateway.profiles import PROFILES
 
-    return load(arguments.config, os.environ, profiles=PROFILES)
+    return load_config(arguments.config, os.environ, profiles=PROFILES)
 
 
-def _found(arguments: argparse.Namespace, config: Config | None = None) -> list[JournalEntry]:
+def _find_entries(arguments: argparse.Namespace, config: Config | None = None) -> list[JournalEntry]:
     """The rows that are meant, newest first. Raises a sentence for an id that there is not."""
     if arguments.limit < 1:
         raise MisuseError("-n must be 1 or more")
     if arguments.file:
-        entries = _read(arguments.file)
+        entries = _read_export(arguments.file)
         wanted = [entry for entry in entries if {str(entry.number), entry.request_id} & {*arguments.ids}]
         return wanted if arguments.ids else entries
-    return asyncio.run(_searched(arguments, config or _config(arguments)))
+    return asyncio.run(_search_journal(arguments, config or _load_config(arguments)))
 
 
-async def _searched(arguments: argparse.Namespace, config: Config) -> list[JournalEntry]:
-    from callwright.config import state_folder
+async def _search_journal(arguments: argparse.Namespace, config: Config) -> list[JournalEntry]:
+    from callwright.config import get_state_folder
     from callwright.store.open import open_journal_search
 
-    async with open_journal_search(config.store, state_folder(os.environ)) as find:
+    async with open_journal_search(config.store, get_state_folder(os.environ)) as find:
         if not arguments.ids:
             names = ("model", "text", "failed", "since", "limit")
             return await find(JournalQuery(**{name: getattr(arguments, name) for name in names}))
@@ -179,7 +179,7 @@ async def _searched(arguments: argparse.Namespace, config: Config) -> list[Journ
         return found
 
 
-def _read(path: Path) -> list[JournalEntry]:
+def _read_export(path: Path) -> list[JournalEntry]:
     """Exported rows, newest first."""
     try:
         lines = path.read_bytes().splitlines()

@@ -12,9 +12,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from callwright.cli.running import add_key, address, listing
+from callwright.cli.gateway_client import add_key_option, fetch_models, normalize_url
 
-__all__ = ["add", "run"]
+__all__ = ["add_command", "run_models"]
 
 _COLUMNS = {
     "name": ("name", "id"),
@@ -27,48 +27,48 @@ _COLUMNS = {
 """Each column, and the names that its value has in the settings and in a gateway's list."""
 
 
-def add(commands: Any) -> None:
+def add_command(commands: Any) -> None:
     """Add the command to the command line."""
-    from callwright.cli.config import add_flags
-    from callwright.cli.start import add_options
+    from callwright.cli.config import add_config_flags
+    from callwright.cli.startup import add_model_options
 
     parser = commands.add_parser("models", help="list the models that would be served, or that a gateway serves")
-    parser.add_argument("--url", type=address, metavar="URL", help="ask this running gateway")
-    add_key(parser)
+    parser.add_argument("--url", type=normalize_url, metavar="URL", help="ask this running gateway")
+    add_key_option(parser)
     parser.add_argument("--json", action="store_true", help="as JSON, for programs")
-    add_options(parser)
-    add_flags(parser)
-    parser.set_defaults(run=run)
+    add_model_options(parser)
+    add_config_flags(parser)
+    parser.set_defaults(run=run_models)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run_models(arguments: argparse.Namespace) -> int:
     """List them."""
-    rows, silent = asyncio.run(_of_gateway(arguments)) if arguments.url else _of_settings(arguments)
+    rows, silent = asyncio.run(_list_from_gateway(arguments)) if arguments.url else _list_from_config(arguments)
     if arguments.json:
         print(json.dumps(rows, ensure_ascii=False, indent=2))
         return 0
     console = Console(highlight=False)
     if rows:
-        console.print(_table(rows))
+        console.print(_build_table(rows))
     for name, reason in silent.items():
         console.print(Text.assemble((f"{name}: ", "bold red"), reason))
     return 0 if rows else 1
 
 
-async def _of_gateway(arguments: argparse.Namespace) -> tuple[list[dict[str, Any]], dict[str, str]]:
-    from callwright.cli.fetch import Peer
+async def _list_from_gateway(arguments: argparse.Namespace) -> tuple[list[dict[str, Any]], dict[str, str]]:
+    from callwright.cli.http_client import HttpClient
 
-    async with Peer(arguments.url, key=arguments.key, seconds=10) as gateway:
-        return await listing(gateway), {}
-
-
-def _of_settings(arguments: argparse.Namespace) -> tuple[list[dict[str, Any]], dict[str, str]]:
-    from callwright.cli.start import start
-
-    return asyncio.run(_ask_backends(start(arguments).load()))
+    async with HttpClient(arguments.url, key=arguments.key, seconds=10) as gateway:
+        return await fetch_models(gateway), {}
 
 
-async def _ask_backends(config: Any) -> tuple[list[dict[str, Any]], dict[str, str]]:
+def _list_from_config(arguments: argparse.Namespace) -> tuple[list[dict[str, Any]], dict[str, str]]:
+    from callwright.cli.startup import build_config_loader
+
+    return asyncio.run(_list_from_backends(build_config_loader(arguments).load()))
+
+
+async def _list_from_backends(config: Any) -> tuple[list[dict[str, Any]], dict[str, str]]:
     import msgspec
 
     from callwright.backends import open_backend
@@ -86,10 +86,10 @@ async def _ask_backends(config: Any) -> tuple[list[dict[str, Any]], dict[str, st
     return rows, silent
 
 
-def _table(rows: Sequence[dict[str, Any]]) -> Table:
+def _build_table(rows: Sequence[dict[str, Any]]) -> Table:
     """The columns that somebody has something to say in."""
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="dim")
-    values = {column: [_value(row, keys) for row in rows] for column, keys in _COLUMNS.items()}
+    values = {column: [_format_cell(row, keys) for row in rows] for column, keys in _COLUMNS.items()}
     kept = [column for column in _COLUMNS if any(values[column])]
     for column in kept:
         table.add_column(column, style="bold green" if column == "name" else "", overflow="fold")
@@ -98,6 +98,6 @@ def _table(rows: Sequence[dict[str, Any]]) -> Table:
     return table
 
 
-def _value(row: dict[str, Any], keys: Sequence[str]) -> str:
+def _format_cell(row: dict[str, Any], keys: Sequence[str]) -> str:
     value = next((row[key] for key in keys if row.get(key)), "")
     return f"{value:,}" if isinstance(value, int) else str(value)

@@ -12,11 +12,11 @@ from typing import Any
 import msgspec
 
 from callwright import Parser, collect, get_dialect
-from callwright.cli import batch, screen
+from callwright.cli import parse_batch, turn_view
 from callwright.errors import MisuseError, RequestError
 from callwright.events import Event
 
-__all__ = ["add", "run"]
+__all__ = ["add_command", "run_parse"]
 
 _EXAMPLES = """\
 examples:
@@ -31,7 +31,7 @@ Without one, a named dialect takes every call it reads, and auto takes none.
 """
 
 
-def add(commands: Any) -> None:
+def add_command(commands: Any) -> None:
     """Add the command to the command line."""
     parser = commands.add_parser(
         "parse",
@@ -43,7 +43,9 @@ def add(commands: Any) -> None:
     parser.add_argument("file", nargs="?", metavar="FILE", help="the text; standard input when left out or -")
     parser.add_argument("-d", "--dialect", default="auto", metavar="NAME", help="dialect, model or parser name (auto)")
     parser.add_argument("-t", "--tools", metavar="FILE", help="JSON file with the tools that are offered")
-    parser.add_argument("-c", "--chunk", type=_size, default=0, metavar="N", help="feed N characters at a time")
+    parser.add_argument(
+        "-c", "--chunk", type=_parse_chunk_size, default=0, metavar="N", help="feed N characters at a time"
+    )
     parser.add_argument(
         "--prefill", default="", metavar="TEXT", help="what the prompt wrote of the answer, e.g. <think>"
     )
@@ -54,39 +56,41 @@ def add(commands: Any) -> None:
     form.add_argument("--events", action="store_true", help="each event as a line of JSON, as it happens")
     form.add_argument("--json", action="store_true", help="the whole turn as one JSON object")
     form.add_argument("--jsonl", action="store_true", help="a batch: one JSON object per line in, one per line out")
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run_parse)
 
 
-def _size(text: str) -> int:
+def _parse_chunk_size(text: str) -> int:
     if not text.isdecimal() or not int(text):
         raise argparse.ArgumentTypeError(f"a chunk has one character or more, not {text!r}")
     return int(text)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run_parse(arguments: argparse.Namespace) -> int:
     """Read and show."""
     if arguments.jsonl:
-        with _opened(arguments.file) as lines:
-            batch.run(lines, sys.stdout, default=arguments.dialect, size=arguments.chunk, truncated=arguments.truncated)
+        with _open_input(arguments.file) as lines:
+            parse_batch.run_batch(
+                lines, sys.stdout, default=arguments.dialect, size=arguments.chunk, truncated=arguments.truncated
+            )
         return 0
-    tools = _tools(arguments.tools) if arguments.tools else []
+    tools = _read_tools(arguments.tools) if arguments.tools else []
     parser = Parser(get_dialect(arguments.dialect), tools, prefill=arguments.prefill, truncated=arguments.truncated)
     events: list[Event] = []
-    with _opened(arguments.file) as file:
-        for chunk in _chunks(file, arguments.chunk):
-            events += _shown(parser.feed(chunk), arguments)
-    events += _shown(parser.close(), arguments)
+    with _open_input(arguments.file) as file:
+        for chunk in _read_chunks(file, arguments.chunk):
+            events += _print_events(parser.feed(chunk), arguments)
+    events += _print_events(parser.close(), arguments)
     turn = collect(events)
     if arguments.json:
-        _print_json(batch.answer(turn))
+        _print_json(parse_batch.turn_to_dict(turn))
     elif not arguments.events:
-        screen.show(turn)
+        turn_view.print_turn(turn)
         if not tools and parser.dialect.name == "auto":
             print("Only calls of offered tools count: offer some with --tools FILE, or name the --dialect.")
     return 0
 
 
-def _opened(name: str | None) -> Any:
+def _open_input(name: str | None) -> Any:
     if name and name != "-":
         return Path(name).open("rb")
     if sys.stdin.isatty():
@@ -94,7 +98,7 @@ def _opened(name: str | None) -> Any:
     return open(sys.stdin.fileno(), "rb", closefd=False)  # a file number has no path
 
 
-def _chunks(file: Any, size: int) -> Iterator[str]:
+def _read_chunks(file: Any, size: int) -> Iterator[str]:
     """The text as it arrives, cut to a size if one is given."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     while piece := file.read1(65536):
@@ -104,7 +108,7 @@ def _chunks(file: Any, size: int) -> Iterator[str]:
     decoder.decode(b"", final=True)
 
 
-def _tools(name: str) -> list[Any]:
+def _read_tools(name: str) -> list[Any]:
     try:
         tools = msgspec.json.decode(Path(name).read_bytes())
     except msgspec.DecodeError as problem:
@@ -115,7 +119,7 @@ def _tools(name: str) -> list[Any]:
     return tools
 
 
-def _shown(events: list[Event], arguments: argparse.Namespace) -> list[Event]:
+def _print_events(events: list[Event], arguments: argparse.Namespace) -> list[Event]:
     if arguments.events:
         for event in events:
             _print_json(event)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from callwright.config.sources import config_folder
+from callwright.config.sources import get_config_folder
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from callwright.agent.policy import Judgement, Policy
     from callwright.agent.policy.policy_rules import CommandRule, RuleFile
 
-__all__ = ["add", "policy_of"]
+__all__ = ["add_command", "load_effective_policy"]
 
 _EXAMPLES = """\
 examples:
@@ -33,7 +33,7 @@ _COLOURS = {"allow": "green", "ask": "yellow", "deny": "red", "none": "dim", "me
 _COLOURS["critical"] = "bold red"
 
 
-def add(commands: Any) -> None:
+def add_command(commands: Any) -> None:
     """Add the command to the command line."""
     parser = commands.add_parser(
         "policy",
@@ -51,34 +51,34 @@ def add(commands: Any) -> None:
     form.add_argument(
         "--jsonl", action="store_true", help="a JSON object with id and command on each line of the input"
     )
-    check.set_defaults(run=_check)
+    check.set_defaults(run=_run_check)
     listing = verbs.add_parser("list", help="every rule, by whose it is")
     listing.add_argument("--json", action="store_true", help="as JSON, for programs")
-    listing.set_defaults(run=_list)
+    listing.set_defaults(run=_run_list)
     for verb in (check, listing):
         verb.add_argument("--policy", type=Path, metavar="FILE", help="rules to use instead of yours")
         verb.add_argument("--workspace", type=Path, default=Path(), metavar="DIR", help="the project (this folder)")
 
 
-def policy_of(mine: Path | None, workspace: Path) -> Policy:
+def load_effective_policy(user_file: Path | None, workspace: Path) -> Policy:
     """The policy that holds in a folder. Raises `PolicyError`; a file that was named must be there."""
     from callwright.agent.policy import load_policy
     from callwright.agent.policy.policy_rules import load_rules
 
-    if mine:
-        load_rules(mine)
-    own = mine or config_folder(os.environ) / "policy.toml"
+    if user_file:
+        load_rules(user_file)
+    own = user_file or get_config_folder(os.environ) / "policy.toml"
     return load_policy(own, workspace / ".callwright" / "policy.toml", workspace=workspace.resolve())
 
 
-def _check(arguments: argparse.Namespace) -> int:
-    policy = policy_of(arguments.policy, arguments.workspace)
+def _run_check(arguments: argparse.Namespace) -> int:
+    policy = load_effective_policy(arguments.policy, arguments.workspace)
     if arguments.jsonl:
-        return _batch(policy, sys.stdin.buffer)
+        return _check_batch(policy, sys.stdin.buffer)
     from rich.console import Console
 
     console = Console(highlight=False)
-    for command in [arguments.command] if arguments.command is not None else _typed(console):
+    for command in [arguments.command] if arguments.command is not None else _read_commands(console):
         if arguments.json:
             judged = policy.judge_command(command)
             remember = {
@@ -86,13 +86,13 @@ def _check(arguments: argparse.Namespace) -> int:
                 "reads_only": judged.is_read_only,
                 "remember": judged.allow_patterns,
             }
-            print(json.dumps({**_brief(judged), **remember}, ensure_ascii=False))
+            print(json.dumps({**_judgement_to_dict(judged), **remember}, ensure_ascii=False))
         else:
-            _explain(policy, command, console)
+            _print_explanation(policy, command, console)
     return 0
 
 
-def _typed(console: Console) -> Iterator[str]:
+def _read_commands(console: Console) -> Iterator[str]:
     """Lines that are typed, or piped in."""
     if sys.stdin.isatty():
         console.print("Type a command to see what would become of it; nothing is run. An empty line ends.", style="dim")
@@ -101,11 +101,11 @@ def _typed(console: Console) -> Iterator[str]:
             yield line.rstrip("\n")
 
 
-def _brief(judged: Judgement) -> dict[str, Any]:
+def _judgement_to_dict(judged: Judgement) -> dict[str, Any]:
     return {"tier": judged.tier, "decision": judged.decision, "why": judged.why}
 
 
-def _batch(policy: Policy, lines: Iterable[bytes]) -> int:
+def _check_batch(policy: Policy, lines: Iterable[bytes]) -> int:
     """Answer every line, in order; a line that cannot be read is answered with an error, and makes the exit code 1."""
     code = 0
     for line in lines:
@@ -113,7 +113,7 @@ def _batch(policy: Policy, lines: Iterable[bytes]) -> int:
             continue
         try:
             case = json.loads(line)
-            answer = {"id": case["id"], **_brief(policy.judge_command(_text(case["command"])))}
+            answer = {"id": case["id"], **_judgement_to_dict(policy.judge_command(_require_text(case["command"])))}
         except (ValueError, KeyError, TypeError, RecursionError):
             answer = {"id": None, "error": 'the line is no JSON object with "id" and "command", a string'}
             code = 1
@@ -121,13 +121,13 @@ def _batch(policy: Policy, lines: Iterable[bytes]) -> int:
     return code
 
 
-def _text(command: Any) -> str:
+def _require_text(command: Any) -> str:
     if not isinstance(command, str):
         raise TypeError
     return command.encode("utf-8", "replace").decode()
 
 
-def _explain(policy: Policy, command: str, console: Console) -> None:
+def _print_explanation(policy: Policy, command: str, console: Console) -> None:
     """One command for a person: each part of it, then what becomes of the whole."""
     from rich.table import Table
     from rich.text import Text
@@ -150,8 +150,8 @@ def _explain(policy: Policy, command: str, console: Console) -> None:
         )
 
 
-def _list(arguments: argparse.Namespace) -> int:
-    policy = policy_of(arguments.policy, arguments.workspace)
+def _run_list(arguments: argparse.Namespace) -> int:
+    policy = load_effective_policy(arguments.policy, arguments.workspace)
     if arguments.json:
         import msgspec
 
@@ -161,29 +161,29 @@ def _list(arguments: argparse.Namespace) -> int:
 
     console = Console(highlight=False)
     for whose, said in policy.list_rules():
-        _show(whose, said, console)
+        _print_rules(whose, said, console)
     console.print("\nWhat no rule is about asks. What is critical always asks. The strictest rule wins.", style="dim")
     return 0
 
 
-def _show(whose: str, said: RuleFile, console: Console) -> None:
+def _print_rules(owner: str, rule_file: RuleFile, console: Console) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, pad_edge=False, title=f"{whose} rules", title_justify="left", title_style="bold")
+    table = Table(box=None, pad_edge=False, title=f"{owner} rules", title_justify="left", title_style="bold")
     table.add_column("decision", no_wrap=True)
     table.add_column("tier", no_wrap=True)
     table.add_column("about", ratio=3)
     table.add_column("why", ratio=2)
-    for rule in said.rule:
-        decision = _decision(rule)
+    for rule in rule_file.rule:
+        decision = _format_decision(rule)
         tier = Text(rule.tier or "", style=_COLOURS.get(rule.tier or "", ""))
         about = Text(rule.label if len(rule.label) < 300 else f"{rule.label[:299]}…")
         table.add_row(Text(decision, style=_COLOURS.get(decision, "")), tier, about, Text(rule.why, style="dim"))
-    for file in said.file:
+    for file in rule_file.file:
         said_of = ", ".join(f"{action} {word}" for action, word in (("read", file.read), ("edit", file.edit)) if word)
         table.add_row("", "", Text(f"files {file.pattern}"), Text(said_of, style="dim"))
-    for tool in said.tool:
+    for tool in rule_file.tool:
         table.add_row(
             Text(tool.decision, style=_COLOURS[tool.decision]), tool.tier, Text(f"tools {tool.name}"), tool.why
         )
@@ -191,5 +191,5 @@ def _show(whose: str, said: RuleFile, console: Console) -> None:
         console.print(table)
 
 
-def _decision(rule: CommandRule) -> str:
+def _format_decision(rule: CommandRule) -> str:
     return "project" if rule.runs_project_code else rule.decision or "asks"

@@ -17,13 +17,13 @@ from callwright.errors import ConfigError
 if TYPE_CHECKING:
     import socket
 
-    from callwright.cli.start import Start
+    from callwright.cli.startup import ConfigLoader
     from callwright.config import Config
     from callwright.gateway.journal_writer import StoreOpener
     from callwright.gateway.server import GatewayServer
     from callwright.gateway.service import GatewayService
 
-__all__ = ["add", "build", "run"]
+__all__ = ["add_command", "create_gateway", "run_serve"]
 
 _EXAMPLES = """\
 examples:
@@ -34,16 +34,16 @@ examples:
 
 Without a model server it serves a small model of its own, or a demo that plays one, so that clients can be tried.
 """
-_PATIENCE = 3.0
+_MODELS_TIMEOUT = 3.0
 """Seconds that the greeting waits for backends to name their models; those that take longer are served all the same."""
-_LOADING = 20.0
+_LOADING_TIMEOUT = 20.0
 """The same where a model has to be loaded first."""
 
 
-def add(commands: Any) -> None:
+def add_command(commands: Any) -> None:
     """Add the command to the command line."""
-    from callwright.cli.config import add_flags
-    from callwright.cli.start import add_options
+    from callwright.cli.config import add_config_flags
+    from callwright.cli.startup import add_model_options
 
     parser = commands.add_parser(
         "serve",
@@ -52,40 +52,40 @@ def add(commands: Any) -> None:
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    add_options(parser)
-    add_flags(parser)
-    parser.set_defaults(run=run)
+    add_model_options(parser)
+    add_config_flags(parser)
+    parser.set_defaults(run=run_serve)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run_serve(arguments: argparse.Namespace) -> int:
     """Serve until told to stop."""
-    from callwright.cli.start import start
+    from callwright.cli.startup import build_config_loader
     from callwright.gateway import server
 
-    began = start(arguments)
+    began = build_config_loader(arguments)
     config = began.load()
-    listener = _listener(config.server.host, config.server.port)
+    listener = _open_socket(config.server.host, config.server.port)
     tasks: set[asyncio.Task[Any]] = set()
 
     async def tell(service: GatewayService, asking: set[asyncio.Task[Any]]) -> None:
         loads = any(backend.kind == "embedded" for backend in config.backends)
-        await asyncio.wait(asking, timeout=_LOADING if loads else _PATIENCE)
-        banner.show(Console(highlight=False), began, config, service.state.engine.models, _url(listener))
+        await asyncio.wait(asking, timeout=_LOADING_TIMEOUT if loads else _MODELS_TIMEOUT)
+        banner.print_banner(Console(highlight=False), began, config, service.state.engine.models, _format_url(listener))
 
     def started(service: GatewayService) -> None:
         tasks.add(asyncio.ensure_future(tell(service, set(tasks))))
 
-    server.run_gateway(build(began, tasks, debug=config.server.debug), listener, on_started=started)
+    server.run_gateway(create_gateway(began, tasks, debug=config.server.debug), listener, on_started=started)
     return 0
 
 
-def build(began: Start, tasks: set[asyncio.Task[Any]], *, debug: bool = False) -> GatewayServer:
+def create_gateway(loader: ConfigLoader, tasks: set[asyncio.Task[Any]], *, debug: bool = False) -> GatewayServer:
     """The whole service: engine, gateway and server around one configuration.
 
     `tasks` is where it keeps what it does beside serving: after each load, the backends are asked for their models.
     """
     from callwright.backends import open_backend
-    from callwright.config.templates import load_templates
+    from callwright.config.template_files import load_templates
     from callwright.engine import Engine
     from callwright.gateway import app, json_logging
     from callwright.gateway.error_responder import ErrorResponder
@@ -95,15 +95,17 @@ def build(began: Start, tasks: set[asyncio.Task[Any]], *, debug: bool = False) -
     from callwright.redaction import Redactor
     from callwright.wire import SERVER_CODECS
 
-    def load() -> State:
-        config = began.load()
+    def load() -> GatewayState:
+        config = loader.load()
         backends = {settings.name: open_backend(settings) for settings in config.backends}
         secrets = frozenset(secret for each in config.backends for secret in (each.key, *each.secrets) if secret)
         engine = Engine(config.models, backends, config.tools, config.jobs, config.prompt, load_templates(config))
         asking = asyncio.ensure_future(engine.refresh_models())
         tasks.add(asking)
         asking.add_done_callback(tasks.discard)
-        return GatewayState(config.server, config.keys, engine, secrets.union(config.store.secrets), shelf(config))
+        return GatewayState(
+            config.server, config.keys, engine, secrets.union(config.store.secrets), create_store_opener(config)
+        )
 
     def assemble(service: GatewayService) -> Any:
         return app.build_app(
@@ -114,33 +116,33 @@ def build(began: Start, tasks: set[asyncio.Task[Any]], *, debug: bool = False) -
 
     redactor = Redactor()
     json_logging.configure_logging(sys.stderr, redactor, debug=debug)
-    return GatewayServer(load, assemble, watch=[began.path] if began.path else [], redactor=redactor)
+    return GatewayServer(load, assemble, watch=[loader.path] if loader.path else [], redactor=redactor)
 
 
-def shelf(config: Config) -> StoreOpener | None:
+def create_store_opener(config: Config) -> StoreOpener | None:
     """Where the journal goes and conversations are found again. What databases need is loaded only if it is used."""
     settings = config.store
     if settings.journal == "off" and not any(backend.kind == "conversation" for backend in config.backends):
         return None
     from functools import partial
 
-    from callwright.config import state_folder
+    from callwright.config import get_state_folder
     from callwright.gateway.journal_writer import StoreOpener
     from callwright.store.open import open_store
 
-    return StoreOpener(settings, partial(open_store, settings, state_folder(os.environ)))
+    return StoreOpener(settings, partial(open_store, settings, get_state_folder(os.environ)))
 
 
-def _listener(host: str, port: int) -> socket.socket:
+def _open_socket(host: str, port: int) -> socket.socket:
     from callwright.gateway.server import open_listener
 
     try:
         return open_listener(host, port)
     except OSError as problem:
-        raise ConfigError([_unusable(host, port, problem)]) from None
+        raise ConfigError([_describe_listen_error(host, port, problem)]) from None
 
 
-def _unusable(host: str, port: int, problem: OSError) -> str:
+def _describe_listen_error(host: str, port: int, problem: OSError) -> str:
     match problem.errno:
         case errno.EADDRINUSE:
             return f"port {port} is taken, perhaps by another gateway; stop that, or use --port {port + 1} or --port 0"
@@ -151,7 +153,7 @@ def _unusable(host: str, port: int, problem: OSError) -> str:
             return f"cannot listen on {host}, port {port}: {reason}; --host must be an address of this machine"
 
 
-def _url(listener: socket.socket) -> str:
+def _format_url(listener: socket.socket) -> str:
     """The address that clients on this machine use."""
     host, port = listener.getsockname()[:2]
     host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)  # noqa: S104 - read

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from callwright.agent.session.change_review import ChangeReview
     from callwright.agent.session.session_manager import SessionArchive
 
-__all__ = ["add"]
+__all__ = ["add_command"]
 
 _EXAMPLES = """\
 examples:
@@ -35,12 +35,12 @@ examples:
 
 callwright agent --resume 7f3a goes on with one.
 """
-_UNSAID: Any = argparse.SUPPRESS
+_UNSET: Any = argparse.SUPPRESS
 """What is said before the verb is not overwritten by what is not said after it."""
-_Verb = Callable[["Archive", argparse.Namespace], Awaitable[None]]
+_SubcommandHandler = Callable[["SessionArchive", argparse.Namespace], Awaitable[None]]
 
 
-def add(commands: Any) -> None:
+def add_command(commands: Any) -> None:
     """Add the command to the command line."""
     parser = commands.add_parser(
         "sessions",
@@ -49,51 +49,51 @@ def add(commands: Any) -> None:
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    _options(parser, _list)
+    _add_options(parser, _list_sessions)
     parser.set_defaults(words=[], limit=20, json=False, config=None)
     verbs = parser.add_subparsers(title="commands", metavar="COMMAND")
-    for name, (about, operand, verb) in _VERBS.items():
+    for name, (about, operand, verb) in _SUBCOMMANDS.items():
         each = verbs.add_parser(name, help=about, description=about)
         if operand == "ID":
             each.add_argument("session", metavar="ID", help="the session, as the list has it")
         elif operand:
             each.add_argument("words", nargs="+", metavar=operand, help="what was said in it")
-        if verb in (_diff, _undo, _keep):
+        if verb in (_show_diff, _undo_changes, _keep_changes):
             each.add_argument("--task", type=int, default=0, metavar="N", help="only what that task changed: 1, 2 …")
             each.add_argument("--file", default="", metavar="PATH", help="only this file")
-        if verb in (_undo, _keep):
+        if verb in (_undo_changes, _keep_changes):
             each.add_argument("--hunk", type=int, default=0, metavar="N", help="only the Nth change of the file")
-        if verb is _undo:
+        if verb is _undo_changes:
             each.add_argument("--force", action="store_true", help="also where you changed the same lines since")
-        if verb is _list:
-            each.add_argument("-n", dest="limit", type=int, metavar="N", default=_UNSAID, help="at most so many (20)")
-        _options(each, verb)
+        if verb is _list_sessions:
+            each.add_argument("-n", dest="limit", type=int, metavar="N", default=_UNSET, help="at most so many (20)")
+        _add_options(each, verb)
 
 
-def _options(parser: argparse.ArgumentParser, verb: _Verb) -> None:
-    parser.add_argument("--json", action="store_true", default=_UNSAID, help="as JSON, one object on each line")
-    parser.add_argument("--config", type=Path, metavar="FILE", default=_UNSAID, help="the configuration")
-    parser.set_defaults(run=_run, verb=verb)
+def _add_options(parser: argparse.ArgumentParser, verb: _SubcommandHandler) -> None:
+    parser.add_argument("--json", action="store_true", default=_UNSET, help="as JSON, one object on each line")
+    parser.add_argument("--config", type=Path, metavar="FILE", default=_UNSET, help="the configuration")
+    parser.set_defaults(run=_run_subcommand, verb=verb)
 
 
-def _run(arguments: argparse.Namespace) -> int:
-    from callwright.cli.bench import open_archive
+def _run_subcommand(arguments: argparse.Namespace) -> int:
+    from callwright.cli.agent_setup import open_session_archive
 
     if arguments.limit < 1:
         raise MisuseError("-n must be 1 or more")
 
     async def run() -> None:
-        async with open_archive(arguments) as sessions:
+        async with open_session_archive(arguments) as sessions:
             await arguments.verb(sessions, arguments)
 
     asyncio.run(run())
     return 0
 
 
-async def _list(sessions: SessionArchive, arguments: argparse.Namespace) -> None:
+async def _list_sessions(sessions: SessionArchive, arguments: argparse.Namespace) -> None:
     rows = await sessions.list_sessions(" ".join(arguments.words), limit=arguments.limit)
     if arguments.json:
-        _print_lines(rows)
+        _print_json_lines(rows)
     elif rows:
         from rich.console import Console
 
@@ -104,10 +104,10 @@ async def _list(sessions: SessionArchive, arguments: argparse.Namespace) -> None
         print("No session is like that." if arguments.words else "There are no sessions yet.")
 
 
-async def _show(sessions: SessionArchive, arguments: argparse.Namespace) -> None:
+async def _show_session(sessions: SessionArchive, arguments: argparse.Namespace) -> None:
     events = await sessions.load_events(arguments.session)
     if arguments.json:
-        _print_lines(events)
+        _print_json_lines(events)
         return
     from rich.console import Console
 
@@ -118,11 +118,11 @@ async def _show(sessions: SessionArchive, arguments: argparse.Namespace) -> None
         console.print(piece)
 
 
-async def _diff(sessions: SessionArchive, arguments: argparse.Namespace) -> None:
+async def _show_diff(sessions: SessionArchive, arguments: argparse.Namespace) -> None:
     async with sessions.open_review(arguments.session) as review:
         files = [file for file in await review.list_file_reviews(arguments.task) if arguments.file in ("", file.path)]
     if arguments.json:
-        _print_lines(files)
+        _print_json_lines(files)
         return
     from rich.console import Console
 
@@ -135,12 +135,12 @@ async def _diff(sessions: SessionArchive, arguments: argparse.Namespace) -> None
         print("No changes that could be taken back.")
 
 
-async def _undo(sessions: SessionArchive, arguments: argparse.Namespace) -> None:
+async def _undo_changes(sessions: SessionArchive, arguments: argparse.Namespace) -> None:
     async with sessions.open_review(arguments.session) as review:
-        hunk = await _hunk(review, arguments)
+        hunk = await _find_hunk_id(review, arguments)
         undone = await review.undo_changes(arguments.file, hunk, task=arguments.task, force=arguments.force)
     if arguments.json:
-        _print_lines([undone])
+        _print_json_lines([undone])
         return
     for path in undone.paths:
         print(f"{path}: taken back")
@@ -150,16 +150,16 @@ async def _undo(sessions: SessionArchive, arguments: argparse.Namespace) -> None
         print("There was nothing to take back.")
 
 
-async def _keep(sessions: SessionArchive, arguments: argparse.Namespace) -> None:
+async def _keep_changes(sessions: SessionArchive, arguments: argparse.Namespace) -> None:
     async with sessions.open_review(arguments.session) as review:
-        kept = await review.keep_changes(arguments.file, await _hunk(review, arguments), task=arguments.task)
+        kept = await review.keep_changes(arguments.file, await _find_hunk_id(review, arguments), task=arguments.task)
     if arguments.json:
-        _print_lines([kept])
+        _print_json_lines([kept])
     else:
         print("\n".join(f"{path}: kept" for path in kept.paths) or "There was nothing to keep.")
 
 
-async def _hunk(review: ChangeReview, arguments: argparse.Namespace) -> str:
+async def _find_hunk_id(review: ChangeReview, arguments: argparse.Namespace) -> str:
     """The id of the change that `--hunk` counts to."""
     if not arguments.hunk:
         return ""
@@ -171,24 +171,24 @@ async def _hunk(review: ChangeReview, arguments: argparse.Namespace) -> str:
     return chosen.id
 
 
-async def _delete(sessions: SessionArchive, arguments: argparse.Namespace) -> None:
+async def _delete_session(sessions: SessionArchive, arguments: argparse.Namespace) -> None:
     await sessions.delete(arguments.session)
     if not arguments.json:
         print(f"{arguments.session} is forgotten; files are as they were.")
 
 
-def _print_lines(values: list[Any]) -> None:
+def _print_json_lines(values: list[Any]) -> None:
     encoder = msgspec.json.Encoder()
     for value in values:
         sys.stdout.write(encoder.encode(value).decode() + "\n")
 
 
-_VERBS: dict[str, tuple[str, str, _Verb]] = {
-    "list": ("one line for each session, the newest first", "", _list),
-    "show": ("all of a session, as it was on the screen", "ID", _show),
-    "search": ("the sessions in which something was said", "WORDS", _list),
-    "diff": ("what a session changed that is neither kept nor undone", "ID", _diff),
-    "undo": ("take changes back; what you changed since is left alone", "ID", _undo),
-    "keep": ("keep changes: they can no longer be taken back", "ID", _keep),
-    "delete": ("forget a session; files are left as they are", "ID", _delete),
+_SUBCOMMANDS: dict[str, tuple[str, str, _SubcommandHandler]] = {
+    "list": ("one line for each session, the newest first", "", _list_sessions),
+    "show": ("all of a session, as it was on the screen", "ID", _show_session),
+    "search": ("the sessions in which something was said", "WORDS", _list_sessions),
+    "diff": ("what a session changed that is neither kept nor undone", "ID", _show_diff),
+    "undo": ("take changes back; what you changed since is left alone", "ID", _undo_changes),
+    "keep": ("keep changes: they can no longer be taken back", "ID", _keep_changes),
+    "delete": ("forget a session; files are left as they are", "ID", _delete_session),
 }

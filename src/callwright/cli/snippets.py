@@ -12,14 +12,14 @@ from collections.abc import Callable
 
 import msgspec
 
-__all__ = ["CLIENTS", "Client", "Gateway"]
+__all__ = ["CLIENT_SNIPPETS", "ClientSnippet", "GatewayConnection"]
 
-_CONTEXT = 128_000
+_DEFAULT_CONTEXT = 128_000
 """Told where the window is not known: Copilot Chat refuses its own prompts when it is told less than about 64k."""
-_OUTPUT = 8192
+_MAX_OUTPUT = 8192
 
 
-class Gateway(msgspec.Struct, frozen=True, kw_only=True):
+class GatewayConnection(msgspec.Struct, frozen=True, kw_only=True):
     """What a client must be told."""
 
     url: str
@@ -30,15 +30,15 @@ class Gateway(msgspec.Struct, frozen=True, kw_only=True):
     """Clients want one even where none is asked for."""
 
 
-class Client(msgspec.Struct, frozen=True, kw_only=True):
+class ClientSnippet(msgspec.Struct, frozen=True, kw_only=True):
     """One client: where its settings go, and what to write there."""
 
     name: str
-    where: str
-    text: Callable[[Gateway], str]
+    location: str
+    render: Callable[[GatewayConnection], str]
 
 
-def _codex(gateway: Gateway) -> str:
+def _render_codex(gateway: GatewayConnection) -> str:
     base, env = f"{gateway.url}/v1", "CALLWRIGHT_API_KEY"
     provider = f'{{name="Callwright",base_url="{base}",env_key="{env}",wire_api="responses"}}'
     settings = ("model_provider=callwright", f"model_providers.callwright={provider}")
@@ -46,7 +46,7 @@ def _codex(gateway: Gateway) -> str:
     return f"{env}={shlex.quote(gateway.key)} {shlex.join(command)}"
 
 
-def _claude_code(gateway: Gateway) -> str:
+def _render_claude_code(gateway: GatewayConnection) -> str:
     settings = {"ANTHROPIC_BASE_URL": gateway.url, "ANTHROPIC_API_KEY": gateway.key}
     # Without the last one it also sends HEAD /api/hello and looks for its maker.
     settings["CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"] = "1"
@@ -54,9 +54,9 @@ def _claude_code(gateway: Gateway) -> str:
     return " ".join([*words, shlex.join(["claude", "--model", gateway.model])])
 
 
-def _copilot_chat(gateway: Gateway) -> str:
-    context = gateway.context or _CONTEXT
-    output = min(_OUTPUT, context // 2)
+def _render_copilot_chat(gateway: GatewayConnection) -> str:
+    context = gateway.context or _DEFAULT_CONTEXT
+    output = min(_MAX_OUTPUT, context // 2)
     model = {
         "id": gateway.model,
         "name": gateway.model,
@@ -70,7 +70,7 @@ def _copilot_chat(gateway: Gateway) -> str:
     return json.dumps([{**group, "models": [model]}], ensure_ascii=False)
 
 
-def _continue(gateway: Gateway) -> str:
+def _render_continue(gateway: GatewayConnection) -> str:
     model = {
         "name": gateway.model,
         "provider": "openai",
@@ -83,8 +83,8 @@ def _continue(gateway: Gateway) -> str:
     return f"models: {json.dumps([model], ensure_ascii=False)}"  # JSON is YAML, but for its pairs of surrogates
 
 
-def _opencode(gateway: Gateway) -> str:
-    limit = {"context": gateway.context or _CONTEXT, "output": _OUTPUT}
+def _render_opencode(gateway: GatewayConnection) -> str:
+    limit = {"context": gateway.context or _DEFAULT_CONTEXT, "output": _MAX_OUTPUT}
     provider = {
         "npm": "@ai-sdk/openai-compatible",
         "name": "Callwright",
@@ -96,20 +96,22 @@ def _opencode(gateway: Gateway) -> str:
     )
 
 
-def _obsidian(gateway: Gateway) -> str:
+def _render_obsidian(gateway: GatewayConnection) -> str:
     return f"Base URL {gateway.url}/v1   API key {gateway.key}   Model {gateway.model}"
 
 
-def _ollama(gateway: Gateway) -> str:
+def _render_ollama(gateway: GatewayConnection) -> str:
     return f"OLLAMA_HOST={gateway.url}"
 
 
-CLIENTS = (
-    Client(name="Codex", where="in a shell", text=_codex),
-    Client(name="Claude Code", where="in a shell", text=_claude_code),
-    Client(name="VS Code Copilot Chat", where="chatLanguageModels.json", text=_copilot_chat),
-    Client(name="Kilo, opencode", where="kilo.json, opencode.json", text=_opencode),
-    Client(name="Continue", where="config.yaml", text=_continue),
-    Client(name="Obsidian Copilot", where="BYOK, Add a custom provider", text=_obsidian),
-    Client(name="Ollama's clients", where="in the environment, or as the Ollama address", text=_ollama),
+CLIENT_SNIPPETS = (
+    ClientSnippet(name="Codex", location="in a shell", render=_render_codex),
+    ClientSnippet(name="Claude Code", location="in a shell", render=_render_claude_code),
+    ClientSnippet(name="VS Code Copilot Chat", location="chatLanguageModels.json", render=_render_copilot_chat),
+    ClientSnippet(name="Kilo, opencode", location="kilo.json, opencode.json", render=_render_opencode),
+    ClientSnippet(name="Continue", location="config.yaml", render=_render_continue),
+    ClientSnippet(name="Obsidian Copilot", location="BYOK, Add a custom provider", render=_render_obsidian),
+    ClientSnippet(
+        name="Ollama's clients", location="in the environment, or as the Ollama address", render=_render_ollama
+    ),
 )

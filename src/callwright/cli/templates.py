@@ -7,8 +7,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from callwright.config import load
-from callwright.config.templates import SUFFIX, template_sources
+from callwright.config import load_config
+from callwright.config.template_files import TEMPLATE_SUFFIX, read_template_sources
 from callwright.engine.builtin_templates import load_builtin_sources
 from callwright.errors import ConfigError
 from callwright.prompt.prompt_templates import (
@@ -19,9 +19,9 @@ from callwright.prompt.prompt_templates import (
     find_template_errors,
 )
 
-__all__ = ["add", "run_check", "run_eject", "run_list", "run_show"]
+__all__ = ["add_command", "run_check", "run_eject", "run_list", "run_show"]
 
-_ABOUT: dict[PromptTemplateName, str] = {
+_DESCRIPTIONS: dict[PromptTemplateName, str] = {
     "first": "the first prompt of a conversation with tools, where system messages are folded",
     "continuing": "a later message with tools, where the tools are told again",
     "results": "what the tools gave, where tools are told in words",
@@ -41,7 +41,7 @@ A folder counts when the settings name it: templates = "prompts" under [prompt],
 """
 
 
-def add(commands: Any) -> None:
+def add_command(commands: Any) -> None:
     """Add the command to the command line."""
     parser = commands.add_parser(
         "templates",
@@ -68,31 +68,31 @@ def add(commands: Any) -> None:
     eject.set_defaults(run=run_eject)
 
 
-def _sources(folder: Path | None) -> dict[PromptTemplateName, TemplateSource]:
+def _load_sources(folder: Path | None) -> dict[PromptTemplateName, TemplateSource]:
     if folder is None:
-        named = load(None, os.environ).prompt.templates
+        named = load_config(None, os.environ).prompt.templates
         folder = Path(named) if named else None
-    return template_sources(folder) if folder else load_builtin_sources()
+    return read_template_sources(folder) if folder else load_builtin_sources()
 
 
 def run_list(arguments: argparse.Namespace) -> int:
     """Name them."""
-    for name, source in _sources(arguments.folder).items():
-        print(f"{name:12} {_ABOUT[name]}\n{'':12} {source.origin}")
+    for name, source in _load_sources(arguments.folder).items():
+        print(f"{name:12} {_DESCRIPTIONS[name]}\n{'':12} {source.origin}")
     return 0
 
 
 def run_show(arguments: argparse.Namespace) -> int:
     """Print one as it is, with its variables in a comment, so that the output can be saved as a template."""
-    source = _sources(arguments.folder)[arguments.name]
+    source = _load_sources(arguments.folder)[arguments.name]
     variables = "\n".join(f"  {name:13} {meaning}" for name, meaning in TEMPLATE_VARIABLES[arguments.name].items())
-    print(f"{{# {arguments.name}: {_ABOUT[arguments.name]}\n{variables}\n#}}\n{source.text}", end="")
+    print(f"{{# {arguments.name}: {_DESCRIPTIONS[arguments.name]}\n{variables}\n#}}\n{source.text}", end="")
     return 0
 
 
 def run_check(arguments: argparse.Namespace) -> int:
     """Try them with sample data."""
-    sources = _sources(arguments.folder)
+    sources = _load_sources(arguments.folder)
     found = [mistake for name, source in sources.items() for mistake in find_template_errors(name, source)]
     own = sum(source is not load_builtin_sources()[name] for name, source in sources.items())
     print("\n".join(found) or f"ok: {len(sources)} templates, {own} of your own")
@@ -106,7 +106,7 @@ def run_eject(arguments: argparse.Namespace) -> int:
             [f"there is no template {name!r}; the names are {', '.join(TEMPLATE_NAMES)}" for name in strangers]
         )
     wanted = [name for name in TEMPLATE_NAMES if name in arguments.names or not arguments.names]
-    files = {name: arguments.folder / f"{name}{SUFFIX}" for name in wanted}
+    files = {name: arguments.folder / f"{name}{TEMPLATE_SUFFIX}" for name in wanted}
     if there := [str(file) for file in files.values() if file.exists()]:
         raise ConfigError([f"{file} is there already and was left as it is; move it away first" for file in there])
     arguments.folder.mkdir(parents=True, exist_ok=True)

@@ -11,32 +11,42 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from callwright.config.changes import NEEDS_RESTART, changes
-from callwright.config.check import check, is_loopback
-from callwright.config.decode import decode
-from callwright.config.mistakes import Mistake, Report
-from callwright.config.secrets import masked, resolve
+from callwright.config.check import check_config, is_loopback
+from callwright.config.config_diff import NEEDS_RESTART, describe_changes
+from callwright.config.decode import decode_config
+from callwright.config.mistakes import Mistake, MistakeReport
+from callwright.config.secrets import mask_config, resolve_secrets
 from callwright.config.settings import Config
-from callwright.config.sources import Sheet, find, gather, state_folder
+from callwright.config.sources import RawTables, find_config_file, gather_tables, get_state_folder
 from callwright.errors import ConfigError
 
-__all__ = ["NEEDS_RESTART", "Config", "Loaded", "changes", "is_loopback", "load", "masked", "read", "state_folder"]
+__all__ = [
+    "NEEDS_RESTART",
+    "Config",
+    "LoadedConfig",
+    "describe_changes",
+    "get_state_folder",
+    "is_loopback",
+    "load_config",
+    "mask_config",
+    "read_config",
+]
 
 
-class Loaded(NamedTuple):
+class LoadedConfig(NamedTuple):
     """A configuration and how it came about."""
 
     config: Config
     """Ready for use, if there are no mistakes. Holds secrets."""
-    written: Config
+    unresolved_config: Config
     """As it was written: with `env:NAME` where a secret is referred to."""
-    sheet: Sheet
+    tables: RawTables
     """What was given, and where."""
     file: Path | None
     mistakes: tuple[Mistake, ...]
 
 
-def load(
+def load_config(
     path: Path | None,
     environ: Mapping[str, str],
     flags: Mapping[str, Any] | None = None,
@@ -48,24 +58,24 @@ def load(
     Without a path, `$CALLWRIGHT_CONFIG` names the file, or it is looked for. `flags` has the form of the file, such
     as `{"server": {"port": "80"}}`. `profiles` are the client profiles that models may name; None takes any.
     """
-    loaded = read(path, environ, flags, profiles=profiles)
+    loaded = read_config(path, environ, flags, profiles=profiles)
     if loaded.mistakes:
         raise ConfigError([str(mistake) for mistake in loaded.mistakes])
     return loaded.config
 
 
-def read(
+def read_config(
     path: Path | None,
     environ: Mapping[str, str],
     flags: Mapping[str, Any] | None = None,
     *,
     profiles: Collection[str] | None = None,
-) -> Loaded:
+) -> LoadedConfig:
     """The same, for those who show it: mistakes are listed, not raised."""
-    report = Report()
-    file = find(path, environ)
-    sheet = gather(file, environ, flags or {}, report)
-    written = decode(sheet, report)
-    config = resolve(written, sheet, environ, report)
-    check(config, sheet, profiles, report)
-    return Loaded(config, written, sheet, file, tuple(sorted(report.mistakes, key=lambda each: each.place.line)))
+    report = MistakeReport()
+    file = find_config_file(path, environ)
+    sheet = gather_tables(file, environ, flags or {}, report)
+    written = decode_config(sheet, report)
+    config = resolve_secrets(written, sheet, environ, report)
+    check_config(config, sheet, profiles, report)
+    return LoadedConfig(config, written, sheet, file, tuple(sorted(report.mistakes, key=lambda each: each.origin.line)))

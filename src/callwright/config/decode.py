@@ -13,86 +13,86 @@ from typing import Any, Literal, TypeVar, get_args, get_origin
 import msgspec
 from msgspec import inspect
 
-from callwright.config.mistakes import Given, Report, Table, nearest, quoted
+from callwright.config.mistakes import MistakeReport, RawEntry, RawTable, find_closest_name, format_choices
 from callwright.config.settings import TABLES, Config
-from callwright.config.sources import Sheet
+from callwright.config.sources import RawTables
 from callwright.engine.settings import ToolRules
 from callwright.prompt.settings import HistorySettings, PromptSettings, ToolLimitSettings
 from callwright.wire.base import StreamStyle
 
-__all__ = ["INNER", "decode", "expectation"]
+__all__ = ["MODEL_TABLES", "decode_config", "describe_type"]
 
 _Settings = TypeVar("_Settings", bound=msgspec.Struct)
 
-_SWITCH = {"on": True, "yes": True, "off": False, "no": False}
+_BOOLEAN_WORDS = {"on": True, "yes": True, "off": False, "no": False}
 """Beside `true`, `false`, `1` and `0`, which msgspec knows."""
 
-INNER: dict[str, type[msgspec.Struct]] = {
+MODEL_TABLES: dict[str, type[msgspec.Struct]] = {
     "rules": ToolRules,
     "prompt": PromptSettings,
     "history": HistorySettings,
-    "diet": ToolLimitSettings,
+    "tool_limits": ToolLimitSettings,
     "style": StreamStyle,
 }
 """Tables inside a model's, which change some keys of these settings."""
 
-_SECRET = frozenset({"key", "headers", "url", "address"})
+_SECRET_KEYS = frozenset({"key", "headers", "url", "address"})
 
 
-def decode(sheet: Sheet, report: Report) -> Config:
+def decode_config(tables: RawTables, report: MistakeReport) -> Config:
     """The configuration that was given, as far as it is right. References to secrets are left as they are."""
     values: dict[str, Any] = {}
     for name, kind in TABLES.items():
-        decoded = [_table(kind.settings, table, report) for table in sheet[name]]
-        if kind.many:
+        decoded = [_decode_table(kind.settings, table, report) for table in tables[name]]
+        if kind.is_array:
             values[name] = tuple(decoded)
         elif decoded:
             values[name] = decoded[0]
-    for table, model in zip(sheet["models"], values["models"], strict=True):
-        for key, settings in INNER.items():
-            place = table.place_of(key)
-            inner = {name: Given(value, place) for name, value in getattr(model, key).items()}
-            _table(settings, Table(f"{table.label} {key}", place, inner), report)
+    for table, model in zip(tables["models"], values["models"], strict=True):
+        for key, settings in MODEL_TABLES.items():
+            place = table.get_origin(key)
+            inner = {name: RawEntry(value, place) for name, value in getattr(model, key).items()}
+            _decode_table(settings, RawTable(f"{table.label} {key}", place, inner), report)
     return Config(**values)
 
 
-def _table(settings: type[_Settings], table: Table, report: Report) -> _Settings:
+def _decode_table(settings: type[_Settings], table: RawTable, report: MistakeReport) -> _Settings:
     fields = {field.name: field for field in msgspec.structs.fields(settings)}
     values = {}
     for key, given in table.entries.items():
         if key not in fields:
-            _report_stranger(settings, table, key, report)
+            _report_unknown_key(settings, table, key, report)
             continue
         try:
-            values[key] = _convert(given, fields[key].type)
+            values[key] = _convert_value(given, fields[key].type)
         except msgspec.ValidationError:
-            _report_value(table, key, fields[key].type, report)
+            _report_invalid_value(table, key, fields[key].type, report)
     for key, field in fields.items():
         if field.required and key not in values:
             values[key] = ""  # only names and keys are required
             if key not in table.entries:
-                report.key(table, key, f'has no "{key}"', f'add {key} = "…" to it')
+                report.add_key_mistake(table, key, f'has no "{key}"', f'add {key} = "…" to it')
     return settings(**values)
 
 
-def _convert(given: Given, kind: Any) -> Any:
+def _convert_value(entry: RawEntry, kind: Any) -> Any:
     """Raises `ValidationError`. Variables and flags are text, so they may spell numbers and switches."""
-    value = given.value
-    spelled = given.place.kind != "file" and isinstance(value, str)
+    value = entry.value
+    spelled = entry.origin.kind != "file" and isinstance(value, str)
     if spelled and kind is bool:
-        value = _SWITCH.get(value.lower(), value)
-    if not _is_plain(value):
+        value = _BOOLEAN_WORDS.get(value.lower(), value)
+    if not _is_json_value(value):
         raise msgspec.ValidationError
     return msgspec.convert(value, kind, strict=not spelled)
 
 
-def _is_plain(value: Any) -> bool:
+def _is_json_value(value: Any) -> bool:
     """Whether JSON has such a value: dates, `inf`, `nan` and huge numbers can neither be sent nor waited for."""
     match value:
         case dict():
-            return all(map(_is_plain, value.values()))
+            return all(map(_is_json_value, value.values()))
         case list():
-            return all(map(_is_plain, value))
+            return all(map(_is_json_value, value))
         case float():
             return math.isfinite(value)
         case int():
@@ -101,35 +101,35 @@ def _is_plain(value: Any) -> bool:
             return not isinstance(value, date | time)
 
 
-def _report_stranger(settings: type[msgspec.Struct], table: Table, key: str, report: Report) -> None:
+def _report_unknown_key(settings: type[msgspec.Struct], table: RawTable, key: str, report: MistakeReport) -> None:
     known = settings.__struct_fields__
     homes = [kind.header for kind in TABLES.values() if key in kind.settings.__struct_fields__]
-    if close := nearest(key, known):
+    if close := find_closest_name(key, known):
         remedy = f'did you mean "{close}"?'
-        table.settled.add(close)
+        table.reported_keys.add(close)
     elif homes and settings is not ToolRules:
         remedy = f"it belongs under {' or '.join(homes)}"
     else:
         remedy = f"its keys are {', '.join(known)}"
-    report.key(table, key, f'has no key "{key}"', remedy)
+    report.add_key_mistake(table, key, f'has no key "{key}"', remedy)
 
 
-def _report_value(table: Table, key: str, kind: Any, report: Report) -> None:
+def _report_invalid_value(table: RawTable, key: str, kind: Any, report: MistakeReport) -> None:
     value = table.entries[key].value
-    remedy = f"it must be {expectation(kind)}"
-    if isinstance(value, str) and get_origin(kind) is Literal and (close := nearest(value, get_args(kind))):
+    remedy = f"it must be {describe_type(kind)}"
+    if isinstance(value, str) and get_origin(kind) is Literal and (close := find_closest_name(value, get_args(kind))):
         remedy += f'; did you mean "{close}"?'
-    report.value(table, key, f"is {_shown(key, value)}", remedy)
+    report.add_value_mistake(table, key, f"is {_describe_value(key, value)}", remedy)
 
 
-def _shown(key: str, value: Any) -> str:
+def _describe_value(key: str, value: Any) -> str:
     """A wrong value in a message; what may be secret is only called by its kind."""
     match value:
         case bool():
             return str(value).lower()
-        case str() if key not in _SECRET:
+        case str() if key not in _SECRET_KEYS:
             return f'"{value}"' if len(value) <= 40 else f'"{value[:40]}…"'
-        case int() | float() if key not in _SECRET:
+        case int() | float() if key not in _SECRET_KEYS:
             return str(value)
         case str():
             return "a string" if value else "empty"
@@ -143,21 +143,21 @@ def _shown(key: str, value: Any) -> str:
             return "a date or time"
 
 
-def expectation(kind: Any) -> str:
+def describe_type(kind: Any) -> str:
     """What a type allows, in words: `a whole number from 0 to 65535`."""
     if get_origin(kind) is Literal:
-        return quoted(get_args(kind))  # in the order that they are written in, which msgspec does not keep
-    return _words(inspect.type_info(kind))
+        return format_choices(get_args(kind))  # in the order that they are written in, which msgspec does not keep
+    return _describe_type_info(inspect.type_info(kind))
 
 
-def _words(info: inspect.Type) -> str:
+def _describe_type_info(info: inspect.Type) -> str:
     match info:
         case inspect.BoolType():
             return "true or false"
         case inspect.IntType():
-            return f"a whole number{_bounds(info)}"
+            return f"a whole number{_format_bounds(info)}"
         case inspect.FloatType():
-            return f"a number{_bounds(info)}"
+            return f"a number{_format_bounds(info)}"
         case inspect.StrType(min_length=1):
             return "a string that is not empty"
         case inspect.StrType():
@@ -165,14 +165,14 @@ def _words(info: inspect.Type) -> str:
         case inspect.VarTupleType():
             return "a list of strings"
         case inspect.UnionType(types=types):
-            return " or ".join(_words(each) for each in types if not isinstance(each, inspect.NoneType))
+            return " or ".join(_describe_type_info(each) for each in types if not isinstance(each, inspect.NoneType))
         case inspect.DictType(value_type=inspect.StrType()):
             return "a table of strings"
         case _:
             return "a table of values that JSON has"
 
 
-def _bounds(info: inspect.IntType | inspect.FloatType) -> str:
+def _format_bounds(info: inspect.IntType | inspect.FloatType) -> str:
     match info.gt, info.ge, info.le:
         case None, None, None:
             return ""

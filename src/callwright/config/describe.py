@@ -14,16 +14,16 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from callwright.config.decode import INNER, expectation
+from callwright.config.decode import MODEL_TABLES, describe_type
 from callwright.config.settings import TABLES, Config
-from callwright.config.sources import VARIABLES
+from callwright.config.sources import ENVIRONMENT_VARIABLES
 
-__all__ = ["REQUIRED", "Key", "about", "keys", "markdown", "schema"]
+__all__ = ["REQUIRED", "KeyDoc", "build_json_schema", "describe_table", "list_key_docs", "render_markdown"]
 
 REQUIRED = object()
 
 
-class Key(NamedTuple):
+class KeyDoc(NamedTuple):
     """One key of a table, for a person who looks it up."""
 
     name: str
@@ -32,28 +32,28 @@ class Key(NamedTuple):
     meaning: str
 
 
-def about(settings: type[msgspec.Struct]) -> str:
+def describe_table(settings: type[msgspec.Struct]) -> str:
     """What a table is for: its docstring after the name."""
     purpose = inspect.cleandoc(settings.__doc__ or "").partition(": ")[2]
     return f"{purpose[:1].upper()}{purpose[1:]}"
 
 
-def keys(settings: type[msgspec.Struct]) -> tuple[Key, ...]:
+def list_key_docs(settings: type[msgspec.Struct]) -> tuple[KeyDoc, ...]:
     """Every key of a table, in order."""
-    meanings = _meanings(settings)
+    meanings = _read_field_docs(settings)
     return tuple(
-        Key(field.name, expectation(field.type), _default(field), meanings.get(field.name, ""))
+        KeyDoc(field.name, describe_type(field.type), _get_default(field), meanings.get(field.name, ""))
         for field in msgspec.structs.fields(settings)
     )
 
 
-def _default(field: msgspec.structs.FieldInfo) -> Any:
+def _get_default(field: msgspec.structs.FieldInfo) -> Any:
     if field.required:
         return REQUIRED
     return field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
 
 
-def _meanings(settings: type[msgspec.Struct]) -> dict[str, str]:
+def _read_field_docs(settings: type[msgspec.Struct]) -> dict[str, str]:
     """The docstrings of the fields: Python drops them, so they are read from the source."""
     (definition,) = ast.parse(inspect.getsource(settings)).body
     found = {}
@@ -66,16 +66,16 @@ def _meanings(settings: type[msgspec.Struct]) -> dict[str, str]:
     return found
 
 
-def schema() -> dict[str, Any]:
+def build_json_schema() -> dict[str, Any]:
     """The JSON schema of the file, for editors that complete and check TOML."""
-    (_, definitions) = msgspec.json.schema_components([Config, *INNER.values()], ref_template="#/$defs/{name}")
+    (_, definitions) = msgspec.json.schema_components([Config, *MODEL_TABLES.values()], ref_template="#/$defs/{name}")
     whole = definitions.pop(Config.__name__)
-    for settings in (*(kind.settings for kind in TABLES.values()), *INNER.values()):
+    for settings in (*(kind.settings for kind in TABLES.values()), *MODEL_TABLES.values()):
         properties = definitions[settings.__name__]["properties"]
-        for key in keys(settings):
+        for key in list_key_docs(settings):
             properties[key.name]["description"] = key.meaning
     properties = definitions["ModelSettings"]["properties"]
-    for name, settings in INNER.items():
+    for name, settings in MODEL_TABLES.items():
         properties[name] = {"$ref": f"#/$defs/{settings.__name__}", "description": properties[name]["description"]}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -85,35 +85,42 @@ def schema() -> dict[str, Any]:
     }
 
 
-def markdown() -> str:
+def render_markdown() -> str:
     """The tables of docs/configuration.md."""
     parts = []
-    for header, settings in _documented():
+    for header, settings in _iter_documented_tables():
         rows = [
-            f"| `{key.name}` | {_cell(key.values)} | {_shown(key.default)} | {_cell(key.meaning)} |"
-            for key in keys(settings)
+            f"| `{key.name}` | {_escape_cell(key.values)} | {_format_default(key.default)} | {_escape_cell(key.meaning)} |"
+            for key in list_key_docs(settings)
         ]
-        parts.append(f"### `{header}`\n\n{about(settings)}\n")
+        parts.append(f"### `{header}`\n\n{describe_table(settings)}\n")
         parts.append("\n".join(["| key | value | default | meaning |", "|---|---|---|---|", *rows]) + "\n")
-    rows = [f"| `{variable}` | `{TABLES[table].header}` `{key}` |" for variable, (table, key) in VARIABLES.items()]
+    rows = [
+        f"| `{variable}` | `{TABLES[table].header}` `{key}` |"
+        for variable, (table, key) in ENVIRONMENT_VARIABLES.items()
+    ]
     parts.append("### Environment variables\n")
     parts.append("\n".join(["| variable | key |", "|---|---|", *rows]))
     return "\n".join(parts)
 
 
-def _documented() -> Iterator[tuple[str, type[msgspec.Struct]]]:
+def _iter_documented_tables() -> Iterator[tuple[str, type[msgspec.Struct]]]:
     """Every table with its header; those inside a model's that are no table elsewhere come behind it."""
     for kind in TABLES.values():
         yield kind.header, kind.settings
         if kind.name == "models":
-            yield from ((f"[models.{name}]", inner) for name, inner in INNER.items() if name in ("history", "diet"))
+            yield from (
+                (f"[models.{name}]", inner)
+                for name, inner in MODEL_TABLES.items()
+                if name in ("history", "tool_limits")
+            )
 
 
-def _shown(default: Any) -> str:
+def _format_default(default: Any) -> str:
     if default is REQUIRED:
         return "required"
     return "" if default in (None, "", (), {}) else f"`{json.dumps(default)}`"
 
 
-def _cell(text: str) -> str:
+def _escape_cell(text: str) -> str:
     return text.replace("|", "\\|")

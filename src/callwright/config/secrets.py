@@ -11,27 +11,27 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from callwright.config.mistakes import Report, Table
+from callwright.config.mistakes import MistakeReport, RawTable
 from callwright.config.settings import Config
-from callwright.config.sources import Sheet
+from callwright.config.sources import RawTables
 
-__all__ = ["MASK", "masked", "masked_url", "resolve"]
+__all__ = ["MASK", "mask_config", "mask_url", "resolve_secrets"]
 
 MASK = "***"
 
-_REFERENCE = "env:"
-_SHELL = re.compile(r"\$\{?([A-Z_][A-Z0-9_]*)\}?")
+_REFERENCE_PREFIX = "env:"
+_SHELL_VARIABLE = re.compile(r"\$\{?([A-Z_][A-Z0-9_]*)\}?")
 """How shells and compose files write a variable."""
 
 
-def resolve(config: Config, sheet: Sheet, environ: Mapping[str, str], report: Report) -> Config:
+def resolve_secrets(config: Config, tables: RawTables, environ: Mapping[str, str], report: MistakeReport) -> Config:
     """The configuration with every `env:NAME` replaced by what it stands for."""
 
-    def taken(table: Table, key: str, text: str) -> str:
-        return _resolved(text, environ, partial(report.value, table, key))
+    def taken(table: RawTable, key: str, text: str) -> str:
+        return _resolve_reference(text, environ, partial(report.add_value_mistake, table, key))
 
     keys = [
-        replace(key, key=taken(table, "key", key.key)) for table, key in zip(sheet["keys"], config.keys, strict=True)
+        replace(key, key=taken(table, "key", key.key)) for table, key in zip(tables["keys"], config.keys, strict=True)
     ]
     backends = [
         replace(
@@ -39,19 +39,19 @@ def resolve(config: Config, sheet: Sheet, environ: Mapping[str, str], report: Re
             key=taken(table, "key", backend.key),
             headers={name: taken(table, "headers", value) for name, value in backend.headers.items()},
         )
-        for table, backend in zip(sheet["backends"], config.backends, strict=True)
+        for table, backend in zip(tables["backends"], config.backends, strict=True)
     ]
     store = config.store
-    for table in sheet["store"]:
+    for table in tables["store"]:
         store = replace(store, address=taken(table, "address", store.address))
     return replace(config, keys=tuple(keys), backends=tuple(backends), store=store)
 
 
-def _resolved(text: str, environ: Mapping[str, str], report: Callable[[str, str], None]) -> str:
-    if shell := _SHELL.fullmatch(text):
-        report("is not replaced by a variable when it is written like this", f'write "{_REFERENCE}{shell[1]}"')
-    elif text.startswith(_REFERENCE):
-        name = text.removeprefix(_REFERENCE)
+def _resolve_reference(text: str, environ: Mapping[str, str], report: Callable[[str, str], None]) -> str:
+    if shell := _SHELL_VARIABLE.fullmatch(text):
+        report("is not replaced by a variable when it is written like this", f'write "{_REFERENCE_PREFIX}{shell[1]}"')
+    elif text.startswith(_REFERENCE_PREFIX):
+        name = text.removeprefix(_REFERENCE_PREFIX)
         if not name:
             report('is "env:" without a name', "write env: and the name of a variable, such as env:TEAM_KEY")
         elif not environ.get(name):
@@ -62,37 +62,37 @@ def _resolved(text: str, environ: Mapping[str, str], report: Callable[[str, str]
     return text
 
 
-def masked(config: Config) -> Config:
+def mask_config(config: Config) -> Config:
     """What may be shown: references stay, secrets become `***`."""
     return replace(
         config,
-        keys=tuple(replace(key, key=_masked(key.key)) for key in config.keys),
+        keys=tuple(replace(key, key=_mask_value(key.key)) for key in config.keys),
         backends=tuple(
             replace(
                 backend,
-                url=masked_url(backend.url),
-                key=_masked(backend.key),
-                headers={name: _masked(value) for name, value in backend.headers.items()},
+                url=mask_url(backend.url),
+                key=_mask_value(backend.key),
+                headers={name: _mask_value(value) for name, value in backend.headers.items()},
             )
             for backend in config.backends
         ),
-        store=replace(config.store, address=masked_url(config.store.address)),
+        store=replace(config.store, address=mask_url(config.store.address)),
         mcp=tuple(
             replace(
                 server,
-                url=masked_url(server.url),
-                env={name: _masked(value) for name, value in server.env.items()},
-                headers={name: _masked(value) for name, value in server.headers.items()},
+                url=mask_url(server.url),
+                env={name: _mask_value(value) for name, value in server.env.items()},
+                headers={name: _mask_value(value) for name, value in server.headers.items()},
             )
             for server in config.mcp
         ),
     )
 
 
-def masked_url(url: str) -> str:
+def mask_url(url: str) -> str:
     """An address without the password that may stand in it."""
     return re.sub(r"//.*@", f"//{MASK}@", url)
 
 
-def _masked(text: str) -> str:
-    return text if not text or text.startswith(_REFERENCE) else MASK
+def _mask_value(text: str) -> str:
+    return text if not text or text.startswith(_REFERENCE_PREFIX) else MASK

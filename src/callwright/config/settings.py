@@ -38,26 +38,26 @@ class TableKind(NamedTuple):
 
     name: str
     settings: type[msgspec.Struct]
-    many: bool
+    is_array: bool
 
     @property
     def header(self) -> str:
         """How its first line is written."""
-        return f"[[{self.name}]]" if self.many else f"[{self.name}]"
+        return f"[[{self.name}]]" if self.is_array else f"[{self.name}]"
 
 
 TABLES = {
     kind.name: kind
     for kind in (
-        TableKind("server", ServerSettings, many=False),
-        TableKind("keys", KeySettings, many=True),
-        TableKind("backends", BackendSettings, many=True),
-        TableKind("models", ModelSettings, many=True),
-        TableKind("tools", ToolRules, many=False),
-        TableKind("prompt", PromptSettings, many=False),
-        TableKind("jobs", JobSettings, many=True),
-        TableKind("store", StoreSettings, many=False),
-        TableKind("agent", AgentSettings, many=False),
-        TableKind("mcp", McpSettings, many=True),
+        TableKind("server", ServerSettings, is_array=False),
+        TableKind("keys", KeySettings, is_array=True),
+        TableKind("backends", BackendSettings, is_array=True),
+        TableKind("models", ModelSettings, is_array=True),
+        TableKind("tools", ToolRules, is_array=False),
+        TableKind("prompt", PromptSettings, is_array=False),
+        TableKind("jobs", JobSettings, is_array=True),
+        TableKind("store", StoreSettings, is_array=False),
+        TableKind("agent", AgentSettings, is_array=False),
+        TableKind("mcp", McpSettings, is_array=True),
     )
 }

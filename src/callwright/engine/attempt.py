@@ -62,7 +62,7 @@ class AnswerAttempt:
         route: ModelRoute,
         rules: ToolRules,
         ids: IdFactory,
-        names: Mapping[str, str] = MappingProxyType({}),
+        client_tool_names: Mapping[str, str] = MappingProxyType({}),
         *,
         number: int = 1,
     ) -> None:
@@ -88,7 +88,7 @@ class AnswerAttempt:
         """What was thought before each call, by its id."""
         self._reasoning_parts = ReasoningCollector()
         self._shows_malformed = rules.malformed == "show"
-        self._retries_malformed = rules.malformed == "ask"
+        self._retries_malformed = rules.malformed == "retry"
         self._schema_checked = SchemaCheckedCalls(request.tools) if self._retries_malformed else None
         self._unusable_calls = _build_call_detector(request, rules, number)
         self._reader_factory = partial(self._build_reader, request, route.settings.prefill, rules, ids)
@@ -97,7 +97,7 @@ class AnswerAttempt:
         self._required = RequiredCallGate() if request.tools and request.tool_choice not in ("auto", "none") else None
         closes = get_final_answer_mode(request, route.prompt)
         self._final_answer = FinalAnswerAsText(calls=closes == "call") if closes != "off" else None
-        self._restore_names = RestoreToolNames(names) if names else None
+        self._restore_names = RestoreToolNames(client_tool_names) if client_tool_names else None
         form = CALL_TEXT_FORMS.get(rules.output_mode)
         self._calls_as_text = CallsAsText(form, rules.tool_block_delimiter) if form else None
 
@@ -243,12 +243,12 @@ class AnswerAttempt:
 
 def _build_call_detector(request: Request, rules: ToolRules, number: int) -> UnusableCallDetector | None:
     """Looks for calls that cannot be used. Where that is no error, the budget's last answer is taken as it is."""
-    strict, last = rules.malformed == "ask", number > rules.max_retries
+    strict, last = rules.malformed == "retry", number > rules.max_retries
     lenient = rules.malformed == "repair" and request.tool_choice != "none" and not last
     if not request.tools or not (strict or lenient):
         return None
     return UnusableCallDetector(
-        [tool.name for tool in request.tools], strict=strict, strangers=rules.unknown_tool == "pass"
+        [tool.name for tool in request.tools], strict=strict, allow_unknown=rules.unknown_tool == "pass"
     )
 
 

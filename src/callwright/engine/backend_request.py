@@ -81,16 +81,16 @@ async def fit_backend_request(
     window: int, request: Request, route: ModelRoute, plan: CallPlan
 ) -> tuple[Request, list[Repair]]:
     """The same, and the notes. `RequestError` when it does not fit the window and may not be condensed; 0 fits all."""
-    diet, notes = route.tool_limits, list[Repair]()
+    limits, notes = route.tool_limits, list[Repair]()
     whole = build_backend_request(request, route, plan, notes)
-    reserve = min(diet.reserve, request.options.get("max_tokens") or diet.reserve)
+    reserve = min(limits.reserve, request.options.get("max_tokens") or limits.reserve)
     room = PromptBudget(window, reserve)
-    if not window or diet.overflow == "send" or estimate_max_tokens(whole) <= room.max_prompt_tokens:
+    if not window or limits.overflow == "send" or estimate_max_tokens(whole) <= room.max_prompt_tokens:
         return whole, notes
 
     def size(shorter: Request) -> int:
         return count_prompt_tokens_sync(build_backend_request(shorter, route, plan, []))
 
-    fit = partial(fit_to_window, request, room, size, condense=diet.overflow == "condense")
+    fit = partial(fit_to_window, request, room, size, condense=limits.overflow == "condense")
     shorter, repairs = await asyncio.to_thread(fit)
     return build_backend_request(shorter, route, plan, []), [*notes, *repairs]

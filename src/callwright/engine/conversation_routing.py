@@ -49,17 +49,17 @@ class ConversationRouting:
 
     def __init__(
         self,
-        keepers: Mapping[str, StatefulBackend],
+        backends: Mapping[str, StatefulBackend],
         conversations: ConversationRegistry | None,
         request: Request,
         route: ModelRoute,
         caller: str,
     ) -> None:
-        self._backends = keepers
+        self._backends = backends
         self._conversations = conversations
         # Lines that change from request to request do not make it another history.
         self._history, _ = move_volatile_lines_last(request.messages, route.prompt.volatile)
-        self._scopes = {name: ConversationScope(caller, route.upstream, name) for name in keepers}
+        self._scopes = {name: ConversationScope(caller, route.upstream, name) for name in backends}
         self._slots: dict[str, ConversationSlot] = {}
         self._last_slot: ConversationSlot | None = None
 

@@ -63,15 +63,15 @@ class TurnPipeline:
     def __init__(
         self,
         backends: Mapping[str, Backend],
-        known: ModelInfoLookup,
-        window: ContextWindowLookup,
+        get_model_info: ModelInfoLookup,
+        get_context_window: ContextWindowLookup,
         *,
         ids: IdFactory = make_call_id,
         templates: Mapping[str, PromptTemplates] = MappingProxyType({}),
     ) -> None:
         self._backends = backends
-        self._get_model_info = known
-        self._get_context_window = window
+        self._get_model_info = get_model_info
+        self._get_context_window = get_context_window
         self._templates = templates
         self._ids = ids
         self._reasoning_cache = ReasoningCache()

@@ -23,7 +23,7 @@ _RETRY_MESSAGE = "Your last answer cannot be used: {problem}. Answer again."
 _CONTINUE_MESSAGE = (
     "The user has read this. What came after it cannot be used: {problem}. Go on from there and repeat nothing."
 )
-_CALM, _LIVELY = 0.2, 0.8
+_LOW_TEMPERATURE, _HIGH_TEMPERATURE = 0.2, 0.8
 _GREEDY_TEMPERATURE = 0.3
 """Up to this temperature a model says the same again."""
 
@@ -68,5 +68,5 @@ def _pin_tool_choice(request: Request, tool: str) -> str:
 def _change_sampling(options: dict[str, Any], attempts: int) -> dict[str, Any]:
     warm = options.get("temperature")
     greedy = isinstance(warm, int | float) and warm <= _GREEDY_TEMPERATURE
-    changed = {**options, "temperature": _LIVELY if greedy else _CALM}
+    changed = {**options, "temperature": _HIGH_TEMPERATURE if greedy else _LOW_TEMPERATURE}
     return changed | {"seed": options["seed"] + attempts} if isinstance(options.get("seed"), int) else changed

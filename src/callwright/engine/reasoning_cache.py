@@ -30,9 +30,9 @@ _CacheKey = tuple[str, str, int, str]
 class ReasoningCache:
     """What was thought before calls, of all callers."""
 
-    def __init__(self, *, most: int = 16_384, characters: int = 64_000_000) -> None:
-        self._max_entries = most
-        self._max_characters = characters
+    def __init__(self, *, max_entries: int = 16_384, max_characters: int = 64_000_000) -> None:
+        self._max_entries = max_entries
+        self._max_characters = max_characters
         self._size = 0
         self._entries: OrderedDict[_CacheKey, CallReasoning] = OrderedDict()
 

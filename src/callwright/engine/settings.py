@@ -39,7 +39,7 @@ class ToolRules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """A call that the output was cut in: hand on what came, marked as cut; drop it; or close its JSON."""
     unknown_tool: UnknownToolMode = "text"
     """A call of a tool that was not offered: show it as text, or pass it on."""
-    malformed: Literal["repair", "ask", "show"] = "repair"
+    malformed: Literal["repair", "retry", "show"] = "repair"
     """A call that cannot be read: mend what can be mended, and ask again for one of which nothing was sent, taking the
     last answer as it is; ask again for every call that is not right, its arguments too, so that none streams; or show
     it as text."""

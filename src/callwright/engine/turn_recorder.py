@@ -66,9 +66,9 @@ class _Attempt:
 class TurnRecorder:
     """The record of one choice. `words`: whether what was said is kept, or only that it was."""
 
-    def __init__(self, choice: int = 0, *, words: bool = True) -> None:
+    def __init__(self, choice: int = 0, *, keep_content: bool = True) -> None:
         self._choice = choice
-        self._keeps_content = words
+        self._keeps_content = keep_content
         self._attempts: list[_Attempt] = []
         self._client_events = _BoundedEvents()
 

@@ -30,9 +30,9 @@ _MAX_BODY_BYTES = 4_000_000
 class JournalEntryBuilder:
     """One turn's. `words`: whether what was said is kept, or only what the log says."""
 
-    def __init__(self, headers: Mapping[str, str], *, words: bool) -> None:
+    def __init__(self, headers: Mapping[str, str], *, keep_content: bool) -> None:
         self._started_at = time.time()
-        self._keeps_content = words
+        self._keeps_content = keep_content
         self._headers = headers
         self._body = b""
         self._reports: Sequence[TurnReport] = ()
@@ -49,7 +49,7 @@ class JournalEntryBuilder:
         """Record what these will report, one for each choice."""
         self._reports = reports
         for choice, report in enumerate(reports):
-            report.recorder = TurnRecorder(choice, words=self._keeps_content)
+            report.recorder = TurnRecorder(choice, keep_content=self._keeps_content)
             self._recorders.append(report.recorder)
 
     def record_turns(self, turns: Sequence[EventStream]) -> list[EventStream]:

@@ -17,7 +17,7 @@ from callwright.wire.base import ErrorResponse, ServerCodec
 
 __all__ = ["ErrorResponder"]
 
-log = logging.getLogger("callwright.refusals")
+log = logging.getLogger("callwright.errors")
 
 # The first that fits; other paths are OpenAI's.
 _PATH_WIRES = (

@@ -107,7 +107,7 @@ class JournalWriter:
         """A row for a turn that begins; None when nothing is kept."""
         desk = self._queue
         keep = desk.opener.settings.journal if desk else "off"
-        return JournalEntryBuilder(headers, words=keep == "full") if keep != "off" else None
+        return JournalEntryBuilder(headers, keep_content=keep == "full") if keep != "off" else None
 
     def queue_entry(
         self, entry_builder: JournalEntryBuilder, record: TurnRecord, problem: ErrorResponse | None

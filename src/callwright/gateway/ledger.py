@@ -19,7 +19,7 @@ from callwright.gateway.turn_record import TurnRecord
 
 __all__ = ["USAGE_COLUMNS", "UsageLedger"]
 
-log = logging.getLogger("callwright.ledger")
+log = logging.getLogger("callwright.usage")
 
 USAGE_COLUMNS = ("day", "key", "model", "client")
 _SUM_COLUMNS = ("requests", "prompt_tokens", "completion_tokens")

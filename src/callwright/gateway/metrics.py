@@ -50,16 +50,18 @@ class Metrics:
             buckets=_CHUNK_BUCKETS, registry=registry,
         )  # fmt: skip
         self.tool_calls = Counter(
-            "callwright_calls", "Tool calls that reached a client.", ("dialect",), registry=registry
+            "callwright_tool_calls", "Tool calls that reached a client.", ("dialect",), registry=registry
         )
         self.repairs = Counter("callwright_repairs", "What was mended.", ("kind",), registry=registry)
         self.retries = Counter(
-            "callwright_asked_again", "Answers that would not do.", ("strategy", "reason"), registry=registry
+            "callwright_retries", "Answers that would not do.", ("strategy", "reason"), registry=registry
         )
-        self.journal_entries = Counter("callwright_journal", "Rows of the journal.", ("outcome",), registry=registry)
+        self.journal_entries = Counter(
+            "callwright_journal_entries", "Rows of the journal.", ("outcome",), registry=registry
+        )
         """Written, or dropped."""
         self.errors = Counter("callwright_errors", "Requests that failed.", ("fault", "kind"), registry=registry)
-        self.active_turns = Gauge("callwright_streams", "Turns in flight.", registry=registry)
+        self.active_turns = Gauge("callwright_active_turns", "Turns in flight.", registry=registry)
         self.tokens = Counter("callwright_tokens", "Tokens.", ("kind", "model"), registry=registry)
         self._models: set[str] = set()
 

@@ -31,6 +31,7 @@ from callwright.redaction import Redactor
 from callwright.store.journal_records import JournalEntry, RecordedAttempt, RecordedFailure
 from callwright.store.settings import StoreSettings
 from callwright.wire import SERVER_CODECS
+from callwright.wire.constraint import ConstraintFlavour
 
 __all__ = ["ReplayBackend", "build_replay_backends", "replay_turn"]
 
@@ -43,7 +44,7 @@ class ReplayBackend:
     def __init__(self, name: str, about: RecordedAttempt, answers: deque[RecordedAttempt]) -> None:
         self.settings = BackendSettings(name=name, kind=cast("BackendKind", about.kind or "openai"))
         self.wire = about.wire
-        self.flavour = cast("Flavour | None", about.flavour)
+        self.flavour = cast("ConstraintFlavour | None", about.flavour)
         self._recorded = about
         self._answers = answers
 

@@ -19,7 +19,7 @@ from callwright.gateway.settings import KeySettings
 
 __all__ = ["RequestContext", "RequestContextMiddleware", "get_request_context"]
 
-_SCOPE_KEY = "callwright.exchange"
+_SCOPE_KEY = "callwright.request_context"
 _REQUEST_ID_PATTERN = re.compile(r"[\w.:+/=@-]{1,128}", re.ASCII)
 
 

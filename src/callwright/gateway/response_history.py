@@ -18,9 +18,9 @@ __all__ = ["ResponseHistory"]
 class ResponseHistory:
     """Conversations by the id of their last answer, and by whose they are."""
 
-    def __init__(self, *, most: int = 1024, characters: int = 64_000_000) -> None:
-        self._max_entries = most
-        self._max_characters = characters
+    def __init__(self, *, max_entries: int = 1024, max_characters: int = 64_000_000) -> None:
+        self._max_entries = max_entries
+        self._max_characters = max_characters
         self._size = 0
         self._conversations: OrderedDict[tuple[str, str], tuple[Message, ...]] = OrderedDict()
 

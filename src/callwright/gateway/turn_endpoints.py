@@ -37,7 +37,9 @@ from callwright.wire.openai_responses import build_stored_messages, find_referen
 
 __all__ = ["TurnEndpoints"]
 
-_CLIENT_DISCONNECTED = ErrorResponse(status=499, message="The client left.", fault="client", kind="client_left")
+_CLIENT_DISCONNECTED = ErrorResponse(
+    status=499, message="The client disconnected.", fault="client", kind="client_disconnected"
+)
 _MAX_STORED_CHARACTERS = 64_000_000
 """Characters of an answer that is kept until its end: one in one piece, or one that may be named later."""
 _SAMPLE_INTERVAL = 16

@@ -37,7 +37,7 @@ class TurnPlan(NamedTuple):
         return {
             "model": self.route.settings.name,
             "client": self.profile.name,
-            "why": self.profile_reason,
+            "profile_reason": self.profile_reason,
             "stop_after_tools_mode": self.rules.stop_after_tools_mode,
             "output_mode": self.rules.output_mode,
         }

@@ -92,14 +92,14 @@ def summarize_reports(reports: Sequence[TurnReport]) -> dict[str, Any]:
     if not reports:
         return {}
     return {
-        "finish": reports[0].finish_reason,
+        "finish_reason": reports[0].finish_reason,
         "dialect": reports[0].dialect,
         "strategy": reports[0].strategy,
-        "strategy_why": reports[0].strategy_reason,
+        "strategy_reason": reports[0].strategy_reason,
         "usage": sum_usage(report.usage for report in reports),
         "tool_call_names": tuple(name for report in reports for name in report.call_names),
         "tool_call_truncated": any(report.has_dropped_calls for report in reports),
-        "asked_again": tuple(why for report in reports for why in report.retries),
-        "again": tuple(reason for report in reports for reason in report.retry_reasons),
+        "retries": tuple(why for report in reports for why in report.retries),
+        "retry_reasons": tuple(reason for report in reports for reason in report.retry_reasons),
         "repairs": tuple(repair.kind for report in reports for repair in report.repairs),
     }

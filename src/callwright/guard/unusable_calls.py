@@ -25,10 +25,10 @@ class UnusableCallDetector:
     """Finds it. `strict`: whatever is malformed counts, else only what names one of the tools: people write about
     markers too. `strangers`: tools that were not offered may be called."""
 
-    def __init__(self, tools: Collection[str], *, strict: bool = False, strangers: bool = False) -> None:
+    def __init__(self, tools: Collection[str], *, strict: bool = False, allow_unknown: bool = False) -> None:
         self._tools = tools
         self._strict = strict
-        self._allows_unknown = strangers
+        self._allows_unknown = allow_unknown
         self._has_call = False
         self.reason = ""
         """What is wrong; empty while nothing is …"""

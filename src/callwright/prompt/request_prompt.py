@@ -83,13 +83,13 @@ class _PromptWriter:
         dialect: Dialect,
         templates: PromptTemplates,
         *,
-        in_words: bool,
+        tools_as_text: bool,
     ) -> None:
-        self.tools_as_text = in_words
+        self.tools_as_text = tools_as_text
         self._settings = settings
         self._dialect = dialect
         self._templates = templates
-        self._tools = request.tools if in_words else ()
+        self._tools = request.tools if tools_as_text else ()
         self._has_tools = bool(request.tools)
         self._rules = _render_rules(templates, settings.house_rules, get_final_answer_mode(request, settings))
 

@@ -39,12 +39,12 @@ class Journal:
     """Writes rows through the one writer, and reads them beside it."""
 
     def __init__(
-        self, writer: DatabaseWriter, reading: AsyncEngine, *, keep: JournalLevel, cleaner: JournalRedactor
+        self, writer: DatabaseWriter, engine: AsyncEngine, *, level: JournalLevel, redactor: JournalRedactor
     ) -> None:
         self._writer = writer
-        self._read_engine = reading
-        self._level = keep
-        self._redactor = cleaner
+        self._read_engine = engine
+        self._level = level
+        self._redactor = redactor
         self._busy = asyncio.Lock()
 
     async def append(self, entry: JournalEntry) -> int:

@@ -76,7 +76,9 @@ async def open_store(
     database = await _open_database(settings, folder, clock)
     writer = DatabaseWriter(database.write_engine)
     return Store(
-        journal=Journal(writer, database.read_engine, keep=settings.journal, cleaner=JournalRedactor(redactor, hidden)),
+        journal=Journal(
+            writer, database.read_engine, level=settings.journal, redactor=JournalRedactor(redactor, hidden)
+        ),
         conversations=ConversationStore(writer, clock=clock),
         retention=RetentionSweeper(writer, database.read_engine, settings, clock=clock),
         snapshots=SnapshotStore(writer, database.read_engine, clock=clock),

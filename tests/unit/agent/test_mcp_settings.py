@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from callwright.agent.mcp.settings import McpSettings, ProjectServers, load_project_servers
-from callwright.config import load
+from callwright.config import load_config
 from callwright.errors import ConfigError
 
 FILE = {
@@ -116,4 +116,4 @@ def test_settings_of_a_person_are_checked(tmp_path: Path, table: str, flaw: str)
     file = tmp_path / "callwright.toml"
     file.write_text(f"[[mcp]]\n{table}\n")
     with pytest.raises(ConfigError, match=flaw):
-        load(file, {})
+        load_config(file, {})

@@ -106,7 +106,7 @@ def test_binary_data_is_told_from_text(data: bytes, kind: str) -> None:
 
 def test_those_who_watch_see_a_line_when_the_next_one_begins() -> None:
     seen: list[str] = []
-    screen = TerminalEmulator(lambda line: None, passed=seen.append)
+    screen = TerminalEmulator(lambda line: None, on_preview=seen.append)
     screen.feed(b"one\ntwo")
     assert seen == ["one"]
     screen.close()

@@ -11,7 +11,7 @@ import pytest
 import callwright
 from callwright.agent.session_events import SessionEvent
 
-STATIC = files(callwright).joinpath("agent", "faces", "web", "static")
+STATIC = files(callwright).joinpath("agent", "ui", "web", "static")
 FILES = {file.name: file.read_text(encoding="utf-8") for file in STATIC.iterdir()}
 FORBIDDEN = re.compile(
     r"innerHTML|outerHTML|insertAdjacentHTML|createContextualFragment|setHTML|document\.write|srcdoc|DOMParser"

@@ -50,7 +50,7 @@ def test_a_completion_is_asked_for_with_its_special_tokens() -> None:
 
 def test_a_server_that_refuses_fields_is_asked_without_them() -> None:
     known = {"model", "prompt", "stop", "stream", "stream_options", "max_tokens"}
-    assert sent(HarmonyCompletionsCodec(TinyWire(), keeps=False), ask("Hi")).keys() == known
+    assert sent(HarmonyCompletionsCodec(TinyWire(), keep_tokens=False), ask("Hi")).keys() == known
 
 
 def test_tools_are_part_of_the_prompt() -> None:

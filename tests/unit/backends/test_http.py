@@ -576,7 +576,7 @@ def test_a_backend_that_keeps_failing_is_left_alone(upstream: Upstream) -> None:
 
     one, errors = run(turns())
     assert len(upstream.requests) == 3
-    assert not one.available
+    assert not one.is_available
     assert "is left alone for" in str(errors[-1])
     assert errors[-1].retryable
     assert errors[-1].retry_after == pytest.approx(60, abs=2)
@@ -593,7 +593,7 @@ def test_a_server_that_refuses_requests_is_not_left_alone(upstream: Upstream) ->
         await one.close()
         return one
 
-    assert run(turns()).available
+    assert run(turns()).is_available
 
 
 def test_it_is_asked_again_after_its_rest(upstream: Upstream) -> None:
@@ -612,7 +612,7 @@ def test_it_is_asked_again_after_its_rest(upstream: Upstream) -> None:
         try:
             return said([event async for events in one.answer(ask(), {}) for event in events])
         finally:
-            assert one.available
+            assert one.is_available
             await one.close()
 
     assert run(turns()) == "Goodbye"

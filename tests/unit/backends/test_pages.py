@@ -29,8 +29,8 @@ def pages() -> PageRegistry:
     return PageRegistry(lambda: BackendError("gone"))
 
 
-def join(hub: PageRegistry, name: str, sent: list[Any] | None = None, room: int = 1) -> BridgePage:
-    return hub.add_connection(HelloFrame("token", name, room), (sent if sent is not None else []).append).page
+def join(hub: PageRegistry, name: str, sent: list[Any] | None = None, slots: int = 1) -> BridgePage:
+    return hub.add_connection(HelloFrame("token", name, slots), (sent if sent is not None else []).append).page
 
 
 def create(name: str) -> CreateFrame:
@@ -109,7 +109,7 @@ def test_an_answer_that_nobody_reads_is_bounded() -> None:
 
 def test_the_page_with_least_to_do_is_asked_and_the_owner_before_all() -> None:
     hub = pages()
-    one, two = join(hub, "one", room=2), join(hub, "two", room=2)
+    one, two = join(hub, "one", slots=2), join(hub, "two", slots=2)
     assert hub.find_free_page("") is one
     hub.start_request(one, create("a"))
     assert hub.find_free_page("") is two
@@ -178,7 +178,7 @@ def test_a_page_is_told_to_stop_unless_it_has_ended(ending: DoneFrame | ErrorFra
         "{}",
         '{"type": "welcome"}',
         '{"type": "hello", "token": "secret", "page": "a b"}',
-        '{"type": "hello", "token": "secret", "page": "p", "room": 0}',
+        '{"type": "hello", "token": "secret", "page": "p", "slots": 0}',
         '{"type": "hello", "token": "secret"}',
         '{"type": "text", "id": "r", "n": -1, "text": "secret"}',
         '{"type": "opened", "id": "r", "n": 0, "conversation": ""}',

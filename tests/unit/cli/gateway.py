@@ -29,7 +29,7 @@ def serving(app: web.Application) -> Iterator[str]:
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", 0)
         await site.start()
-        port: int = runner.non_tool_recipients[0][1]
+        port: int = runner.addresses[0][1]
         return port
 
     port = loop.run_until_complete(begin())

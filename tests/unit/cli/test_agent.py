@@ -30,9 +30,9 @@ def test_a_server_that_is_not_there_is_a_failure_in_a_sentence(capsys):
 
 
 def test_without_any_configuration_a_model_is_found(monkeypatch, capsys):
-    monkeypatch.setattr("callwright.cli.discover.LOCAL", ())
+    monkeypatch.setattr("callwright.cli.discovery.LOCAL_URLS", ())
     monkeypatch.setattr(
-        "callwright.cli.start.is_embedded_available", lambda: False
+        "callwright.cli.startup.is_embedded_available", lambda: False
     )  # so it is the demo, which is quick
     code = main(["agent", "--json", "--iterations", "1", "hello"])
     assert code in (0, 1, 4)
@@ -51,8 +51,8 @@ def test_without_any_configuration_a_model_is_found(monkeypatch, capsys):
     ],
 )
 def test_wrong_usage_is_a_sentence_and_exit_code_2(monkeypatch, capsys, words, sentence):
-    monkeypatch.setattr("callwright.cli.discover.LOCAL", ())
-    monkeypatch.setattr("callwright.cli.start.is_embedded_available", lambda: False)
+    monkeypatch.setattr("callwright.cli.discovery.LOCAL_URLS", ())
+    monkeypatch.setattr("callwright.cli.startup.is_embedded_available", lambda: False)
     assert main(["agent", *words]) == 2
     assert sentence in capsys.readouterr().err
 

@@ -50,14 +50,14 @@ def npm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (folder / "npm").write_text(NPM)
     (folder / "npm").chmod(0o755)
     monkeypatch.setenv("PATH", str(folder))
-    monkeypatch.setattr(codex, "_platform", lambda: "linux-x64")
+    monkeypatch.setattr(codex, "_detect_platform", lambda: "linux-x64")
     return folder
 
 
 def offer(npm: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> bytes:
     packed = package(name)
     (npm / "packed").write_bytes(packed)
-    monkeypatch.setitem(codex._SUMS, "linux-x64", b64encode(hashlib.sha512(packed).digest()).decode())
+    monkeypatch.setitem(codex._CHECKSUMS, "linux-x64", b64encode(hashlib.sha512(packed).digest()).decode())
     return packed
 
 
@@ -95,10 +95,10 @@ def test_what_is_not_the_pinned_program_is_not_installed(
 def test_a_machine_without_a_program_is_told_which_have_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("platform.machine", lambda: "s390x")
     with pytest.raises(codex.BackendError, match=r"no codex for \w+-s390x; it runs on linux-x64, "):
-        codex._platform()
+        codex._detect_platform()
     monkeypatch.setattr("platform.machine", lambda: "AMD64")
     monkeypatch.setattr(sys, "platform", "win32")
-    assert codex._platform() == "win32-x64"
+    assert codex._detect_platform() == "win32-x64"
 
 
 def test_a_login_is_codex_s_own_in_the_home_of_the_backend(

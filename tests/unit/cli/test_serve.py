@@ -22,9 +22,9 @@ from rich.console import Console
 from callwright import cli
 from callwright.backends.settings import BackendSettings
 from callwright.cli import banner
-from callwright.cli.discover import Found
-from callwright.cli.serve import _unusable
-from callwright.cli.start import Start
+from callwright.cli.discovery import ModelServer
+from callwright.cli.serve import _describe_listen_error
+from callwright.cli.startup import ConfigLoader
 from callwright.config import Config
 from callwright.engine import ModelListing
 from callwright.gateway.settings import KeySettings
@@ -107,16 +107,20 @@ def test_an_open_door_needs_a_key(
     ],
 )
 def test_an_address_that_cannot_be_used_says_what_to_do(number: int, sentence: str) -> None:
-    assert sentence in _unusable("10.0.0.1", 80, OSError(number, "Reason"))
+    assert sentence in _describe_listen_error("10.0.0.1", 80, OSError(number, "Reason"))
 
 
 def model(name: str, backend: str = "ollama") -> ModelListing:
     return ModelListing(name=name, backend=backend, kind="ollama", dialect="hermes", context=4096)
 
 
-def shown(config: Config, models: list[ModelListing], *, found: tuple[Found, ...] = (), stand_in: Any = "") -> str:
+def shown(
+    config: Config, models: list[ModelListing], *, found: tuple[ModelServer, ...] = (), stand_in: Any = ""
+) -> str:
     out = io.StringIO()
-    banner.show(Console(file=out, width=100), Start(None, {}, found, stand_in), config, models, "http://h:1")
+    banner.print_banner(
+        Console(file=out, width=100), ConfigLoader(None, {}, found, stand_in), config, models, "http://h:1"
+    )
     return " ".join(out.getvalue().split())
 
 
@@ -136,7 +140,7 @@ def test_a_backend_that_does_not_answer_is_told_and_nothing_is_there_to_paste() 
 
 
 def test_the_demo_says_that_it_is_one() -> None:
-    empty = Found(label="Ollama", kind="ollama", url="http://127.0.0.1:11434", models=())
+    empty = ModelServer(label="Ollama", kind="ollama", url="http://127.0.0.1:11434", models=())
     demo = BackendSettings(name="demo", kind="scripted")
     text = shown(Config(backends=(demo,)), [model("demo", "demo")], found=(empty,), stand_in="demo")
     assert "So this is a demo" in text

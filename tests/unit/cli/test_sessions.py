@@ -25,9 +25,9 @@ def sessions(monkeypatch: pytest.MonkeyPatch) -> PlayedSessions:
     async def open_archive(arguments: argparse.Namespace) -> AsyncIterator[PlayedSessions]:
         yield played
 
-    agent = types.ModuleType("callwright.cli.bench")
+    agent = types.ModuleType("callwright.cli.agent_setup")
     agent.open_archive = open_archive  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "callwright.cli.bench", agent)
+    monkeypatch.setitem(sys.modules, "callwright.cli.agent_setup", agent)
     monkeypatch.setenv("COLUMNS", "120")
     return played
 

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from callwright.cli.shapes import SHAPES, Seen, Trial
+from callwright.cli.wire_checks import WIRE_CHECKS, CheckedAnswer, SmokeRequest
 from callwright.errors import WireError
 from callwright.model import ToolCall, ToolSpec
 from tests.unit.cli import answers
 from tests.unit.cli.answers import ARGUMENTS, ID, Frames
 
-WIRE = {shape.name: shape for shape in SHAPES}
+WIRE = {shape.name: shape for shape in WIRE_CHECKS}
 FRAMES: dict[str, Callable[..., Frames]] = {
     "chat": answers.chat_frames,
     "responses": answers.responses_frames,
@@ -37,8 +37,8 @@ WHOLE: dict[str, Callable[..., dict[str, Any]]] = {
 }
 
 
-def streamed(wire: str, frames: Frames) -> Seen:
-    return WIRE[wire].streamed(BYTES[wire](frames))
+def streamed(wire: str, frames: Frames) -> CheckedAnswer:
+    return WIRE[wire].read_stream(BYTES[wire](frames))
 
 
 def refuses(pattern: str, read: Callable[[bytes], Any], body: bytes) -> None:
@@ -51,7 +51,7 @@ def refuses(pattern: str, read: Callable[[bytes], Any], body: bytes) -> None:
 def test_a_good_answer_says_the_same_whole_and_streamed(wire: str, text: str, call: bool) -> None:
     for seen in (
         streamed(wire, FRAMES[wire](text, call=call)),
-        WIRE[wire].whole(json.dumps(WHOLE[wire](text, call=call)).encode()),
+        WIRE[wire].read_response(json.dumps(WHOLE[wire](text, call=call)).encode()),
     ):
         assert seen.text == text
         assert [(each.name, json.loads(each.arguments)) for each in seen.calls] == (
@@ -130,7 +130,7 @@ CHAT_BREAKS: list[tuple[str, Callable[[Frames], Any]]] = [
 
 @pytest.mark.parametrize(("reason", "change"), CHAT_BREAKS, ids=[reason for reason, _ in CHAT_BREAKS])
 def test_a_broken_chat_stream_is_named(reason: str, change: Callable[[Frames], Any]) -> None:
-    refuses(re.escape(reason), WIRE["chat"].streamed, chat_with(change))
+    refuses(re.escape(reason), WIRE["chat"].read_stream, chat_with(change))
 
 
 GOOD = answers.chat_frames("Hi", call=False)
@@ -151,7 +151,7 @@ FRAMING: list[tuple[str, bytes]] = [
 
 @pytest.mark.parametrize(("reason", "body"), FRAMING)
 def test_a_badly_framed_chat_stream_is_named(reason: str, body: bytes) -> None:
-    refuses(re.escape(reason), WIRE["chat"].streamed, body)
+    refuses(re.escape(reason), WIRE["chat"].read_stream, body)
 
 
 def without(frames: Frames, number: int) -> Frames:
@@ -166,9 +166,9 @@ def renumbered(frames: Frames) -> Frames:
 def test_no_event_of_a_responses_stream_can_be_left_out_or_doubled(number: int) -> None:
     frames = answers.responses_frames("Hi", call=True)
     for changed in (without(frames, number), frames[: number + 1] + frames[number:]):
-        refuses(".", WIRE["responses"].streamed, answers.named_bytes(changed))
+        refuses(".", WIRE["responses"].read_stream, answers.named_bytes(changed))
         if frames[number]["type"] != "response.in_progress":
-            refuses(".", WIRE["responses"].streamed, answers.named_bytes(renumbered(changed)))
+            refuses(".", WIRE["responses"].read_stream, answers.named_bytes(renumbered(changed)))
 
 
 @pytest.mark.parametrize("number", range(len(answers.messages_frames("", call=True))))
@@ -176,18 +176,18 @@ def test_no_event_of_a_messages_stream_can_be_left_out_or_doubled(number: int) -
     frames = answers.messages_frames("", call=True)
     if frames[number]["type"] != "ping":
         for changed in (without(frames, number), frames[: number + 1] + frames[number:]):
-            refuses(".", WIRE["messages"].streamed, answers.named_bytes(changed))
+            refuses(".", WIRE["messages"].read_stream, answers.named_bytes(changed))
 
 
 @pytest.mark.parametrize("wire", ["responses", "messages"])
 def test_named_events_need_their_event_line(wire: str) -> None:
     body = b"".join(b"data: %b\n\n" % json.dumps(frame).encode() for frame in FRAMES[wire]("Hi", call=False))
-    refuses("event: ''", WIRE[wire].streamed, body)
+    refuses("event: ''", WIRE[wire].read_stream, body)
 
 
 def test_a_trailing_done_does_no_harm_on_responses() -> None:
     body = answers.named_bytes(answers.responses_frames("Hi", call=False), end="data: [DONE]\n\n")
-    assert WIRE["responses"].streamed(body).text == "Hi"
+    assert WIRE["responses"].read_stream(body).text == "Hi"
 
 
 Change = Callable[[dict[str, Any]], Any]
@@ -236,12 +236,12 @@ def test_a_broken_whole_answer_is_named(wire: str, reason: str, change: Change) 
     change(whole)
     if "content" in reason and wire == "chat":
         whole["choices"][0]["message"].pop("tool_calls", None)
-    refuses(re.escape(reason), WIRE[wire].whole, json.dumps(whole).encode())
+    refuses(re.escape(reason), WIRE[wire].read_response, json.dumps(whole).encode())
 
 
 def test_text_without_calls_may_not_be_null() -> None:
     whole = answers.chat_whole("", call=False)
-    refuses("content is not a string", WIRE["chat"].whole, json.dumps(whole).encode())
+    refuses("content is not a string", WIRE["chat"].read_response, json.dumps(whole).encode())
 
 
 MESSAGES_BREAKS: list[tuple[str, Callable[[Frames], Any]]] = [
@@ -261,7 +261,7 @@ MESSAGES_BREAKS: list[tuple[str, Callable[[Frames], Any]]] = [
 def test_a_broken_messages_stream_is_named(reason: str, change: Callable[[Frames], Any]) -> None:
     frames = copy.deepcopy(answers.messages_frames("Hi", call=False))
     change(frames)
-    refuses(re.escape(reason), WIRE["messages"].streamed, answers.named_bytes(frames))
+    refuses(re.escape(reason), WIRE["messages"].read_stream, answers.named_bytes(frames))
 
 
 RESPONSES_BREAKS: list[tuple[str, Callable[[Frames], Any]]] = [
@@ -282,7 +282,7 @@ RESPONSES_BREAKS: list[tuple[str, Callable[[Frames], Any]]] = [
 def test_a_broken_responses_stream_is_named(reason: str, change: Callable[[Frames], Any]) -> None:
     frames = copy.deepcopy(answers.responses_frames("Hi", call=True))
     change(frames)
-    refuses(re.escape(reason), WIRE["responses"].streamed, answers.named_bytes(renumbered(frames)))
+    refuses(re.escape(reason), WIRE["responses"].read_stream, answers.named_bytes(renumbered(frames)))
 
 
 OLLAMA_BREAKS: list[tuple[str, bytes]] = [
@@ -296,16 +296,16 @@ OLLAMA_BREAKS: list[tuple[str, bytes]] = [
 
 @pytest.mark.parametrize(("reason", "body"), OLLAMA_BREAKS)
 def test_a_broken_ollama_stream_is_named(reason: str, body: bytes) -> None:
-    refuses(re.escape(reason), WIRE["ollama"].streamed, body)
+    refuses(re.escape(reason), WIRE["ollama"].read_stream, body)
 
 
 TOOL = ToolSpec("get_weather", "", {"type": "object"})
-ROUND_TWO = Trial(model="m", prompt="?", tool=TOOL, call=ToolCall(ID, "get_weather", ARGUMENTS), result="rain")
+ROUND_TWO = SmokeRequest(model="m", prompt="?", tool=TOOL, call=ToolCall(ID, "get_weather", ARGUMENTS), result="rain")
 
 
 @pytest.mark.parametrize("wire", WIRE)
 def test_the_second_round_carries_the_call_and_its_result(wire: str) -> None:
-    body = json.dumps(WIRE[wire].body(ROUND_TWO))
+    body = json.dumps(WIRE[wire].build_body(ROUND_TWO))
     for part in ("get_weather", "Oslo", "rain"):
         assert part in body
     assert (ID in body) == (wire != "ollama")  # Ollama matches results by the tool's name
@@ -321,6 +321,6 @@ REFUSALS = {
 
 @pytest.mark.parametrize("wire", WIRE)
 def test_each_wire_has_its_own_form_of_errors(wire: str) -> None:
-    assert WIRE[wire].refusal(json.dumps(REFUSALS[wire]).encode()) == "no"
+    assert WIRE[wire].read_error(json.dumps(REFUSALS[wire]).encode()) == "no"
     other = REFUSALS["ollama" if wire != "ollama" else "chat"]
-    refuses("error", WIRE[wire].refusal, json.dumps(other).encode())
+    refuses("error", WIRE[wire].read_error, json.dumps(other).encode())

@@ -12,15 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from callwright.backends.settings import BackendSettings
-from callwright.cli import start as starting
-from callwright.cli.config import add_flags
-from callwright.cli.discover import Found
-from callwright.cli.start import Start, add_options, start, tables
+from callwright.cli import startup as starting
+from callwright.cli.config import add_config_flags
+from callwright.cli.discovery import ModelServer
+from callwright.cli.startup import ConfigLoader, add_model_options, build_config_loader, build_config_tables
 from callwright.errors import BackendError, ConfigError
 from tests.unit.cli.gateway import KEY, gateway, pages, serving
 
-OLLAMA = Found(label="Ollama", kind="ollama", url="http://127.0.0.1:11434", models=("a", "b"))
-VLLM = Found(label="vLLM", kind="openai", url="http://127.0.0.1:8000/v1", models=("b",))
+OLLAMA = ModelServer(label="Ollama", kind="ollama", url="http://127.0.0.1:11434", models=("a", "b"))
+VLLM = ModelServer(label="vLLM", kind="openai", url="http://127.0.0.1:8000/v1", models=("b",))
 LISTING = {"object": "list", "data": [{"id": "q", "object": "model", "owned_by": "vllm"}]}
 
 
@@ -35,21 +35,21 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def find(monkeypatch: pytest.MonkeyPatch, *found: Found) -> None:
-    async def discover() -> list[Found]:
+def find(monkeypatch: pytest.MonkeyPatch, *found: ModelServer) -> None:
+    async def discover() -> list[ModelServer]:
         return list(found)
 
-    monkeypatch.setattr(starting, "discover", discover)
+    monkeypatch.setattr(starting, "discover_servers", discover)
 
 
-def began(*words: str) -> Start:
+def began(*words: str) -> ConfigLoader:
     parser = argparse.ArgumentParser()
-    add_options(parser)
-    add_flags(parser)
-    return start(parser.parse_args(words))
+    add_model_options(parser)
+    add_config_flags(parser)
+    return build_config_loader(parser.parse_args(words))
 
 
-def backends(found: Start) -> Sequence[BackendSettings]:
+def backends(found: ConfigLoader) -> Sequence[BackendSettings]:
     return found.load().backends
 
 
@@ -65,17 +65,17 @@ def test_what_this_machine_has_is_served(monkeypatch: pytest.MonkeyPatch) -> Non
     assert not found.stand_in
 
 
-@pytest.mark.parametrize("found", [(), (Found(label="Ollama", kind="ollama", url="http://x", models=()),)])
+@pytest.mark.parametrize("found", [(), (ModelServer(label="Ollama", kind="ollama", url="http://x", models=()),)])
 @pytest.mark.parametrize(("local", "expected"), [(True, ("embedded", "embedded")), (False, ("demo", "scripted"))])
 def test_without_a_model_there_is_the_embedded_one_if_installed_or_the_demo(
-    monkeypatch: pytest.MonkeyPatch, found: tuple[Found, ...], local: bool, expected: tuple[str, str]
+    monkeypatch: pytest.MonkeyPatch, found: tuple[ModelServer, ...], local: bool, expected: tuple[str, str]
 ) -> None:
     find(monkeypatch, *found)
     monkeypatch.setattr(starting, "is_embedded_available", lambda: local)
     result = began()
     assert [(each.name, each.kind) for each in backends(result)] == [expected]
     assert result.stand_in == expected[0]
-    assert result.found == found
+    assert result.servers == found
 
 
 def test_a_configuration_with_backends_is_all_there_is(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,7 +156,7 @@ def test_a_server_without_models_is_told() -> None:
 
 servers = st.lists(
     st.builds(
-        Found,
+        ModelServer,
         label=st.sampled_from(["Ollama", "vLLM", "LM Studio", "OpenAI-compatible server"]),
         kind=st.just("openai"),
         url=st.just("http://x/v1"),
@@ -167,8 +167,8 @@ servers = st.lists(
 
 
 @given(servers)
-def test_every_model_of_every_server_can_be_asked_for_by_a_name_of_its_own(found: list[Found]) -> None:
-    made: dict[str, Any] = tables(found, dialect="auto")
+def test_every_model_of_every_server_can_be_asked_for_by_a_name_of_its_own(found: list[ModelServer]) -> None:
+    made: dict[str, Any] = build_config_tables(found, dialect="auto")
     names = [each["name"] for each in made["backends"]]
     assert len(set(names)) == len(names) == len(found)
     public = [each["name"] for each in made["models"]]

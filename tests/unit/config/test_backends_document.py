@@ -10,7 +10,7 @@ from typing import get_args
 import pytest
 
 from callwright.backends.settings import BackendKind
-from callwright.config import load
+from callwright.config import load_config
 from callwright.gateway.profiles import PROFILES
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "backends.md"
@@ -31,7 +31,9 @@ def test_every_kind_has_its_section() -> None:
 def test_every_configuration_loads(tmp_path: Path, title: str, block: str) -> None:
     file = tmp_path / "callwright.toml"
     file.write_text(block, encoding="utf-8")
-    config = load(file, dict.fromkeys(re.findall(r"env:(\w+)", block), "a-secret-of-some-length"), profiles=PROFILES)
+    config = load_config(
+        file, dict.fromkeys(re.findall(r"env:(\w+)", block), "a-secret-of-some-length"), profiles=PROFILES
+    )
     assert config.backends
     (kind,) = re.findall('"(.+)"', title)
     named = {table.get("kind", "openai") for table in tomllib.loads(block)["backends"]}

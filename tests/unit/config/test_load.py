@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from callwright.backends.settings import BackendSettings
-from callwright.config import Config, is_loopback, load, masked, read, state_folder
-from callwright.config.decode import expectation
+from callwright.config import Config, get_state_folder, is_loopback, load_config, mask_config, read_config
+from callwright.config.decode import describe_type
 from callwright.config.settings import TABLES
 from callwright.engine.settings import ModelSettings
 from callwright.errors import ConfigError
@@ -48,16 +48,16 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def mistakes(text: str, environ: dict[str, str] | None = None, flags: Any = None, **options: Any) -> list[str]:
     path = Path("c.toml")
     path.write_text(text, encoding="utf-8")
-    return [str(mistake) for mistake in read(path, environ or {}, flags, **options).mistakes]
+    return [str(mistake) for mistake in read_config(path, environ or {}, flags, **options).mistakes]
 
 
 def test_nothing_given_is_the_defaults() -> None:
-    assert load(None, {}) == Config()
+    assert load_config(None, {}) == Config()
 
 
 def test_a_whole_file() -> None:
     Path("callwright.toml").write_text(SMALL)
-    config = load(None, SECRETS)
+    config = load_config(None, SECRETS)
     assert config.server.port == 9000
     assert config.keys == (KeySettings(name="team", key="t"),)
     assert config.backends == (
@@ -72,11 +72,11 @@ def test_a_whole_file() -> None:
 def test_flags_come_before_the_environment_and_that_before_the_file() -> None:
     Path("callwright.toml").write_text('[server]\nhost = "127.0.0.2"\nport = 1\nchoices = 2\n')
     environ = {"CALLWRIGHT_HOST": "127.0.0.3", "CALLWRIGHT_PORT": "2"}
-    loaded = read(None, environ, {"server": {"port": "3", "host": None}})
+    loaded = read_config(None, environ, {"server": {"port": "3", "host": None}})
     server = loaded.config.server
     assert (server.choices, server.host, server.port) == (2, "127.0.0.3", 3)
-    (table,) = loaded.sheet["server"]
-    assert [str(table.place_of(key)) for key in ("choices", "host", "port", "debug")] == [
+    (table,) = loaded.tables["server"]
+    assert [str(table.get_origin(key)) for key in ("choices", "host", "port", "debug")] == [
         "callwright.toml:4",
         "CALLWRIGHT_HOST",
         "--port",
@@ -93,17 +93,17 @@ def test_the_file_is_looked_for_in_order(folder: Path) -> None:
 
     home = {"HOME": str(folder / "home")}
     made("home/.config/callwright/config.toml", 1)
-    assert load(None, home).server.port == 1
-    assert load(None, {"USERPROFILE": str(folder / "home")}).server.port == 1
-    assert load(None, {**home, "XDG_CONFIG_HOME": "relative"}).server.port == 1
+    assert load_config(None, home).server.port == 1
+    assert load_config(None, {"USERPROFILE": str(folder / "home")}).server.port == 1
+    assert load_config(None, {**home, "XDG_CONFIG_HOME": "relative"}).server.port == 1
     made("xdg/callwright/config.toml", 2)
     home["XDG_CONFIG_HOME"] = str(folder / "xdg")
-    assert load(None, home).server.port == 2
+    assert load_config(None, home).server.port == 2
     made("callwright.toml", 3)
-    assert load(None, home).server.port == 3
+    assert load_config(None, home).server.port == 3
     home["CALLWRIGHT_CONFIG"] = str(made("named.toml", 4))
-    assert load(None, home).server.port == 4
-    assert load(made("given.toml", 5), home).server.port == 5
+    assert load_config(None, home).server.port == 4
+    assert load_config(made("given.toml", 5), home).server.port == 5
 
 
 @pytest.mark.parametrize("named", [True, False])
@@ -111,7 +111,7 @@ def test_a_file_that_is_named_must_exist(named: bool) -> None:
     Path("callwright.toml").write_text("[server]\nport = 3\n")
     path, environ = (Path("gone.toml"), {}) if named else (None, {"CALLWRIGHT_CONFIG": "gone.toml"})
     with pytest.raises(ConfigError, match=r"^gone\.toml: cannot be read: no such file .* config init gone\.toml$"):
-        load(path, environ)
+        load_config(path, environ)
 
 
 @pytest.mark.parametrize(
@@ -136,8 +136,8 @@ def test_a_file_that_is_named_must_exist(named: bool) -> None:
     ],
 )
 def test_a_variable_sets_its_key(variable: str, value: str, table: str, key: str, expected: object) -> None:
-    assert getattr(getattr(load(None, {variable: value}), table), key) == expected
-    assert load(None, {variable: ""}) == Config()
+    assert getattr(getattr(load_config(None, {variable: value}), table), key) == expected
+    assert load_config(None, {variable: ""}) == Config()
 
 
 @pytest.mark.parametrize(
@@ -154,21 +154,21 @@ def test_a_variable_sets_its_key(variable: str, value: str, table: str, key: str
 )
 def test_a_bad_variable_is_named(variable: str, value: str, remedy: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        load(None, {variable: value})
+        load_config(None, {variable: value})
     assert caught.value.mistakes == (f'{variable} is "{value}"; {remedy}',)
 
 
 def test_the_debug_switch_comes_before_the_log_level() -> None:
     environ = {"CALLWRIGHT_LOG_LEVEL": "debug", "CALLWRIGHT_DEBUG": "0"}
-    assert not load(None, environ).server.debug
+    assert not load_config(None, environ).server.debug
 
 
 def test_an_address_of_the_store_may_be_in_a_variable_and_is_not_shown() -> None:
     Path("callwright.toml").write_text("[store]\naddress = 'env:DATABASE'\n")
-    loaded = read(None, {"DATABASE": "postgresql://me:s3cret@h/d"})
+    loaded = read_config(None, {"DATABASE": "postgresql://me:s3cret@h/d"})
     assert loaded.config.store.secrets == ("s3cret",)
-    assert masked(loaded.written).store.address == "env:DATABASE"
-    assert masked(loaded.config).store.address == "postgresql://***@h/d"
+    assert mask_config(loaded.unresolved_config).store.address == "env:DATABASE"
+    assert mask_config(loaded.config).store.address == "postgresql://***@h/d"
 
 
 @pytest.mark.parametrize(
@@ -181,19 +181,19 @@ def test_an_address_of_the_store_may_be_in_a_variable_and_is_not_shown() -> None
     ],
 )
 def test_state_is_kept_where_the_machine_wants_it(environ: dict[str, str], expected: str) -> None:
-    assert state_folder(environ) == Path(expected)
+    assert get_state_folder(environ) == Path(expected)
 
 
 def test_the_key_of_the_environment_is_one_more() -> None:
     Path("callwright.toml").write_text(SMALL)
-    keys = load(None, {**SECRETS, "CALLWRIGHT_API_KEY": "k"}).keys
+    keys = load_config(None, {**SECRETS, "CALLWRIGHT_API_KEY": "k"}).keys
     assert {key.name: key.key for key in keys} == {"environment": "k", "team": "t"}
 
 
 def test_a_backend_of_the_command_line_is_the_first_or_changes_the_one_of_its_name() -> None:
     Path("callwright.toml").write_text(f"{BACKEND}retries = 7\n")
     flags = {"backends": [{"name": "b", "url": "http://b/v1"}, {"name": "a", "url": "http://a/v1"}]}
-    first, second = load(None, {}, flags).backends
+    first, second = load_config(None, {}, flags).backends
     assert (first.name, second.name, second.url, second.retries) == ("b", "a", "http://a/v1", 7)
 
 
@@ -259,16 +259,16 @@ def test_a_mistake_of_the_command_line_names_the_flag() -> None:
             '6: [[models]] "m" vision is "no"; it must be true or false',
         ),
         (
-            f"{BACKEND}[[models]]\nname = 'm'\n[models.rules]\nask_agian = 1",
-            '6: [[models]] "m" rules has no key "ask_agian"; did you mean "ask_again"?',
+            f"{BACKEND}[[models]]\nname = 'm'\n[models.rules]\nmax_retires = 1",
+            '6: [[models]] "m" rules has no key "max_retires"; did you mean "max_retries"?',
         ),
         (
             f"{BACKEND}[[models]]\nname = 'm'\nrules = {{ truncated = 'x' }}",
             '6: [[models]] "m" rules truncated is "x"; it must be "partial", "drop" or "repair"',
         ),
         (
-            f"{BACKEND}[[models]]\nname = 'm'\n[models.diet]\nmax_tool = 8",
-            '6: [[models]] "m" diet has no key "max_tool"; did you mean "max_tools"?',
+            f"{BACKEND}[[models]]\nname = 'm'\n[models.tool_limits]\nmax_tool = 8",
+            '6: [[models]] "m" tool_limits has no key "max_tool"; did you mean "max_tools"?',
         ),
         (
             f"{BACKEND}[[models]]\nname = 'm'\nhistory = {{ roles = 'x' }}",
@@ -280,7 +280,7 @@ def test_a_mistake_of_the_command_line_names_the_flag() -> None:
         ),
         (
             f"{BACKEND}[[models]]\nname = 'm'\n[[jobs]]\nname = 't'\nmodel = 'm'",
-            '6: [[jobs]] "t" marks is empty and there is no max_tokens: the rule takes nothing',
+            '6: [[jobs]] "t" keywords is empty and there is no max_tokens: the rule takes nothing',
         ),
         (
             f"{BACKEND}[[models]]\nname = 'm'\nrules = {{ dialect = 'x' }}",
@@ -524,7 +524,7 @@ def test_all_mistakes_are_told_in_the_order_of_the_file() -> None:
     found = mistakes(text)
     assert [int(each.split(":")[1]) for each in found] == [2, 3, 7, 10, 11]
     with pytest.raises(ConfigError, match="the configuration has 5 mistakes") as caught:
-        load(Path("c.toml"), {})
+        load_config(Path("c.toml"), {})
     assert list(caught.value.mistakes) == found
 
 
@@ -539,7 +539,7 @@ def test_a_table_with_a_mistake_can_still_be_named() -> None:
 
 
 def test_the_same_mistake_in_two_tables_is_two_mistakes() -> None:
-    text = "".join(f'[[models]]\nname = "{name}"\nrules = {{ ask_again = -1 }}\n' for name in "mno")
+    text = "".join(f'[[models]]\nname = "{name}"\nrules = {{ max_retries = -1 }}\n' for name in "mno")
     assert len(mistakes(BACKEND + text)) == 3
 
 
@@ -547,7 +547,7 @@ def test_lines_are_found_however_tables_are_written() -> None:
     text = """# a comment
 [[models]]  # one
 name = "m"
-"rules".ask_again = -1
+"rules".max_retries = -1
 [[ models ]]
 name = "n"
 [models."rules"]
@@ -563,12 +563,12 @@ x = 1
 def test_bytes_that_are_no_text_are_told_and_a_byte_order_mark_is_none(raw: bytes, what: str | None) -> None:
     path = Path("c.toml")
     path.write_bytes(raw)
-    found = [str(mistake) for mistake in read(path, {}).mistakes]
+    found = [str(mistake) for mistake in read_config(path, {}).mistakes]
     assert found[0].startswith(what) if what else not found
 
 
 def test_a_folder_is_no_file(folder: Path) -> None:
-    (found,) = read(folder, {}).mistakes
+    (found,) = read_config(folder, {}).mistakes
     assert "cannot be read: is a directory" in str(found)
 
 
@@ -576,10 +576,10 @@ def test_a_folder_is_no_file(folder: Path) -> None:
     ("kind", "words"), [(int, "a whole number"), (float, "a number"), (bool | None, "true or false")]
 )
 def test_what_is_expected_is_said_without_bounds_too(kind: Any, words: str) -> None:
-    assert expectation(kind) == words
+    assert describe_type(kind) == words
 
 
 def test_every_field_of_the_configuration_is_a_table() -> None:
     assert tuple(TABLES) == Config.__struct_fields__
     for name, kind in TABLES.items():
-        assert kind.many == isinstance(getattr(Config(), name), tuple)
+        assert kind.is_array == isinstance(getattr(Config(), name), tuple)

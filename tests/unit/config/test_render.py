@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from callwright.backends.settings import BackendSettings
-from callwright.config import Config, changes, load, masked, read
-from callwright.config.describe import keys, markdown, schema
-from callwright.config.render import effective, example, starting, toml
+from callwright.config import Config, describe_changes, load_config, mask_config, read_config
+from callwright.config.describe import build_json_schema, list_key_docs, render_markdown
+from callwright.config.render import render_effective_config, render_example_config, render_starter_config, render_toml
 from callwright.config.settings import TABLES
 from callwright.engine.settings import ModelSettings, ToolRules
 from callwright.gateway.settings import KeySettings, ServerSettings
@@ -88,27 +88,27 @@ def as_file(config: Config) -> str:
     lines = []
     for name, kind in TABLES.items():
         found = getattr(config, name)
-        for table in found if kind.many else [found]:
+        for table in found if kind.is_array else [found]:
             lines.append(kind.header)
-            lines += [f"{k} = {toml(v)}" for k, v in msgspec.to_builtins(table).items() if v is not None]
+            lines += [f"{k} = {render_toml(v)}" for k, v in msgspec.to_builtins(table).items() if v is not None]
     return "\n".join(lines)
 
 
 @given(PLAIN)
 def test_law_a_value_comes_back_from_its_toml(value: Any) -> None:
-    assert tomllib.loads(f"x = {toml(value)}")["x"] == value
+    assert tomllib.loads(f"x = {render_toml(value)}")["x"] == value
 
 
 @settings(deadline=None)
 @given(tree=TREES)
 def test_law_any_file_is_loaded_or_refused_in_sentences(tree: dict[str, Any], tmp_path_factory: Any) -> None:
-    text = "\n".join(f"{name} = {toml(value)}" for name, value in tree.items())
+    text = "\n".join(f"{name} = {render_toml(value)}" for name, value in tree.items())
     # Only people write dates; our own writer never has to.
     text = re.sub(
         r"datetime\.date\((\d+), (\d+), (\d+)\)", lambda d: "{:04}-{:02}-{:02}".format(*map(int, d.groups())), text
     )
     tomllib.loads(text)
-    loaded = read(written_file(tmp_path_factory.getbasetemp() / "any.toml", text), {})
+    loaded = read_config(written_file(tmp_path_factory.getbasetemp() / "any.toml", text), {})
     for mistake in loaded.mistakes:
         assert re.fullmatch(r"[^\n]*any\.toml(:\d+)?: .+; .+", str(mistake), re.DOTALL), mistake
 
@@ -117,17 +117,19 @@ def test_law_any_file_is_loaded_or_refused_in_sentences(tree: dict[str, Any], tm
 @given(config=CONFIGS)
 def test_law_what_is_shown_is_what_holds_without_secrets(config: Config, tmp_path_factory: Any) -> None:
     folder = tmp_path_factory.getbasetemp()
-    loaded = read(written_file(folder / "a.toml", as_file(config)), {"SET": "sqlite:///s3cret"})
+    loaded = read_config(written_file(folder / "a.toml", as_file(config)), {"SET": "sqlite:///s3cret"})
     assert not loaded.mistakes
-    assert loaded.written == config
-    shown = effective(loaded.written, loaded.sheet)
+    assert loaded.unresolved_config == config
+    shown = render_effective_config(loaded.unresolved_config, loaded.tables)
     assert "s3cret" not in shown
-    assert read(written_file(folder / "b.toml", shown), {"SET": "sqlite:///x"}).written == masked(config)
+    assert read_config(written_file(folder / "b.toml", shown), {"SET": "sqlite:///x"}).unresolved_config == mask_config(
+        config
+    )
 
 
 @given(CONFIGS, CONFIGS)
 def test_law_changes_tell_every_difference_and_no_secret(old: Config, new: Config) -> None:
-    told = changes(old, new)
+    told = describe_changes(old, new)
     assert bool(told) == (old != new)
     assert "s3cret" not in "".join(told)
     assert len(set(told)) == len(told)
@@ -143,7 +145,7 @@ def test_changes_are_sentences() -> None:
         backends=(backend("new"), backend("b", retries=9), backend("a", key="two")),
         tools=ToolRules(max_retries=0),
     )
-    assert changes(old, new) == (
+    assert describe_changes(old, new) == (
         "[server] port was 8787 and is 1; this takes a restart",
         "[server] choices was 8 and is 2",
         '[[backends]] "gone" is gone',
@@ -151,7 +153,7 @@ def test_changes_are_sentences() -> None:
         '[[backends]] "b" retries was 2 and is 9',
         '[[backends]] "a" key has changed',
         "[[backends]] tables are in another order",
-        "[tools] ask_again was 2 and is 0",
+        "[tools] max_retries was 2 and is 0",
     )
 
 
@@ -160,7 +162,7 @@ def test_a_key_is_not_in_its_repr() -> None:
 
 
 def test_the_example_loads_and_sets_what_it_shows() -> None:
-    config = load(ROOT / "callwright.example.toml", SECRETS)
+    config = load_config(ROOT / "callwright.example.toml", SECRETS)
     assert [key.key for key in config.keys] == ["t"]
     assert [backend.key for backend in config.backends] == ["u"]
     assert [model.name for model in config.models] == ["coder"]
@@ -173,18 +175,18 @@ def test_the_example_has_every_key_of_every_table_at_its_default(tmp_path: Path)
     live = re.sub(r"(?m)^#(?=[a-z_]+ = )", "", text)
     data = tomllib.loads(live)
     for name, kind in TABLES.items():
-        table = data[name][0] if kind.many else data[name]
+        table = data[name][0] if kind.is_array else data[name]
         assert set(table) == set(kind.settings.__struct_fields__), name
-    loaded = load(written_file(tmp_path / "live.toml", live), SECRETS)
+    loaded = load_config(written_file(tmp_path / "live.toml", live), SECRETS)
     assert (
         msgspec.structs.replace(loaded.models[0], vision=None)
-        == load(ROOT / "callwright.example.toml", SECRETS).models[0]
+        == load_config(ROOT / "callwright.example.toml", SECRETS).models[0]
     )
 
 
 def test_the_example_is_current_and_names_its_schema() -> None:
     text = (ROOT / "callwright.example.toml").read_text(encoding="utf-8")
-    assert text == example(), "out of date: make readme"
+    assert text == render_example_config(), "out of date: make readme"
     named = re.match(r"#:schema (\S+)\n", text)
     assert named
     assert (ROOT / named[1]).is_file()
@@ -192,30 +194,30 @@ def test_the_example_is_current_and_names_its_schema() -> None:
 
 def test_the_schema_is_current() -> None:
     stored = json.loads((ROOT / "docs" / "callwright.schema.json").read_text(encoding="utf-8"))
-    assert stored == json.loads(json.dumps(schema())), "out of date: make readme"
+    assert stored == json.loads(json.dumps(build_json_schema())), "out of date: make readme"
 
 
 def test_the_tables_of_the_document_are_current() -> None:
     text = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
     found = re.search(r"<!-- settings:begin -->\n(.*)<!-- settings:end -->", text, re.DOTALL)
     assert found
-    assert found[1].strip() == markdown().strip(), "out of date: make readme"
+    assert found[1].strip() == render_markdown().strip(), "out of date: make readme"
 
 
 def test_the_toml_of_the_document_loads(tmp_path: Path) -> None:
     text = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
     for block in re.findall(r"(?m)^```toml\n(.*?)^```", text, re.DOTALL):
-        assert not read(written_file(tmp_path / "x.toml", block), {"CLOUD_KEY": "x"}).mistakes
+        assert not read_config(written_file(tmp_path / "x.toml", block), {"CLOUD_KEY": "x"}).mistakes
 
 
 @pytest.mark.parametrize("kind", TABLES.values(), ids=lambda kind: kind.name)
 def test_every_key_says_what_it_is_for(kind: Any) -> None:
-    assert not [key.name for key in keys(kind.settings) if not key.meaning.endswith(".")]
+    assert not [key.name for key in list_key_docs(kind.settings) if not key.meaning.endswith(".")]
 
 
 def test_the_schema_refuses_what_the_loader_refuses() -> None:
-    definitions = schema()["$defs"]
-    assert schema()["additionalProperties"] is False
+    definitions = build_json_schema()["$defs"]
+    assert build_json_schema()["additionalProperties"] is False
     assert all(each["additionalProperties"] is False for each in definitions.values())
     assert definitions["ServerSettings"]["properties"]["port"]["maximum"] == 65535
     assert definitions["ModelSettings"]["properties"]["rules"]["$ref"] == "#/$defs/ToolRules"
@@ -225,8 +227,8 @@ def test_the_schema_refuses_what_the_loader_refuses() -> None:
 @pytest.mark.parametrize("found", [(), (BackendSettings(name="ollama", kind="ollama", url="http://127.0.0.1:11434"),)])
 def test_a_starting_file_loads_without_an_environment(found: tuple[BackendSettings, ...], tmp_path: Path) -> None:
     models = tuple(ModelSettings(name=name, backend="ollama") for name in ("a", "b") if found)
-    config = load(written_file(tmp_path / "s.toml", starting(found, models)), {})
+    config = load_config(written_file(tmp_path / "s.toml", render_starter_config(found, models)), {})
     assert config.backends == (found or config.backends)
     assert len(config.backends) == 1
     assert [model.name for model in config.models] == (["a", "b"] if found else ["coder"])
-    assert starting(found, models).count("# What clients ask for.") == 1
+    assert render_starter_config(found, models).count("# What clients ask for.") == 1

@@ -30,7 +30,7 @@ WEATHER = ToolSpec(
     },
 )
 PING = ToolSpec("ping")
-ASK = ToolRules(malformed="ask", max_retries=3)
+ASK = ToolRules(malformed="retry", max_retries=3)
 GOOD = '{"city": "Oslo"}'
 
 
@@ -127,7 +127,7 @@ def test_a_model_that_then_answers_in_words_may_where_no_call_is_required() -> N
 def test_no_more_is_asked_than_the_budget_allows() -> None:
     backend = Fake(called("get_weather", "{}"))
     with pytest.raises(BackendError, match="in one try"):
-        run(backend, ToolRules(malformed="ask", max_retries=0))
+        run(backend, ToolRules(malformed="retry", max_retries=0))
     assert len(backend.asked) == 1
 
 

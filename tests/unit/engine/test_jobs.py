@@ -21,18 +21,18 @@ TITLE = asked("Generate a Title for this conversation")
 @pytest.mark.parametrize(
     ("rule", "request_", "taken"),
     [
-        ({"marks": ("title for",)}, TITLE, True),
-        ({"marks": ("title for",)}, asked(system="You write a TITLE FOR chats."), True),
-        ({"marks": ("title for",)}, asked(), False),
-        ({"marks": ("nothing", "title")}, TITLE, True),
+        ({"keywords": ("title for",)}, TITLE, True),
+        ({"keywords": ("title for",)}, asked(system="You write a TITLE FOR chats."), True),
+        ({"keywords": ("title for",)}, asked(), False),
+        ({"keywords": ("nothing", "title")}, TITLE, True),
         ({"max_tokens": 20}, asked(options={"max_tokens": 20}), True),
         ({"max_tokens": 20}, asked(options={"max_tokens": 21}), False),
         ({"max_tokens": 20}, asked(), False),
-        ({"max_tokens": 20, "marks": ("title",)}, asked(options={"max_tokens": 20}), False),
-        ({"marks": ("title",), "models": ("b*",)}, TITLE, True),
-        ({"marks": ("title",), "models": ("other",)}, TITLE, False),
+        ({"max_tokens": 20, "keywords": ("title",)}, asked(options={"max_tokens": 20}), False),
+        ({"keywords": ("title",), "models": ("b*",)}, TITLE, True),
+        ({"keywords": ("title",), "models": ("other",)}, TITLE, False),
         ({}, TITLE, False),
-        ({"marks": ("title",)}, asked("a title", tools=(ToolSpec("t"),)), False),
+        ({"keywords": ("title",)}, asked("a title", tools=(ToolSpec("t"),)), False),
     ],
 )
 def test_a_rule_takes_what_it_says(rule: dict[str, Any], request_: Request, taken: bool) -> None:

@@ -176,7 +176,7 @@ def test_a_turn_cut_by_its_limit_is_not_asked_for_again() -> None:
 
 def test_a_call_that_cannot_be_read_is_asked_for_again_where_that_is_set() -> None:
     broken = said('<tool_call>{"name": "ping", "arguments": {"a": <<<', reason="stop")
-    turn, report = run(Fake(broken, said(CALL)), rules=ToolRules(malformed="ask"))
+    turn, report = run(Fake(broken, said(CALL)), rules=ToolRules(malformed="retry"))
     assert names(turn) == ["ping"]
     assert report.retries
     assert all(call.complete for call in turn.tool_calls)
@@ -213,7 +213,7 @@ def test_the_next_backend_answers_when_one_is_down() -> None:
 
 def test_a_backend_that_is_left_alone_is_tried_last() -> None:
     alone, other = Fake(said("alone")), Fake(said("other"), name="two")
-    alone.available = False
+    alone.is_available = False
     assert run(alone, other)[0].text == "other"
     assert run(alone)[0].text == "alone"
 
@@ -254,7 +254,7 @@ def test_an_error_that_quotes_half_a_call_is_asked_again_then_told(half: str) ->
 class Breaking(Fake):
     """A backend that says something and then fails."""
 
-    async def answer(self, request: Request, extra: dict[str, Any]) -> EventStream:
+    async def stream_response(self, request: Request, extra: dict[str, Any]) -> EventStream:
         self.asked.append(request)
         *events, problem = self._answers
         yield [event for event in events if not isinstance(event, BackendError)]

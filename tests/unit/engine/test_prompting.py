@@ -166,7 +166,7 @@ def test_rc10_a_tool_with_a_long_name_is_called_by_its_own_name(native: bool, mo
 
 def test_a_model_is_offered_what_its_diet_allows() -> None:
     backend = Fake(SAID)
-    _, report = run(backend, ask(tools=("ping", "pong")), diet={"deny": ["po*"]})
+    _, report = run(backend, ask(tools=("ping", "pong")), tool_limits={"deny": ["po*"]})
     assert [tool.name for tool in backend.asked[0].tools] == ["ping"]
     assert kinds(report) == ["left_out_tools"]
 
@@ -195,14 +195,14 @@ def test_rc6_a_prompt_beyond_the_window_is_refused_before_it_is_sent() -> None:
 @pytest.mark.parametrize("tools", ["native", "taught"])
 def test_it_is_condensed_where_that_is_set(tools: str) -> None:
     backend = Fake(SAID)
-    _, report = run(backend, OVERFULL, context=1500, tools=tools, diet={"overflow": "condense", "reserve": 100})
+    _, report = run(backend, OVERFULL, context=1500, tools=tools, tool_limits={"overflow": "condense", "reserve": 100})
     told = backend.asked[0].messages
     assert "left out" in str(told)
     assert told[-1] == OVERFULL.messages[-1]
     assert "condensed" in kinds(report)
 
 
-@pytest.mark.parametrize("model", [{"context": 1500, "diet": {"overflow": "send"}}, {}, {"context": 4000}])
+@pytest.mark.parametrize("model", [{"context": 1500, "tool_limits": {"overflow": "send"}}, {}, {"context": 4000}])
 def test_it_is_sent_where_it_fits_or_nobody_knows_or_minds(model: dict[str, Any]) -> None:
     backend = Fake(SAID)
     run(backend, OVERFULL, **model)
@@ -214,7 +214,7 @@ class Listed(Fake):
 
     listed: tuple[ModelInfo, ...] | BackendError = ()
 
-    async def models(self) -> tuple[ModelInfo, ...]:
+    async def list_models(self) -> tuple[ModelInfo, ...]:
         if isinstance(self.listed, BackendError):
             raise self.listed
         return self.listed
@@ -318,7 +318,12 @@ def test_pictures_that_move_are_not_taken_for_a_new_request_of_the_user() -> Non
 
 def test_the_way_to_close_is_offered_beside_whatever_the_diet_leaves() -> None:
     backend = Fake(SAID)
-    run(backend, ask(tools=("ping", "pong")), diet={"allow": ["ping"], "max_tools": 1}, prompt={"final_answer": "call"})
+    run(
+        backend,
+        ask(tools=("ping", "pong")),
+        tool_limits={"allow": ["ping"], "max_tools": 1},
+        prompt={"final_answer": "call"},
+    )
     assert [tool.name for tool in backend.asked[0].tools] == ["ping", "final_answer"]
 
 

@@ -51,7 +51,7 @@ def restored(memory: ReasoningCache, request: Request, to: ModelRoute | None = N
 
 
 @pytest.mark.parametrize("thoughts", [WORDS, SIGNED])
-def test_what_the_client_left_out_is_put_back_before_the_words(thoughts: tuple[Reasoning, ...]) -> None:
+def test_what_the_client_disconnected_out_is_put_back_before_the_words(thoughts: tuple[Reasoning, ...]) -> None:
     memory = kept({"a": thoughts})
     assert restored(memory, returned(Text("I look."), "a")) == returned(*thoughts, Text("I look."), "a")
 
@@ -131,7 +131,7 @@ def test_a_model_that_was_told_to_drop_reasoning_gets_none_of_what_was_kept_befo
 
 
 def test_the_oldest_go_first_and_one_that_was_asked_for_is_not_old() -> None:
-    memory = ReasoningCache(most=2)
+    memory = ReasoningCache(max_entries=2)
     for call_id in ("a", "b"):
         memory.store_reasoning("me", route(), asked(), {call_id: WORDS})
     restored(memory, returned("a"))
@@ -141,7 +141,7 @@ def test_the_oldest_go_first_and_one_that_was_asked_for_is_not_old() -> None:
 
 @given(st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(0, 30)), max_size=40), st.integers(1, 5))
 def test_the_memory_stays_within_its_bounds(kept: list[tuple[str, int]], most: int) -> None:
-    memory = ReasoningCache(most=most, characters=50)
+    memory = ReasoningCache(max_entries=most, max_characters=50)
     for call_id, size in kept:
         memory.store_reasoning("me", route(), asked(), {call_id: (Reasoning("x" * size),)})
     found = [each for each in "abcdef" if restored(memory, returned(each)) != returned(each)]

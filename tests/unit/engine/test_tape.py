@@ -66,7 +66,7 @@ def test_each_attempt_has_the_reason_for_the_next() -> None:
 
 
 def test_without_words_only_the_course_of_things_is_recorded() -> None:
-    tape = TurnRecorder(words=False)
+    tape = TurnRecorder(keep_content=False)
     run(tape, Fake(HELLO), extra={"user": "me"})
     (asked,) = tape.attempts
     assert (asked.request, asked.extra, asked.events, tape.client_events) == (None, {}, (), ())

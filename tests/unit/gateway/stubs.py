@@ -33,12 +33,12 @@ class StubWire:
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def decode(self, body: bytes) -> ClientRequest:
+    def decode_request(self, body: bytes) -> ClientRequest:
         data = json.loads(body)
         text = "".join(message["content"] for message in data["messages"])
         return ClientRequest(request=Request(model=data["model"], messages=(Message("user", (Text(text),)),)))
 
-    def problem(self, problem: ErrorResponse) -> bytes:
+    def encode_error(self, problem: ErrorResponse) -> bytes:
         return json.dumps(
             {"wire": self.name, "error": {"message": problem.message, "type": problem.kind, "code": problem.code}}
         ).encode()
@@ -52,7 +52,7 @@ class StubBackend:
         self.settings = BackendSettings(name="local", kind=kind)
         self.forwarded: list[tuple[str, Any]] = []
 
-    async def forward(self, path: str, body: bytes) -> ForwardedResponse:
+    async def forward_request(self, path: str, body: bytes) -> ForwardedResponse:
         self.forwarded.append((path, json.loads(body)))
         return ForwardedResponse(200, {"Content-Type": "application/json", "Set-Cookie": "no"}, b'{"ok": true}')
 
@@ -72,7 +72,7 @@ class StubEngine:
         self.asked = 0
         self.closed = 0
 
-    async def find(self, name: str) -> Any:
+    async def find_route(self, name: str) -> Any:
         for model in self.models:
             if name in (model.name, *model.aliases):
                 return SimpleNamespace(
@@ -80,7 +80,7 @@ class StubEngine:
                 )
         raise RequestError(f"The model {name!r} does not exist.", status=404, code="model_not_found")
 
-    async def ready(self) -> dict[str, str]:
+    async def check_readiness(self) -> dict[str, str]:
         self.asked += 1
         return self.readiness
 

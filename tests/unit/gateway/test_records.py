@@ -75,7 +75,7 @@ def test_a_turn_is_counted_once_everywhere() -> None:
     value = service.metrics.registry.get_sample_value
     labels = {"wire": "openai_chat", "model": "coder", "client": "copilot", "status": "200"}
     assert value("callwright_requests_total", labels) == 1
-    assert value("callwright_calls_total", {"dialect": "hermes"}) == 2
+    assert value("callwright_tool_calls_total", {"dialect": "hermes"}) == 2
     assert value("callwright_repairs_total", {"kind": "unclosed"}) == 2
     assert value("callwright_tokens_total", {"kind": "prompt", "model": "coder"}) == 10
     assert value("callwright_first_byte_seconds_count", {"wire": "openai_chat", "model": "coder"}) == 1

@@ -77,7 +77,9 @@ def put(scribe: JournalWriter, name: str = "r", body: bytes = b"{}") -> None:
 
 
 def outcomes(metrics: Metrics) -> tuple[float, float]:
-    counted = [metrics.registry.get_sample_value("callwright_journal_total", {"outcome": name}) for name in OUTCOMES]
+    counted = [
+        metrics.registry.get_sample_value("callwright_journal_entries_total", {"outcome": name}) for name in OUTCOMES
+    ]
     return counted[0] or 0.0, counted[1] or 0.0
 
 
@@ -275,7 +277,7 @@ def said(*texts: str) -> list[Event]:
 class Broken(Fake):
     """A backend with a bug."""
 
-    async def answer(self, request: Any, extra: Any) -> Any:
+    async def stream_response(self, request: Any, extra: Any) -> Any:
         yield [TextDelta("a")]
         raise ZeroDivisionError("private words")
 
@@ -305,4 +307,4 @@ def test_a_row_without_the_words_cannot_be_replayed_and_says_why() -> None:
 
 def test_a_draft_keeps_only_headers_that_tell_the_client() -> None:
     headers = {"user-agent": "x", "authorization": "Bearer abc", "cookie": "a=b", "x-api-key": "k", "x-secret": "s"}
-    assert JournalEntryBuilder(headers, words=True).build_entry(record(), None).headers == {"user-agent": "x"}
+    assert JournalEntryBuilder(headers, keep_content=True).build_entry(record(), None).headers == {"user-agent": "x"}

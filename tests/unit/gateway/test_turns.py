@@ -111,7 +111,7 @@ def test_a_request_to_load_a_model_is_answered_without_asking_it() -> None:
 class Traced(Fake):
     traces: ClassVar[list[str]] = []
 
-    async def answer(self, request: Request, extra: dict[str, Any]) -> EventStream:
+    async def stream_response(self, request: Request, extra: dict[str, Any]) -> EventStream:
         self.traces.append(TRACEPARENT.get())
         yield [TextDelta("ok"), Finish("stop")]
 
@@ -219,7 +219,7 @@ def test_held_text_goes_out_when_nothing_follows(monkeypatch: pytest.MonkeyPatch
 
 
 def test_the_oldest_conversations_go_first_and_callers_are_kept_apart() -> None:
-    memory = ResponseHistory(most=2, characters=100)
+    memory = ResponseHistory(max_entries=2, max_characters=100)
     words = (Message("user", (Text("x" * 10),)),)
     for name in ("a", "b", "c"):
         memory.store_conversation("me", name, words)
@@ -242,7 +242,7 @@ def test_a_turn_is_counted_once_whatever_became_of_it() -> None:
     page = asyncio.run(run()).decode()
     assert 'callwright_requests_total{client="openai",model="m",status="200",wire="openai_chat"} 2.0' in page
     assert 'callwright_tokens_total{kind="completion",model="m"} 8.0' in page
-    assert "callwright_streams 0.0" in page
+    assert "callwright_active_turns 0.0" in page
 
 
 def test_an_answer_that_is_kept_is_kept_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:

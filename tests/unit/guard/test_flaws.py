@@ -54,7 +54,7 @@ def test_a_call_of_a_tool_that_was_not_offered_never_begins() -> None:
     stage = UnusableCallDetector(TOOLS)
     assert stage.feed([*STRANGER, END]) == [Malformed("pang", stage.reason), END]
     assert stage.reason == "there is no tool 'pang'; the tools are: ping, pong"
-    assert UnusableCallDetector(TOOLS, strangers=True).feed(STRANGER) == STRANGER
+    assert UnusableCallDetector(TOOLS, allow_unknown=True).feed(STRANGER) == STRANGER
 
 
 def test_people_write_about_markers_and_that_is_no_flaw_unless_everything_is() -> None:

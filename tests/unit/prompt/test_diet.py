@@ -179,7 +179,7 @@ def test_references_that_multiply_are_left_alone() -> None:
 
 def test_a_schema_may_be_true() -> None:
     body = {"properties": {"a": True}, "anyOf": [True, {"$ref": "#/$defs/A"}], "$defs": {"A": False}}
-    assert schema(body, slim=True) == {"properties": {"a": True}, "anyOf": [True, {}]}
+    assert schema(body, trim_schemas=True) == {"properties": {"a": True}, "anyOf": [True, {}]}
 
 
 def test_without_a_users_message_the_first_tools_are_kept() -> None:
@@ -201,7 +201,7 @@ def test_what_only_people_read_is_left_out_but_never_a_parameter() -> None:
         },
         "required": ["title"],
     }
-    assert schema(body, slim=True) == {
+    assert schema(body, trim_schemas=True) == {
         "properties": {"title": {"type": "string", "default": "title"}, "examples": {"enum": ["title", "examples"]}},
         "required": ["title"],
     }

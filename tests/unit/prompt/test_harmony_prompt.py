@@ -186,7 +186,7 @@ def test_a_thousand_turns_go_to_openais_parser_and_come_back_from_its_renderer(
             encoding.encode(written, allowed_special="all"), peer.Role.ASSISTANT
         )
         assert [each.to_dict() for each in parsed] == [each.to_dict() for each in expected], seed
-        rendered = "".join(encoding.decode_utf8(encoding.render_parameters(each)) for each in expected)
+        rendered = "".join(encoding.decode_utf8(encoding.render(each)) for each in expected)
         parser = Parser(HARMONY, tools, prefill="<|start|>assistant")
         heard = collect([*parser.feed(rendered.removeprefix("<|start|>assistant")), *parser.close()])
         (call,) = _calls(message)

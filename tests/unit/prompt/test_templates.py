@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from callwright.cli import main
-from callwright.config import read
-from callwright.config.templates import template_sources
+from callwright.config import read_config
+from callwright.config.template_files import read_template_sources
 from callwright.engine.builtin_templates import load_builtin_sources, load_builtin_templates
 from callwright.errors import ConfigError
 from callwright.model import Image, Text
@@ -100,7 +100,7 @@ def test_nothing_is_escaped_and_values_are_no_templates() -> None:
 
 def test_one_template_is_replaced_and_the_others_stay(tmp_path: Path) -> None:
     (tmp_path / "plain_first.j2").write_text("{% for each in system %}[{{ each.text }}] {% endfor %}{{ message }}")
-    templates = PromptTemplates(template_sources(tmp_path))
+    templates = PromptTemplates(read_template_sources(tmp_path))
     request = decoded(system("S"), user("Hi"), tools=[])
     assert said(told(request, system="fold", templates=templates)) == [("user", "[S] Hi")]
     with_tools = decoded(system("S"), user("Hi"))
@@ -110,7 +110,7 @@ def test_one_template_is_replaced_and_the_others_stay(tmp_path: Path) -> None:
 def test_a_file_that_is_no_template_is_told_with_the_names_that_are(tmp_path: Path) -> None:
     (tmp_path / "primo.j2").write_text("")
     with pytest.raises(ConfigError, match=r"primo\.j2 is no template that there is; the names are first, continuing"):
-        template_sources(tmp_path)
+        read_template_sources(tmp_path)
 
 
 def test_a_wrong_template_is_a_mistake_of_the_configuration(tmp_path: Path) -> None:
@@ -119,10 +119,10 @@ def test_a_wrong_template_is_a_mistake_of_the_configuration(tmp_path: Path) -> N
     (folder / "rules.j2").write_text("\n{{ nothing }}")
     file = tmp_path / "callwright.toml"
     file.write_text(f'[prompt]\ntemplates = "{folder}"\n')
-    (mistake,) = read(file, {}).mistakes
+    (mistake,) = read_config(file, {}).mistakes
     assert "rules.j2, line 2: there is no variable 'nothing'" in str(mistake)
     file.write_text('[prompt]\ntemplates = "nowhere"\n')
-    (mistake,) = read(file, {}).mistakes
+    (mistake,) = read_config(file, {}).mistakes
     assert "nowhere cannot be read" in str(mistake)
 
 
@@ -175,7 +175,7 @@ def test_a_template_that_fails_on_real_data_says_where() -> None:
 def test_a_template_that_is_no_text_is_told(tmp_path: Path) -> None:
     (tmp_path / "rules.j2").write_bytes(b"\xff\xfe")
     with pytest.raises(ConfigError, match="not UTF-8"):
-        template_sources(tmp_path)
+        read_template_sources(tmp_path)
 
 
 def test_without_a_folder_the_settings_name_it(

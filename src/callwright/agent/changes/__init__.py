@@ -1,1 +1,1 @@
-"""changes."""
+"""File changes: diffs, patches, checkpoints, undo."""

@@ -70,8 +70,8 @@ _RESULT_LIMITS = (8_000, 2_000, 500)
 _MAX_NUDGES = 2
 """How often a model is told that it is not done before that is believed."""
 
-_AnswerT = TypeVar("_Answer")
-LoopSteps = Generator[Effect, EffectAnswer, "_Over | None"]
+_AnswerT = TypeVar("_AnswerT")
+LoopSteps = Generator[Effect, EffectAnswer, "_TaskEnd | None"]
 
 
 @dataclass(frozen=True, kw_only=True)

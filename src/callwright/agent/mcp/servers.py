@@ -113,10 +113,10 @@ class _McpServer:
     async def open(self) -> str:
         """Start it. Returns what went wrong, in a sentence, or nothing."""
         module = import_module("callwright.agent.mcp.connection")
-        connection = module.Connection(self.settings, self._root)
+        connection = module.McpConnection(self.settings, self._root)
         try:
             offered = await connection.open()
-        except module.LostError as error:
+        except module.ServerLostError as error:
             self._schedule_restart(to_one_line(str(error), _MAX_REASON_CHARS))
             return f"MCP server {self.settings.name} could not be started: {self._last_error}"
         self._connection = connection
@@ -134,7 +134,7 @@ class _McpServer:
         module = import_module("callwright.agent.mcp.connection")
         try:
             answer: str = await connection.call_tool(tool, arguments, tell)
-        except module.LostError as error:
+        except module.ServerLostError as error:
             if self._connection is connection:
                 self._connection = None
                 self._schedule_restart(to_one_line(str(error), _MAX_REASON_CHARS))
@@ -159,7 +159,7 @@ class _McpServer:
                     )
                 if problem := await self.open():
                     raise ToolError(f"{problem}.")
-            return cast("Connection", self._connection)
+            return cast("McpConnection", self._connection)
 
     def _schedule_restart(self, why: str) -> None:
         """The first time it is started again at once, then after 1, 2, 4 … seconds."""

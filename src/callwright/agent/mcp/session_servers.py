@@ -6,7 +6,7 @@ remembered by the sum of its bytes, so a file that changes is asked about again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -14,12 +14,15 @@ import msgspec
 from callwright.agent.event_log import EventLog
 from callwright.agent.mcp.servers import McpServers
 from callwright.agent.mcp.settings import McpSettings, ProjectServers, load_project_servers
-from callwright.agent.session.approvals import Approvals
+from callwright.agent.session_api import ApprovalReply
 from callwright.agent.session_events import WarningIssued
 from callwright.agent.tools.base import Tool
 from callwright.errors import ConfigError
 
-__all__ = ["SessionServers", "TrustedProjects"]
+__all__ = ["ConsentRequest", "SessionServers", "TrustedProjects"]
+
+ConsentRequest = Callable[[str, str, str], Awaitable[ApprovalReply]]
+"""Ask the person: a title, the reason, and what "always" would mean."""
 
 PROJECT_FILE = ".mcp.json"
 
@@ -44,7 +47,7 @@ class TrustedProjects:
 
 
 class SessionServers:
-    """Of one session. `admit` before each task: they come with the first that is not stopped at the question."""
+    """Of one session. Call `start` before each task: they come with the first that is not stopped at the question."""
 
     def __init__(self, own: Sequence[McpSettings], root: Path, trusted: TrustedProjects, log: EventLog) -> None:
         self._configured = tuple(own)
@@ -54,11 +57,11 @@ class SessionServers:
         self._servers: McpServers | None = None
         self._is_started = False
 
-    async def start(self, approvals: Approvals) -> dict[str, Tool]:
+    async def start(self, request_consent: ConsentRequest) -> dict[str, Tool]:
         """Start what may be started and is not yet; the tools that came of it. What cannot be started is a warning."""
         if self._is_started:
             return {}
-        theirs = await self._approve_project_servers(approvals)
+        theirs = await self._approve_project_servers(request_consent)
         self._is_started = theirs is not None
         wanted = [*self._configured, *(theirs or ())]
         if not wanted or theirs is None:
@@ -68,7 +71,7 @@ class SessionServers:
             await self._log.add(WarningIssued(problem))
         return {tool.spec.name: tool for tool in servers.tools}
 
-    async def _approve_project_servers(self, approvals: Approvals) -> Sequence[McpSettings] | None:
+    async def _approve_project_servers(self, request_consent: ConsentRequest) -> Sequence[McpSettings] | None:
         """The servers of the project that may be started; None when the task was stopped before that was answered."""
         try:
             project = load_project_servers(self._root / PROJECT_FILE)
@@ -78,7 +81,7 @@ class SessionServers:
         if project is None or project.is_approved(self._trusted.load()):
             return project.servers if project else ()
         why = f"{PROJECT_FILE} starts programs on your computer, and this form of it was not approved before"
-        reply = await approvals.request_consent(
+        reply = await request_consent(
             project.approval_text, why, f"exactly this content of {project.path}, from now on"
         )
         if reply.verdict == "always":

@@ -249,12 +249,12 @@ class CommandJudge:
             if not rule.matches(command, options):
                 continue
             why = rule.why or f"the rule about `{rule.label}`"
-            if rule.project:
+            if rule.runs_project_code:
                 yield Allowance(
                     rule.why or "it runs the project's own code", rule.tier or "none", runs_project_code=True
                 )
             elif rule.decision == "allow":
-                yield Allowance(why, rule.tier or "high", rule.reads)
+                yield Allowance(why, rule.tier or "high", rule.read_only)
             else:
                 yield PolicyFinding(rule.tier or "none", why, rule.decision)
         for prefix in self._remembered:

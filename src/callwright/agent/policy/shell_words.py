@@ -36,12 +36,12 @@ _SHELL_VARIABLES = {
     "HOME": "~",
     "PWD": ".",
     "IFS": " \t\n",
-    "TMPDIR": "/tmp",
+    "TMPDIR": "/tmp",  # noqa: S108
     "?": "0",
     "#": "0",
     "$": "1",
     "0": "bash",
-}  # noqa: S108
+}
 
 
 class CommandStream(NamedTuple):

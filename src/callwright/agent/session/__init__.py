@@ -1,1 +1,1 @@
-"""session."""
+"""Sessions: what carries out the effects of the loop, with approvals, tools and the model."""

@@ -23,12 +23,13 @@ from callwright.agent.session.effect_driver import EffectDriver
 from callwright.agent.session.model_calls import ModelCaller
 from callwright.agent.session.stop_signal import StopSignal
 from callwright.agent.session.tool_runner import ToolRunner
-from callwright.agent.session_api import ApprovalReply, EventCallback, FileReview
+from callwright.agent.session_api import ApprovalReply, FileReview
 from callwright.agent.session_events import (
     BranchCreated,
     CallDecided,
     ChangesKept,
     ChangesUndone,
+    EventCallback,
     FilesChanged,
     StampedEvent,
     TaskStarted,
@@ -150,7 +151,7 @@ class AgentSession:
 
     async def _start_servers(self) -> None:
         """Let MCP servers bring their tools, when somebody is there who can be asked."""
-        self._tools.update(await self._servers.start(self._approvals))
+        self._tools.update(await self._servers.start(self._approvals.request_consent))
 
     def _build_brief(
         self, number: int, task: str, history: tuple[Message, ...], given: TaskStarted | None = None

@@ -52,7 +52,7 @@ class OutputExcerpt:
     @property
     def text(self) -> str:
         """What is kept, with a marker in the gap."""
-        gap = [f"[… {self.cut_lines:,} lines left out …]"] if self.cut_lines else []
+        gap = [f"[… {self.omitted_lines:,} lines left out …]"] if self.omitted_lines else []
         return "\n".join([*self._first, *gap, *self._last])
 
     def _add_text(self, line: str) -> None:

@@ -159,7 +159,7 @@ class Terminal:
         excerpt = OutputExcerpt(head=self._settings.head_lines, tail=self._settings.tail_lines)
         telling = _ProgressBatcher(on_output)
         screen = TerminalEmulator(
-            excerpt.add, passed=telling.add, rows=_ROWS, line_limit=self._settings.max_line_characters
+            excerpt.add, on_preview=telling.add, rows=_ROWS, line_limit=self._settings.max_line_characters
         )
         began = time.monotonic()
         self._pty = self._pty or PseudoTerminal(columns=self._settings.columns, rows=_ROWS)

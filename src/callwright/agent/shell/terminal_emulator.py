@@ -99,14 +99,14 @@ class TerminalEmulator:
 
     def __init__(
         self,
-        finished: Callable[[OutputLine], None],
+        on_line: Callable[[OutputLine], None],
         *,
-        passed: Callable[[str], None] = lambda line: None,
+        on_preview: Callable[[str], None] = lambda line: None,
         rows: int = 40,
         line_limit: int = 2000,
     ) -> None:
-        self._on_line = finished
-        self._on_preview = passed
+        self._on_line = on_line
+        self._on_preview = on_preview
         self._height = rows
         self._limit = line_limit
         # A byte that is not UTF-8 stays one character, so that it can be counted.

@@ -21,7 +21,7 @@ from callwright.schema import Schema, coerce_value
 
 __all__ = ["ToolSignature"]
 
-ArgumentsT = TypeVar("Wanted", bound=msgspec.Struct)
+ArgumentsT = TypeVar("ArgumentsT", bound=msgspec.Struct)
 
 # What the tools of other agents call the same thing; models have learnt those names. `_` and capitals do not count.
 _PARAMETER_ALIASES = {

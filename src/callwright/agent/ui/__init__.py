@@ -1,1 +1,1 @@
-"""Faces: how a session is seen and answered. Each is shown the same events; none can do what another cannot."""
+"""User interfaces: terminal, web page, editor protocol, scripts."""

@@ -44,7 +44,7 @@ class ConversationBackend(HttpBackend, StatefulBackend):
 
     def __init__(self, settings: BackendSettings) -> None:
         super().__init__(settings, _ConversationCodec())
-        self._connections = ConnectionPool(settings.connections, settings.connect_seconds, keep=False)
+        self._connections = ConnectionPool(settings.connections, settings.connect_seconds, reuse=False)
 
     def stream_response(self, request: Request, extra: dict[str, Any]) -> EventStream:
         """Ask in a conversation that nobody will go on with."""

@@ -35,8 +35,8 @@ const CallwrightBridge = (() => {
   }
 
   class CallwrightBridge {
-    constructor({ url, token, create, send, models = [], room = 1, onstate = () => {} }) {
-      Object.assign(this, { url, token, models, room, onstate, handlers: { create, send } });
+    constructor({ url, token, create, send, models = [], slots = 1, onstate = () => {} }) {
+      Object.assign(this, { url, token, models, slots, onstate, handlers: { create, send } });
       this.page = crypto.getRandomValues(new Uint32Array(4)).join("-");
       this.serving = new Map();
       this.wait = RETRY.first;
@@ -58,8 +58,8 @@ const CallwrightBridge = (() => {
       const socket = (this.socket = new WebSocket(this.url));
       this.onstate("connecting");
       socket.onopen = () => {
-        const { token, page, room, models } = this;
-        socket.send(JSON.stringify({ type: "hello", token, page, room, models }));
+        const { token, page, slots, models } = this;
+        socket.send(JSON.stringify({ type: "hello", token, page, slots, models }));
       };
       socket.onmessage = ({ data }) => this.socket === socket && this.take(JSON.parse(data));
       socket.onclose = ({ code, reason }) => {

@@ -105,9 +105,9 @@ class _StreamEvent(msgspec.Struct):
 class _OpenCall:
     """A call whose block is open."""
 
-    def __init__(self, index: int, given: str) -> None:
+    def __init__(self, index: int, initial_arguments: str) -> None:
         self.index = index
-        self.initial_arguments = given
+        self.initial_arguments = initial_arguments
         """What its start has for arguments: all of them, or an empty object."""
         self.fragments: list[str] = []
 

@@ -51,13 +51,13 @@ def _build_generate_fields(message_fields: dict[str, Any]) -> dict[str, Any]:
 class OllamaEncoder:
     """One client's stream."""
 
-    def __init__(self, head: ResponseHead, style: StreamStyle, say: _FieldsBuilder) -> None:
+    def __init__(self, head: ResponseHead, style: StreamStyle, build_fields: _FieldsBuilder) -> None:
         self._head = head
         self._style = style
-        self._build_fields = say
+        self._build_fields = build_fields
         self._text_batcher = TextBatcher()
         self._text_field: _TextField = "content"
-        self._line_frames = {kind: _split_line(head, say, kind) for kind in ("content", "thinking")}
+        self._line_frames = {kind: _split_line(head, build_fields, kind) for kind in ("content", "thinking")}
         """What stands before and after the text of a line."""
         self._call_start = CallStart(0, "", "")
         self._fragments: list[str] = []
@@ -150,10 +150,10 @@ class OllamaServerCodec:
 
     content_type = "application/x-ndjson"
 
-    def __init__(self, name: str, decode: Callable[[bytes], ClientRequest], say: _FieldsBuilder) -> None:
+    def __init__(self, name: str, decode: Callable[[bytes], ClientRequest], build_fields: _FieldsBuilder) -> None:
         self.name = name
         self._decode_body = decode
-        self._build_fields = say
+        self._build_fields = build_fields
 
     def decode_request(self, body: bytes) -> ClientRequest:
         try:

@@ -40,13 +40,15 @@ _UNFINISHED_TURN = ErrorResponse(
 class OpenAIChatEncoder:
     """One client's stream."""
 
-    def __init__(self, ask: ClientRequest, head: ResponseHead, style: StreamStyle) -> None:
+    def __init__(self, client_request: ClientRequest, head: ResponseHead, style: StreamStyle) -> None:
         about = {"id": f"chatcmpl-{head.id}", "object": "chat.completion.chunk", "created": head.created}
         self._chunk_prefix = (
             SSE_DATA + encode_json(about)[:-1] + b',"model":' + encode_json_string(head.model) + b',"choices":['
         )
-        self._choices = [_ChoiceEncoder(self._chunk_prefix, at, ask, style) for at in range(ask.choices)]
-        self._include_usage = ask.include_usage
+        self._choices = [
+            _ChoiceEncoder(self._chunk_prefix, at, client_request, style) for at in range(client_request.choices)
+        ]
+        self._include_usage = client_request.include_usage
         self._heartbeat = {
             "comment": encode_comment("keep-alive"),
             "event": self._choices[0].format_chunk(b"{}"),
@@ -114,11 +116,11 @@ class OpenAIChatEncoder:
 class _ChoiceEncoder:
     """One choice: what is held of its text, where its calls stand, whether it is finished."""
 
-    def __init__(self, chunk: bytes, index: int, ask: ClientRequest, style: StreamStyle) -> None:
+    def __init__(self, chunk: bytes, index: int, client_request: ClientRequest, style: StreamStyle) -> None:
         self._chunk_prefix = chunk + b'{"index":%d,"delta":' % index
         self._text_prefix = self._chunk_prefix + b'{"content":'
-        self._functions = ask.functions
-        self._begin_calls = style.begin_tool_calls and not ask.functions
+        self._functions = client_request.functions
+        self._begin_calls = style.begin_tool_calls and not client_request.functions
         self._granularity = style.arguments
         self._fields = [encode_json_string(name) + b":" for name in style.reasoning_fields]
         self._text_batcher, self._reasoning_batcher = TextBatcher(), TextBatcher()

@@ -55,16 +55,16 @@ _UNFINISHED_TURN = {"status": "failed", "code": "server_error", "message": "the 
 
 _encode_json = msgspec.json.Encoder().encode
 
-TextItemT = TypeVar("Spoken", bound=MessageItem | ReasoningItem)
+TextItemT = TypeVar("TextItemT", bound=MessageItem | ReasoningItem)
 
 
 class OpenAIResponsesEncoder:
     """Writes one answer."""
 
-    def __init__(self, ask: ClientRequest, head: ResponseHead, style: StreamStyle) -> None:
-        self.response = ResponseObject(ask, head)
+    def __init__(self, client_request: ClientRequest, head: ResponseHead, style: StreamStyle) -> None:
+        self.response = ResponseObject(client_request, head)
         self._head = head
-        self._origins = ask.origins
+        self._origins = client_request.origins
         self._style = style
         self._sequence = 0
         self._out: list[bytes] = []

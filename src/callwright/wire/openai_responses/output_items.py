@@ -170,14 +170,14 @@ class CustomCallItem(FunctionCallItem):
 class ResponseObject:
     """The response: what it says of itself and of the request, its items, and how it ended."""
 
-    def __init__(self, ask: ClientRequest, head: ResponseHead) -> None:
+    def __init__(self, client_request: ClientRequest, head: ResponseHead) -> None:
         self.items: list[OutputItem] = []
         """Those that are done."""
         self.usage = Usage()
         """Zeros where nobody counted: without it opencode (1.18) asks again without end."""
         self._ending: dict[str, Any] = {}
         self._head = head
-        self._request = _build_request_fields(ask)
+        self._request = _build_request_fields(client_request)
 
     def end_response(self, status: str, *, incomplete: str = "", code: str = "", message: str = "") -> None:
         """The answer is over."""

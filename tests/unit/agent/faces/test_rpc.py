@@ -40,10 +40,10 @@ class Wire:
         self._coming: asyncio.Queue[bytes] = asyncio.Queue()
         self._news = asyncio.Event()
 
-    async def read(self) -> bytes:
+    async def read_line(self) -> bytes:
         return await self._coming.get()
 
-    async def write(self, line: bytes) -> None:
+    async def write_line(self, line: bytes) -> None:
         assert line.endswith(b"\n")
         assert line.count(b"\n") == 1
         self.sent.append(json.loads(line))

@@ -136,7 +136,7 @@ def build_output_view(output: str) -> RenderableType:
 def _fold_output(output: str, max_lines: int) -> RenderableType:
     lines = [text for text in sanitize_text(output).split("\n") if text.strip()]
     hidden = len(lines) - max_lines
-    shown = ([f"… {format_count(hidden, 'line')}"] if hidden > 0 else []) + lines[-most:]
+    shown = ([f"… {format_count(hidden, 'line')}"] if hidden > 0 else []) + lines[-max_lines:]
     return Text("\n".join(f"│ {text}" for text in shown), style="dim", no_wrap=True, overflow="ellipsis")
 
 

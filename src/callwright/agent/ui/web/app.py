@@ -67,7 +67,7 @@ class _WebHandlers:
 
     def __init__(self, sessions: SessionCatalog) -> None:
         self._hub = SessionHub(sessions)
-        folder = files(callwright).joinpath("agent", "faces", "web", "static")
+        folder = files(callwright).joinpath("agent", "ui", "web", "static")
         self.static_files = {f"/static/{file.name}": file.read_bytes() for file in folder.iterdir() if file.is_file()}
 
     @asynccontextmanager

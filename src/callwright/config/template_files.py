@@ -10,21 +10,27 @@ from callwright.errors import ConfigError
 from callwright.prompt.prompt_templates import TEMPLATE_NAMES, PromptTemplateName, PromptTemplates, TemplateSource
 from callwright.prompt.settings import merge_prompt_settings
 
-__all__ = ["SUFFIX", "load_templates", "template_sources"]
+__all__ = ["TEMPLATE_SUFFIX", "load_templates", "read_template_sources"]
 
-SUFFIX = ".j2"
+TEMPLATE_SUFFIX = ".j2"
 
 
 def load_templates(config: Config) -> dict[str, PromptTemplates]:
     """The templates of every folder that is named, by that name. Raises `ConfigError`."""
     folders = {merge_prompt_settings(config.prompt, model.prompt).templates for model in config.models}
-    return {name: PromptTemplates(template_sources(Path(name))) for name in {config.prompt.templates, *folders} if name}
+    return {
+        name: PromptTemplates(read_template_sources(Path(name))) for name in {config.prompt.templates, *folders} if name
+    }
 
 
-def template_sources(folder: Path) -> dict[PromptTemplateName, TemplateSource]:
+def read_template_sources(folder: Path) -> dict[PromptTemplateName, TemplateSource]:
     """All templates, as a folder has them. Raises `ConfigError` for a folder or a file that is not right."""
     try:
-        found = {path.name.removesuffix(SUFFIX): path for path in folder.iterdir() if path.name.endswith(SUFFIX)}
+        found = {
+            path.name.removesuffix(TEMPLATE_SUFFIX): path
+            for path in folder.iterdir()
+            if path.name.endswith(TEMPLATE_SUFFIX)
+        }
         own = {
             name: TemplateSource(found[name].read_text("utf-8"), str(found[name]))
             for name in TEMPLATE_NAMES

@@ -112,7 +112,7 @@ export class Files {
         this.#button("keep", "", { path }, { "aria-label": `Keep ${path}`, title: "Keep" }),
         this.#button("undo", "", { path }, { "aria-label": `Undo ${path}`, title: "Undo" }),
       ),
-      review?.disturbed && h("p", { class: "disturbed" }, "You changed this file since."),
+      review?.changed_by_user && h("p", { class: "disturbed" }, "You changed this file since."),
       this.#outcome(path),
       open && (review ? review.hunks.map((hunk) => this.#hunk(path, hunk)) : h("p", { class: "empty" }, "Loading…")),
     );

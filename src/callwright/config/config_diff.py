@@ -7,49 +7,51 @@ from typing import Any
 
 import msgspec
 
-from callwright.config.secrets import masked
+from callwright.config.secrets import mask_config
 from callwright.config.settings import TABLES, Config
 
-__all__ = ["NEEDS_RESTART", "changes"]
+__all__ = ["NEEDS_RESTART", "describe_changes"]
 
 NEEDS_RESTART = frozenset({"host", "port", "ledger"})
 """Keys of `[server]` that are read when the service starts: the socket and the ledger's file are open by then."""
 
 
-def changes(old: Config, new: Config) -> tuple[str, ...]:
+def describe_changes(old: Config, new: Config) -> tuple[str, ...]:
     """A sentence for each difference; those that take a restart say so."""
-    return tuple(_all(old, new))
+    return tuple(_iter_changes(old, new))
 
 
-def _all(old: Config, new: Config) -> Iterator[str]:
-    shown_old, shown_new = masked(old), masked(new)
+def _iter_changes(old: Config, new: Config) -> Iterator[str]:
+    shown_old, shown_new = mask_config(old), mask_config(new)
     for name, kind in TABLES.items():
         before, after = getattr(old, name), getattr(new, name)
-        if not kind.many:
-            yield from _of_table(kind.header, (before, after), (getattr(shown_old, name), getattr(shown_new, name)))
+        if not kind.is_array:
+            yield from _iter_table_changes(
+                kind.header, (before, after), (getattr(shown_old, name), getattr(shown_new, name))
+            )
             continue
-        was, now = _by_name(before), _by_name(after)
-        shown_was, shown_now = _by_name(getattr(shown_old, name)), _by_name(getattr(shown_new, name))
+        was, now = _index_by_name(before), _index_by_name(after)
+        shown_was, shown_now = _index_by_name(getattr(shown_old, name)), _index_by_name(getattr(shown_new, name))
         yield from (f'{kind.header} "{each}" is gone' for each in was if each not in now)
         yield from (f'{kind.header} "{each}" is new' for each in now if each not in was)
         kept = [each for each in now if each in was]
         for each in kept:
             label = f'{kind.header} "{each}"'
-            yield from _of_table(label, (was[each], now[each]), (shown_was[each], shown_now[each]))
+            yield from _iter_table_changes(label, (was[each], now[each]), (shown_was[each], shown_now[each]))
         if kept != [each for each in was if each in now]:
             yield f"{kind.header} tables are in another order"
 
 
-def _by_name(tables: tuple[Any, ...]) -> dict[str, Any]:
+def _index_by_name(tables: tuple[Any, ...]) -> dict[str, Any]:
     return {table.name: table for table in tables}
 
 
-def _of_table(label: str, tables: tuple[Any, Any], shown: tuple[Any, Any]) -> Iterator[str]:
+def _iter_table_changes(label: str, tables: tuple[Any, Any], masked_tables: tuple[Any, Any]) -> Iterator[str]:
     """Differences are found in the values themselves, and told as they may be shown."""
     for key in tables[0].__struct_fields__:
         if getattr(tables[0], key) == getattr(tables[1], key):
             continue
-        before, after = (msgspec.json.encode(getattr(table, key)).decode() for table in shown)
+        before, after = (msgspec.json.encode(getattr(table, key)).decode() for table in masked_tables)
         told = "has changed" if before == after else f"was {before} and is {after}"
         restart = label == "[server]" and key in NEEDS_RESTART
         yield f"{label} {key} {told}{'; this takes a restart' if restart else ''}"

@@ -23,10 +23,10 @@ from callwright.agent.shell.terminal import TerminalSettings
 from callwright.agent.tools import BUILTIN_TOOLS, load_plugins
 from callwright.agent.workspace.workspace import Workspace
 from callwright.backends import open_backend
-from callwright.cli.start import start
-from callwright.config import Config, load, state_folder
-from callwright.config.sources import config_folder
-from callwright.config.templates import load_templates
+from callwright.cli.startup import build_config_loader
+from callwright.config import Config, get_state_folder, load_config
+from callwright.config.sources import get_config_folder
+from callwright.config.template_files import load_templates
 from callwright.engine import Engine, ModelRoute, TurnReport
 from callwright.errors import BackendError, ConfigError
 from callwright.store.open import AgentStore, open_agent_store
@@ -40,61 +40,61 @@ if TYPE_CHECKING:
 
 _SMALL_WINDOW = 32_768
 
-__all__ = ["Bench", "configured", "open_archive", "open_bench"]
+__all__ = ["AgentApp", "load_agent_config", "open_agent", "open_session_archive"]
 
 
 @asynccontextmanager
-async def open_archive(arguments: argparse.Namespace) -> AsyncIterator[SessionArchive]:
+async def open_session_archive(arguments: argparse.Namespace) -> AsyncIterator[SessionArchive]:
     """The sessions that there are, without any model."""
-    config = load(getattr(arguments, "config", None), os.environ)
-    folder = state_folder(os.environ)
+    config = load_config(getattr(arguments, "config", None), os.environ)
+    folder = get_state_folder(os.environ)
     async with open_agent_store(config.store, folder) as store:
         yield SessionArchive(store.sessions, store.snapshots, SessionLocks(folder / "sessions"))
 
 
 @asynccontextmanager
-async def open_bench(arguments: argparse.Namespace, config: Config) -> AsyncIterator[Bench]:
+async def open_agent(arguments: argparse.Namespace, config: Config) -> AsyncIterator[AgentApp]:
     """Everything but the folder."""
-    settings = _settings(config.agent, arguments)
+    settings = _apply_flags(config.agent, arguments)
     async with (
-        open_agent_store(config.store, state_folder(os.environ)) as store,
-        _model(config, settings) as model,
+        open_agent_store(config.store, get_state_folder(os.environ)) as store,
+        _open_model(config, settings) as model,
     ):
-        bench = Bench(config, settings, store, model, arguments.policy)
+        bench = AgentApp(config, settings, store, model, arguments.policy)
         try:
             yield bench
         finally:
-            bench.closing.close()
+            bench.exit_stack.close()
 
 
-class Model(NamedTuple):
+class AgentModel(NamedTuple):
     """The model that works."""
 
-    ask: RunTurn
+    run_turn: RunTurn
     name: str
-    window: int
+    context_window: int
     options: dict[str, Any]
     """Of every request."""
 
 
 @dataclass
-class Bench:
+class AgentApp:
     """Opens workshops."""
 
     config: Config
     settings: AgentSettings
     store: AgentStore
-    model: Model
-    policy: Path | None
-    closing: ExitStack = field(default_factory=ExitStack)
+    model: AgentModel
+    policy_file: Path | None
+    exit_stack: ExitStack = field(default_factory=ExitStack)
     warnings: tuple[str, ...] = ()
     """What a person should know of tools that cannot be used."""
 
-    async def desk(self, folder: Path, servers: Sequence[McpSettings] = ()) -> SessionManager:
+    async def create_session_manager(self, folder: Path, servers: Sequence[McpSettings] = ()) -> SessionManager:
         """The sessions of a folder; `servers` are MCP servers besides those of the settings."""
         workspace = Workspace(folder)
         root = workspace.root
-        mine = self.policy or config_folder(os.environ) / "policy.toml"
+        mine = self.policy_file or get_config_folder(os.environ) / "policy.toml"
         policy = load_policy(mine, root / ".callwright" / "policy.toml", workspace=root)
         sandbox = open_sandbox(
             workspace,
@@ -102,15 +102,15 @@ class Bench:
             environment=os.environ,
             find_protected=make_protection_scanner(workspace, policy),
         )
-        self.closing.callback(sandbox.close)
+        self.exit_stack.callback(sandbox.close)
         own = {tool.spec.name: tool for tool in BUILTIN_TOOLS}
         plugins, self.warnings = load_plugins(own)
-        state = state_folder(os.environ)
+        state = get_state_folder(os.environ)
         return SessionManager(
             AgentContext(
-                run_turn=self.model.ask,
+                run_turn=self.model.run_turn,
                 model=self.model.name,
-                window=self.model.window,
+                window=self.model.context_window,
                 request_options=self.model.options,
                 workspace=workspace,
                 policy=policy,
@@ -128,18 +128,18 @@ class Bench:
         )
 
 
-def configured(arguments: argparse.Namespace) -> Config:
+def load_agent_config(arguments: argparse.Namespace) -> Config:
     """The configuration, or what is found on this machine; looking for it takes a loop of its own. `--model` chooses
     among all models here, unless it is that of a `--backend`."""
     chosen = "" if arguments.backend else arguments.model
     if chosen:
         arguments.model = None
-    config = start(arguments).load()
+    config = build_config_loader(arguments).load()
     agent = msgspec.structs.replace(config.agent, model=chosen or config.agent.model)
     return msgspec.structs.replace(config, agent=agent)
 
 
-def _settings(settings: AgentSettings, arguments: argparse.Namespace) -> AgentSettings:
+def _apply_flags(settings: AgentSettings, arguments: argparse.Namespace) -> AgentSettings:
     """What holds for this run; the flags have been checked by the same types as the file."""
     names = ("iterations", "tokens", "seconds", "approve", "branch")
     given = {name: value for name in names if (value := getattr(arguments, name)) is not None}
@@ -150,7 +150,7 @@ def _settings(settings: AgentSettings, arguments: argparse.Namespace) -> AgentSe
 
 
 @asynccontextmanager
-async def _model(config: Config, settings: AgentSettings) -> AsyncIterator[Model]:
+async def _open_model(config: Config, settings: AgentSettings) -> AsyncIterator[AgentModel]:
     """A model, asked by the engine in this process."""
     name = settings.model
     backends = {each.name: open_backend(each) for each in config.backends}
@@ -168,12 +168,17 @@ async def _model(config: Config, settings: AgentSettings) -> AsyncIterator[Model
         if name and name not in found:
             raise ConfigError([f"there is no model {name!r}; there are: {', '.join(found)}"])
         model = found[name] if name else engine.models[0]
-        yield Model(ask, model.name, model.context, _options(settings, engine.get_route(model.name), model.context))
+        yield AgentModel(
+            ask,
+            model.name,
+            model.context,
+            _build_request_options(settings, engine.get_route(model.name), model.context),
+        )
     finally:
         await engine.close()
 
 
-def _options(settings: AgentSettings, route: ModelRoute, window: int) -> dict[str, Any]:
+def _build_request_options(settings: AgentSettings, route: ModelRoute, window: int) -> dict[str, Any]:
     """A small model that repeats itself would fill its window: nothing but a limit ends that."""
     if settings.answer_tokens:
         return {"max_tokens": settings.answer_tokens}

@@ -12,10 +12,10 @@ from rich.text import Text
 from callwright import Collected
 from callwright.model import ToolCall
 
-__all__ = ["call_box", "show"]
+__all__ = ["build_call_panel", "print_turn"]
 
 
-def show(turn: Collected, console: Console | None = None) -> None:
+def print_turn(turn: Collected, console: Console | None = None) -> None:
     """Print a whole turn."""
     console = console or Console(highlight=False)
     if turn.reasoning:
@@ -24,18 +24,18 @@ def show(turn: Collected, console: Console | None = None) -> None:
     if turn.text:
         console.print(Text(turn.text))
     for call in turn.tool_calls:
-        console.print(call_box(call))
+        console.print(build_call_panel(call))
     for repair in turn.repairs:
         console.print(Text.assemble(("repaired ", "yellow"), (repair.kind, "bold yellow"), f"  {repair.detail}"))
     for bad in turn.malformed:
-        console.print(Text.assemble(("not a call ", "red"), f"{bad.reason}: ", (_short(bad.raw), "dim")))
+        console.print(Text.assemble(("not a call ", "red"), f"{bad.reason}: ", (_shorten_text(bad.raw), "dim")))
     calls = len(turn.tool_calls)
     noun = "call" if calls == 1 else "calls"
     ending = f"{calls or 'no'} {noun} · finish: {turn.finish_reason} · read as {turn.dialect}"
     console.print(Text(f"{ending}{f' ({turn.why})' if turn.why else ''}", style="dim"))
 
 
-def call_box(call: ToolCall) -> Panel:
+def build_call_panel(call: ToolCall) -> Panel:
     """One call in a box, its arguments readable; red when the output was cut inside it."""
     try:
         body = json.dumps(json.loads(call.arguments), ensure_ascii=False, indent=2)
@@ -52,6 +52,6 @@ def call_box(call: ToolCall) -> Panel:
     )
 
 
-def _short(text: str, most: int = 120) -> str:
+def _shorten_text(text: str, most: int = 120) -> str:
     line = " ".join(text.split())
     return line if len(line) <= most else f"{line[: most - 1]}…"

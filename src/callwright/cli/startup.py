@@ -18,77 +18,79 @@ import msgspec
 
 from callwright.backends.embedded import is_embedded_available
 from callwright.backends.settings import BackendKind
-from callwright.cli.config import flags
-from callwright.cli.discover import Found, discover, find_at
-from callwright.cli.running import address
-from callwright.config import Config, load, read
+from callwright.cli.config import collect_flags
+from callwright.cli.discovery import ModelServer, discover_servers, find_server
+from callwright.cli.gateway_client import normalize_url
+from callwright.config import Config, load_config, read_config
 from callwright.errors import BackendError, ConfigError
 from callwright.gateway.profiles import PROFILES
 
-__all__ = ["Start", "add_options", "start", "tables"]
+__all__ = ["ConfigLoader", "add_model_options", "build_config_loader", "build_config_tables"]
 
-_NAMES = {"OpenAI-compatible server": "server", "LM Studio": "lm-studio"}
+_BACKEND_NAMES = {"OpenAI-compatible server": "server", "LM Studio": "lm-studio"}
 
 
-class Start(NamedTuple):
+class ConfigLoader(NamedTuple):
     """A configuration that has backends, and how it came by them."""
 
     path: Path | None
     """The file, if there is one."""
     flags: dict[str, Any]
     """The command line and what was found, in the file's form."""
-    found: tuple[Found, ...]
+    servers: tuple[ModelServer, ...]
     """The servers that were looked for and found."""
     stand_in: Literal["", "embedded", "demo"] = ""
     """There was none, so this is served."""
 
     def load(self) -> Config:
         """The configuration, read now. Raises `ConfigError`."""
-        return load(self.path, os.environ, self.flags, profiles=PROFILES)
+        return load_config(self.path, os.environ, self.flags, profiles=PROFILES)
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
+def add_model_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that say where models come from."""
     group = parser.add_argument_group("models")
     group.add_argument("--config", type=Path, metavar="FILE", help="the configuration, instead of the usual file")
-    group.add_argument("--backend", type=address, metavar="URL", help="a model server; its kind and models are found")
+    group.add_argument(
+        "--backend", type=normalize_url, metavar="URL", help="a model server; its kind and models are found"
+    )
     group.add_argument("--backend-key", default="", metavar="KEY", help="its key; env:NAME takes it from a variable")
     group.add_argument("--kind", choices=get_args(BackendKind), help="what the server speaks, if not as found")
     group.add_argument("--model", metavar="NAME", help="the one of its models to use")
     group.add_argument("--dialect", metavar="NAME", help="how the model writes its calls, if not as known")
 
 
-def start(arguments: argparse.Namespace) -> Start:
+def build_config_loader(arguments: argparse.Namespace) -> ConfigLoader:
     """Find out what there is. Raises a sentence when it cannot work."""
-    given = flags(arguments)
-    before = read(arguments.config, os.environ, given, profiles=PROFILES)
+    given = collect_flags(arguments)
+    before = read_config(arguments.config, os.environ, given, profiles=PROFILES)
     if before.mistakes:
         raise ConfigError([str(mistake) for mistake in before.mistakes])
     if not arguments.backend and (asked := [name for name in ("kind", "model", "dialect") if getattr(arguments, name)]):
         raise ConfigError([f"--{asked[0]} says something about a --backend, and none is given"])
     if before.config.backends and not arguments.backend:
-        return Start(before.file, given, ())
-    found = [_named(arguments)] if arguments.backend else asyncio.run(discover())
+        return ConfigLoader(before.file, given, ())
+    found = [_find_named_server(arguments)] if arguments.backend else asyncio.run(discover_servers())
     usable = [each for each in found if each.models]
     listed = arguments.model or arguments.dialect or before.config.models
-    made = tables(usable, arguments.backend_key, arguments.dialect or "auto" if listed else "")
+    made = build_config_tables(usable, arguments.backend_key, arguments.dialect or "auto" if listed else "")
     stand_in: Literal["", "embedded", "demo"] = "" if usable else "embedded" if is_embedded_available() else "demo"
     if stand_in:
         made["backends"] = [{"name": stand_in, "kind": "embedded" if stand_in == "embedded" else "scripted"}]
     given |= {name: rows[::-1] for name, rows in made.items()}  # a flag goes before all others, so the last is first
-    return Start(before.file, given, tuple(found), stand_in)
+    return ConfigLoader(before.file, given, tuple(found), stand_in)
 
 
-def _named(arguments: argparse.Namespace) -> Found:
+def _find_named_server(arguments: argparse.Namespace) -> ModelServer:
     """The server of `--backend`. One that does not list its models is taken at its word when a model is named."""
     variable = arguments.backend_key.removeprefix("env:")
     key = os.environ.get(variable, "") if variable != arguments.backend_key else variable
     try:
-        found = asyncio.run(find_at(arguments.backend, key=key))
+        found = asyncio.run(find_server(arguments.backend, key=key))
     except BackendError as problem:
         if not arguments.model or problem.kind == "unavailable":
             raise
-        found = Found(label="server", kind="openai", url=f"{arguments.backend}/v1", models=())
+        found = ModelServer(label="server", kind="openai", url=f"{arguments.backend}/v1", models=())
     kind = arguments.kind or found.kind
     root = found.url.removesuffix("/v1")
     url = root if kind in ("ollama", "anthropic") else f"{root}/v1"
@@ -98,9 +100,11 @@ def _named(arguments: argparse.Namespace) -> Found:
     return msgspec.structs.replace(found, kind=kind, url=url, models=models)
 
 
-def tables(found: Sequence[Found], key: str = "", dialect: str = "") -> dict[str, list[dict[str, Any]]]:
+def build_config_tables(
+    found: Sequence[ModelServer], key: str = "", dialect: str = ""
+) -> dict[str, list[dict[str, Any]]]:
     """Servers in the form of a configuration file; with a dialect their models too, else all that they ever have."""
-    names = list(_distinct(_NAMES.get(each.label, each.label.lower()) for each in found))
+    names = list(_make_names_unique(_BACKEND_NAMES.get(each.label, each.label.lower()) for each in found))
     backends = [
         {"name": name, "kind": each.kind, "url": each.url, **({"key": key} if key else {})}
         for name, each in zip(names, found, strict=True)
@@ -115,7 +119,7 @@ def tables(found: Sequence[Found], key: str = "", dialect: str = "") -> dict[str
     return {"backends": backends, "models": models}
 
 
-def _distinct(names: Iterable[str]) -> Iterable[str]:
+def _make_names_unique(names: Iterable[str]) -> Iterable[str]:
     counts: dict[str, int] = {}
     for name in names:
         counts[name] = counts.get(name, 0) + 1

@@ -13,31 +13,31 @@ from callwright import Collected, Parser, collect, get_dialect
 from callwright.errors import CallwrightError, RequestError
 from callwright.turn import TruncationMode
 
-__all__ = ["answer", "run"]
+__all__ = ["run_batch", "turn_to_dict"]
 
 
-def run(
+def run_batch(
     lines: Iterable[bytes], out: TextIO, *, default: str = "auto", size: int = 0, truncated: TruncationMode
 ) -> None:
     """Answer every line. `default` is the dialect of lines that name none; `size` cuts their texts."""
     for line in lines:
         if line.strip():
-            out.write(json.dumps(_answered(line, default, size, truncated)) + "\n")
+            out.write(json.dumps(_answer_line(line, default, size, truncated)) + "\n")
             out.flush()
 
 
-def _answered(line: bytes, default: str, size: int, truncated: TruncationMode) -> dict[str, Any]:
+def _answer_line(line: bytes, default: str, size: int, truncated: TruncationMode) -> dict[str, Any]:
     case: Any = None
     try:
-        case = _decoded(line)
+        case = _decode_line(line)
         if not isinstance(case, dict):
             return {"id": None, "error": "a line must hold a JSON object"}
-        return {"id": case.get("id"), **answer(_parsed(case, default, size, truncated))}
+        return {"id": case.get("id"), **turn_to_dict(_parse_case(case, default, size, truncated))}
     except (CallwrightError, ValueError, RecursionError) as problem:
         return {"id": case.get("id") if isinstance(case, dict) else None, "error": f"{problem}"}
 
 
-def _decoded(line: bytes) -> Any:
+def _decode_line(line: bytes) -> Any:
     try:
         return json.loads(line.decode("utf-8"))
     except UnicodeDecodeError as problem:
@@ -46,7 +46,7 @@ def _decoded(line: bytes) -> Any:
         raise ValueError(f"the line is not JSON: {problem}") from None
 
 
-def _parsed(case: dict[str, Any], default: str, size: int, truncated: TruncationMode) -> Collected:
+def _parse_case(case: dict[str, Any], default: str, size: int, truncated: TruncationMode) -> Collected:
     text, chunks = case.get("text"), case.get("chunks")
     if chunks is None and isinstance(text, str):
         step = size or max(len(text), 1)
@@ -66,7 +66,7 @@ def _parsed(case: dict[str, Any], default: str, size: int, truncated: Truncation
     return collect([*events, *parser.close()])
 
 
-def answer(turn: Collected) -> dict[str, Any]:
+def turn_to_dict(turn: Collected) -> dict[str, Any]:
     """A turn as the object that programs get."""
     return {
         "content": turn.text,

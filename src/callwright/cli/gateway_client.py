@@ -9,23 +9,23 @@ from typing import TYPE_CHECKING, Any
 from callwright.errors import BackendError
 
 if TYPE_CHECKING:
-    from callwright.cli.fetch import Peer
+    from callwright.cli.http_client import HttpClient
 
-__all__ = ["add_key", "address", "ask", "default_url", "listing"]
+__all__ = ["add_key_option", "fetch_json", "fetch_models", "get_default_url", "normalize_url"]
 
 
-def default_url() -> str:
+def get_default_url() -> str:
     """Where `callwright serve` listens on this machine."""
     return f"http://127.0.0.1:{os.environ.get('CALLWRIGHT_PORT') or 8787}"
 
 
-def address(text: str) -> str:
+def normalize_url(text: str) -> str:
     """An address as people write it, as an address: without a scheme it is `http`, without its API's path the root."""
     url = text if "://" in text else f"http://{text}"
     return url.rstrip("/").removesuffix("/v1").rstrip("/")
 
 
-def add_key(parser: argparse.ArgumentParser) -> None:
+def add_key_option(parser: argparse.ArgumentParser) -> None:
     """Add the key option."""
     parser.add_argument(
         "--key",
@@ -35,9 +35,9 @@ def add_key(parser: argparse.ArgumentParser) -> None:
     )
 
 
-async def ask(gateway: Peer, path: str) -> Any:
+async def fetch_json(gateway: HttpClient, path: str) -> Any:
     """What the gateway answers there; a sentence when it does not."""
-    from callwright.cli.fetch import json_or_none
+    from callwright.cli.http_client import decode_json_or_none
 
     try:
         reply = await gateway.get(path)
@@ -45,15 +45,15 @@ async def ask(gateway: Peer, path: str) -> Any:
         raise BackendError(f"{problem}; start a gateway with: callwright serve", kind="unavailable") from None
     if reply.status in (401, 403):
         raise BackendError(f"{gateway.url} asks for a key: give it with --key or in $CALLWRIGHT_API_KEY", kind="auth")
-    answer = json_or_none(reply)
+    answer = decode_json_or_none(reply)
     if not isinstance(answer, dict):
         raise BackendError(f"{gateway.url}{path} answers with status {reply.status}: is that address a gateway's?")
     return answer
 
 
-async def listing(gateway: Peer) -> list[dict[str, Any]]:
+async def fetch_models(gateway: HttpClient) -> list[dict[str, Any]]:
     """The models that it serves, at least one."""
-    entries = (await ask(gateway, "/v1/models")).get("data")
+    entries = (await fetch_json(gateway, "/v1/models")).get("data")
     found = [entry for entry in entries or [] if isinstance(entry, dict) and isinstance(entry.get("id"), str)]
     if not found:
         raise BackendError(f"{gateway.url} lists no models: see what it was started with, or name one with --model")

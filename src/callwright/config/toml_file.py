@@ -8,12 +8,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from callwright.config.mistakes import Given, Place, Report, Table, nearest
+from callwright.config.mistakes import MistakeReport, RawEntry, RawTable, ValueOrigin, find_closest_name
 from callwright.config.settings import TABLES
 
-__all__ = ["label", "tables"]
+__all__ = ["format_table_label", "read_tables"]
 
-_Path = tuple[str | int, ...]
+_KeyPath = tuple[str | int, ...]
 
 _NAME = r"""(?:[A-Za-z0-9_-]+|"[^"\n]*"|'[^'\n]*')"""
 _NAMES = rf"{_NAME}(?:\s*\.\s*{_NAME})*"
@@ -21,49 +21,51 @@ _LINE = re.compile(rf"\s*(?:(?P<bracket>\[\[?)\s*(?P<header>{_NAMES})\s*\]|(?P<k
 _SYNTAX = re.compile(r"(?P<what>.*) \(at line (?P<line>\d+), column (?P<column>\d+)\)")
 
 
-def tables(file: Path, report: Report) -> Iterator[tuple[str, Table]]:
+def read_tables(file: Path, report: MistakeReport) -> Iterator[tuple[str, RawTable]]:
     """Every table of the file with its name, in order."""
-    text = _text(file, report)
-    data = _data(file, text, report)
-    lines = _lines(text)
+    text = _read_text(file, report)
+    data = _parse_toml(file, text, report)
+    lines = _find_lines(text)
     for name, value in data.items():
-        place = Place("file", str(file), lines.get((name,), lines.get((name, 0), 0)))
+        place = ValueOrigin("file", str(file), lines.get((name,), lines.get((name, 0), 0)))
         match value:
             case _ if name not in TABLES:
-                _report_stranger(report, place, name)
-            case list() if TABLES[name].many and all(isinstance(each, dict) for each in value):
+                _report_unknown_table(report, place, name)
+            case list() if TABLES[name].is_array and all(isinstance(each, dict) for each in value):
                 for number, each in enumerate(value):
-                    yield name, _table(file, lines, (name, number), each)
-            case dict() if not TABLES[name].many:
-                yield name, _table(file, lines, (name,), value)
+                    yield name, _build_table(file, lines, (name, number), each)
+            case dict() if not TABLES[name].is_array:
+                yield name, _build_table(file, lines, (name,), value)
             case _:
-                count = "once for each" if TABLES[name].many else "once, with one pair of brackets"
+                count = "once for each" if TABLES[name].is_array else "once, with one pair of brackets"
                 remedy = f"write {TABLES[name].header}, {count}"
-                report.alone(place, f'"{name}" is not the kind of table that it should be', remedy)
+                report.add_mistake(place, f'"{name}" is not the kind of table that it should be', remedy)
 
 
-def label(name: str, entries: Mapping[str, Given], number: int = 1) -> str:
+def format_table_label(name: str, entries: Mapping[str, RawEntry], number: int = 1) -> str:
     """What a table is called in messages: its header, and its own name or its number where there are many."""
     header = TABLES[name].header
-    if not TABLES[name].many:
+    if not TABLES[name].is_array:
         return header
     called = entries["name"].value if "name" in entries else None
     return f'{header} "{called}"' if called and isinstance(called, str) else f"{header} number {number}"
 
 
-def _text(file: Path, report: Report) -> str:
-    place = Place("file", str(file))
+def _read_text(file: Path, report: MistakeReport) -> str:
+    place = ValueOrigin("file", str(file))
     try:
         return file.read_text(encoding="utf-8-sig")  # some editors put a byte order mark first
     except OSError as problem:
         remedy = f"name another file, or write this one with: callwright config init {file}"
-        report.alone(place, f"cannot be read: {(problem.strerror or str(problem)).lower()}", remedy)
+        report.add_mistake(place, f"cannot be read: {(problem.strerror or str(problem)).lower()}", remedy)
     except UnicodeDecodeError as problem:
-        report.alone(place, f"is not UTF-8 (byte {problem.object[problem.start]:#04x})", "convert it, e.g. with iconv")
+        report.add_mistake(
+            place, f"is not UTF-8 (byte {problem.object[problem.start]:#04x})", "convert it, e.g. with iconv"
+        )
     return ""
 
 
-def _data(file: Path, text: str, report: Report) -> dict[str, Any]:
+def _parse_toml(file: Path, text: str, report: MistakeReport) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except ValueError as problem:  # of TOML, and of Python for numbers of thousands of digits
@@ -71,41 +73,46 @@ def _data(file: Path, text: str, report: Report) -> dict[str, Any]:
         what = f"{found['what']} in column {found['column']}" if found else str(problem)
         remedy = "strings stand in quotes, and each key = value on a line of its own"
         line = int(found["line"]) if found else 0
-        report.alone(Place("file", str(file), line), f"this is not TOML: {what[0].lower()}{what[1:]}", remedy)
+        report.add_mistake(
+            ValueOrigin("file", str(file), line), f"this is not TOML: {what[0].lower()}{what[1:]}", remedy
+        )
         return {}
 
 
-def _table(file: Path, lines: dict[_Path, int], path: _Path, given: dict[str, Any]) -> Table:
+def _build_table(file: Path, lines: dict[_KeyPath, int], path: _KeyPath, values: dict[str, Any]) -> RawTable:
     start = lines.get(path, 0)
     entries = {
-        key: Given(value, Place("file", str(file), lines.get((*path, key), start))) for key, value in given.items()
+        key: RawEntry(value, ValueOrigin("file", str(file), lines.get((*path, key), start)))
+        for key, value in values.items()
     }
     name, *number = path
-    return Table(label(str(name), entries, sum(map(int, number), 1)), Place("file", str(file), start), entries)
+    return RawTable(
+        format_table_label(str(name), entries, sum(map(int, number), 1)), ValueOrigin("file", str(file), start), entries
+    )
 
 
-def _report_stranger(report: Report, place: Place, name: str) -> None:
+def _report_unknown_table(report: MistakeReport, origin: ValueOrigin, name: str) -> None:
     """A word at the top of the file that is no table: a slip of the pen, or a key that stands outside its table."""
     homes = [kind.header for kind in TABLES.values() if name in kind.settings.__struct_fields__]
     if homes:
         remedy = f"it belongs under {' or '.join(homes)}"
-    elif close := nearest(name, TABLES):
+    elif close := find_closest_name(name, TABLES):
         remedy = f"did you mean {TABLES[close].header}?"
     else:
         remedy = f"the tables are {', '.join(kind.header for kind in TABLES.values())}"
-    report.alone(place, f'there is no "{name}" at the top of the file', remedy)
+    report.add_mistake(origin, f'there is no "{name}" at the top of the file', remedy)
 
 
-def _lines(text: str) -> dict[_Path, int]:
+def _find_lines(text: str) -> dict[_KeyPath, int]:
     """The line of each header and key. Only messages depend on it, so strings over many lines are not looked into."""
-    found: dict[_Path, int] = {}
-    counts: dict[_Path, int] = {}
-    table: _Path = ()
+    found: dict[_KeyPath, int] = {}
+    counts: dict[_KeyPath, int] = {}
+    table: _KeyPath = ()
     for number, line in enumerate(text.split("\n"), 1):
         match = _LINE.match(line)
         if match is None:
             continue
-        path: _Path = () if match["header"] else table
+        path: _KeyPath = () if match["header"] else table
         for name in re.findall(_NAME, match["header"] or match["key"]):
             path = (*path, *((counts[path],) if path in counts and match["header"] else ()), name.strip("\"'"))
             found.setdefault(path, number)

@@ -14,12 +14,12 @@ from callwright.backends.http_response import IncompleteResponseError, NoRespons
 from callwright.errors import BackendError
 from callwright.wire.framing import JSON_DECODE_ERRORS
 
-__all__ = ["Peer", "Reply", "json_or_none"]
+__all__ = ["HttpClient", "HttpReply", "decode_json_or_none"]
 
-_AT_ONCE = 100
+_MAX_CONNECTIONS = 100
 
 
-class Reply(NamedTuple):
+class HttpReply(NamedTuple):
     """An answer, read to its end."""
 
     status: int
@@ -27,7 +27,7 @@ class Reply(NamedTuple):
     body: bytes
 
 
-class Peer:
+class HttpClient:
     """One server; an async context."""
 
     def __init__(self, url: str, *, key: str = "", seconds: float) -> None:
@@ -35,10 +35,10 @@ class Peer:
         self._headers = {"anthropic-version": "2023-06-01", "user-agent": "callwright", "accept-encoding": "identity"}
         if key:
             self._headers |= {"authorization": f"Bearer {key}", "x-api-key": key}
-        self._connections = ConnectionPool(_AT_ONCE, seconds)
+        self._connections = ConnectionPool(_MAX_CONNECTIONS, seconds)
         self._seconds = seconds
 
-    async def __aenter__(self) -> Peer:
+    async def __aenter__(self) -> HttpClient:
         return self
 
     async def __aexit__(
@@ -46,15 +46,15 @@ class Peer:
     ) -> None:
         await self._connections.close()
 
-    async def get(self, path: str) -> Reply:
+    async def get(self, path: str) -> HttpReply:
         """Fetch a page."""
-        return await self._reply(b"GET", path, b"", {})
+        return await self._send_request(b"GET", path, b"", {})
 
-    async def post(self, path: str, body: Any, headers: dict[str, str] | None = None) -> Reply:
+    async def post(self, path: str, body: Any, headers: dict[str, str] | None = None) -> HttpReply:
         """Send JSON. A stream is read to its end."""
-        return await self._reply(b"POST", path, msgspec.json.encode(body), headers or {})
+        return await self._send_request(b"POST", path, msgspec.json.encode(body), headers or {})
 
-    async def _reply(self, method: bytes, path: str, data: bytes, headers: dict[str, str]) -> Reply:
+    async def _send_request(self, method: bytes, path: str, data: bytes, headers: dict[str, str]) -> HttpReply:
         headers = {**self._headers, **headers, **({"content-type": "application/json"} if data else {})}
         try:
             address = RequestAddress.from_url(self.url + path)
@@ -76,10 +76,12 @@ class Peer:
             raise BackendError(message, kind="timeout") from None
         except OSError:
             raise BackendError(f"nothing answers at {self.url}", kind="unavailable") from None
-        return Reply(answer.status, answer.get_header("content-type").partition(";")[0].strip().lower(), bytes(body))
+        return HttpReply(
+            answer.status, answer.get_header("content-type").partition(";")[0].strip().lower(), bytes(body)
+        )
 
 
-def json_or_none(reply: Reply) -> Any:
+def decode_json_or_none(reply: HttpReply) -> Any:
     """The decoded body of a good answer."""
     if reply.status != 200:
         return None
