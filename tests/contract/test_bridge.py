@@ -237,7 +237,7 @@ def test_nobody_is_asked_for_an_answer_that_no_client_waits_for(gateway: Hosted)
         with closing(gateway.send("/v1/chat/completions", body)):
             browser.tell("asked 0")
         browser.tell("unasked 0")
-        assert browser.tell("heads 0") == ["said to the service", "failed: nobody waits any more"]
+        assert browser.tell("heads 0") == ["request", "failed: the request was cancelled"]
 
 
 SERVICE = """

@@ -218,12 +218,12 @@ def test_a_hang_up_changes_the_configuration_under_a_stream(tmp_path: Path, upst
 def test_a_configuration_that_is_wrong_is_refused_and_the_old_one_stays(tmp_path: Path, upstream: Upstream) -> None:
     upstream.play(spoken("Hello."))
     with Served(tmp_path, tables(upstream)) as gateway:
-        _change(gateway, backend("main", upstream.url) + model("m", "nowhere"), "was not reloaded")
+        _change(gateway, backend("main", upstream.url) + model("m", "nowhere"), "configuration not reloaded")
         assert "nowhere" in gateway.log.read_text(encoding="utf-8")
         assert ask(gateway.url, CHAT.path, CHAT.body("other", stream=True)).status == 200
 
 
-def _change(gateway: Served, configuration: str, sign: str = "was reloaded") -> None:
+def _change(gateway: Served, configuration: str, sign: str = "configuration reloaded") -> None:
     """Write another configuration, and make the gateway read it now."""
     assert gateway._process
     gateway._file.write_text(f"[server]\nport = {gateway.port}\n{configuration}", encoding="utf-8")

@@ -83,7 +83,10 @@ REGISTRY: Mapping[str, Dialect] = MappingProxyType(
                 framing=TURN_END_TOKENS,
                 reasoning_tags=tuple(
                     dict.fromkeys(
-                        think for one in _MEMBER_DIALECTS for think in one.reasoning_tags if _is_reasoning_tag(think.open)
+                        think
+                        for one in _MEMBER_DIALECTS
+                        for think in one.reasoning_tags
+                        if _is_reasoning_tag(think.open)
                     )
                 ),
                 # Those that one model has as tokens another may write as text, unless no text looks like them.

@@ -1,4 +1,4 @@
-"""The last doors before an endpoint: how large a body may be, and whether there is room for another turn."""
+"""Middleware that enforces body size and concurrency limits."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ __all__ = ["BodyLimitMiddleware", "TurnAdmission"]
 
 
 class BodyLimitMiddleware:
-    """An app whose request body is bounded; what is larger is refused without being read."""
+    """Limits the size of request bodies. Refuses a larger body without reading it."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        opened = get_request_context(scope)
-        length = opened.headers.get("content-length", "")
-        await self._app(scope, limit_body(length, receive, opened.state.server.body_bytes), send)
+        context = get_request_context(scope)
+        length = context.headers.get("content-length", "")
+        await self._app(scope, limit_body(length, receive, context.state.server.body_bytes), send)
 
 
 class TurnAdmission:
-    """An app that asks a model: bounded, admitted within the caller's limits, and counted while it runs."""
+    """Admits a turn within the caller's limits, limits its body, and counts it while it runs."""
 
-    def __init__(self, app: ASGIApp, service: GatewayService, refusals: ErrorResponder) -> None:
+    def __init__(self, app: ASGIApp, service: GatewayService, error_responder: ErrorResponder) -> None:
         self._app = BodyLimitMiddleware(app)
         self._service = service
-        self._error_responder = refusals
+        self._error_responder = error_responder
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        opened = get_request_context(scope)
+        context = get_request_context(scope)
         try:
-            with self._service.limits.admit_turn(opened.state.server, opened.key), self._service.track_turn():
+            with self._service.limits.admit_turn(context.state.server, context.key), self._service.track_turn():
                 await self._app(scope, receive, send)
         except CallwrightError as error:
-            refusal = self._error_responder.refuse_request(scope, error_mapping.map_error(error, request_id=opened.id))
+            refusal = self._error_responder.refuse_request(scope, error_mapping.map_error(error, request_id=context.id))
             await refusal(scope, receive, send)

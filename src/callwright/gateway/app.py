@@ -1,9 +1,9 @@
-"""Every route and every middleware, on one page.
+"""Assembles the gateway: every route and every middleware.
 
-From outside in: `Exchanges` gives each request its id and its state, `Cors` answers browsers, `Auth` asks for a key.
-All are plain ASGI: none of them touches a chunk of a stream but to hand it on. Turns then go straight to their
-endpoint, past Starlette's router and all but one of its error frames: what stands between a client and its model is
-waited for with every request.
+From the outside in: `RequestContextMiddleware` gives each request its id and its state, `CorsMiddleware` answers
+browsers, `AuthMiddleware` checks the key. All are plain ASGI and pass the chunks of a stream on unchanged. Requests for
+turns then go straight to their endpoint. They bypass Starlette's router and all but one of its error handlers, because
+every request waits for the code between the client and its model.
 """
 
 from __future__ import annotations
@@ -40,30 +40,30 @@ __all__ = ["build_app"]
 log = logging.getLogger("callwright.gateway")
 
 EndpointFactory = Callable[[ServerCodec], ASGIApp]
-"""Makes the ASGI app that handles the turns of one wire."""
+"""Builds the ASGI app that handles the turns of one wire."""
 
 
 def build_app(service: GatewayService, codecs: Mapping[str, ServerCodec], endpoint_factory: EndpointFactory) -> ASGIApp:
-    """The whole gateway as one ASGI app."""
-    refusals = ErrorResponder(codecs, service.metrics)
-    answers = _ExceptionHandlers(refusals)
+    """Build the gateway as one ASGI app."""
+    error_responder = ErrorResponder(codecs, service.metrics)
+    handlers = _ExceptionHandlers(error_responder)
     turns = {
         path: ServerErrorMiddleware(
-            TurnAdmission(endpoint_factory(codecs[wire]), service, refusals), answers.handle_unexpected
+            TurnAdmission(endpoint_factory(codecs[wire]), service, error_responder), handlers.handle_unexpected
         )
         for path, wire in _TURN_PATHS.items()
     }
     others = Starlette(
-        routes=_build_routes(service, codecs, turns, refusals),
+        routes=_build_routes(service, codecs, turns, error_responder),
         exception_handlers={
-            HTTPException: answers.handle_unrouted,
-            CallwrightError: answers.handle_known,
-            Exception: answers.handle_unexpected,
+            HTTPException: handlers.handle_unrouted,
+            CallwrightError: handlers.handle_known,
+            Exception: handlers.handle_unexpected,
         },
     )
-    others.router.redirect_slashes = False  # Copilot Chat 0.66 takes any redirect for a failure
+    others.router.redirect_slashes = False  # Copilot Chat 0.66 treats any redirect as a failure
     return RequestContextMiddleware(
-        CorsMiddleware(AuthMiddleware(_TurnDispatcher(turns, others), refusals), refusals), service
+        CorsMiddleware(AuthMiddleware(_TurnDispatcher(turns, others), error_responder), error_responder), service
     )
 
 
@@ -75,42 +75,45 @@ _TURN_PATHS = {
     "/api/chat": "ollama",
     "/api/generate": "ollama_generate",
 }
-"""The paths that ask a model, and the wire of each."""
+"""The paths that run turns, and the wire of each."""
 
 
 def _build_routes(
-    service: GatewayService, codecs: Mapping[str, ServerCodec], turns: Mapping[str, ASGIApp], refusals: ErrorResponder
+    service: GatewayService,
+    codecs: Mapping[str, ServerCodec],
+    turns: Mapping[str, ASGIApp],
+    error_responder: ErrorResponder,
 ) -> list[BaseRoute]:
-    at = ServiceEndpoints(service, codecs)
+    endpoints = ServiceEndpoints(service, codecs)
     bridge = BridgeRoutes(service)
     bounded = [Middleware(BodyLimitMiddleware)]
-    counted = [Middleware(TurnAdmission, service=service, refusals=refusals)]
+    counted = [Middleware(TurnAdmission, service=service, error_responder=error_responder)]
     return [
         *(Route(path, app, methods=["POST"]) for path, app in turns.items()),
         # OpenAI
-        Route("/v1/models", at.list_models),
-        Route("/v1/models/{id:path}", at.get_model),
+        Route("/v1/models", endpoints.list_models),
+        Route("/v1/models/{id:path}", endpoints.get_model),
         Route("/v1/completions", forward_request, methods=["POST"], middleware=counted),
         Route("/v1/embeddings", forward_request, methods=["POST"], middleware=counted),
         # Anthropic
-        Route("/v1/messages/count_tokens", at.count_tokens, methods=["POST"], middleware=bounded),
+        Route("/v1/messages/count_tokens", endpoints.count_tokens, methods=["POST"], middleware=bounded),
         # Ollama
-        Route("/api/version", at.get_version),
-        Route("/api/tags", at.list_tags),
-        Route("/api/show", at.show_model, methods=["POST"], middleware=bounded),
-        Route("/api/ps", at.list_running_models),
+        Route("/api/version", endpoints.get_version),
+        Route("/api/tags", endpoints.list_tags),
+        Route("/api/show", endpoints.show_model, methods=["POST"], middleware=bounded),
+        Route("/api/ps", endpoints.list_running_models),
         Route("/api/embed", forward_request, methods=["POST"], middleware=counted),
         Route("/api/embeddings", forward_request, methods=["POST"], middleware=counted),
         # The service
-        Route("/", at.get_root),
-        Route("/api/hello", at.get_hello),
-        Route("/health", at.get_health),
-        Route("/healthz", at.get_health),
-        Route("/readyz", at.get_readiness),
-        Route("/metrics", at.get_metrics),
-        Route("/v1/usage", at.get_usage),
-        Route("/openapi.json", at.get_openapi),
-        Route("/docs", at.get_docs),
+        Route("/", endpoints.get_root),
+        Route("/api/hello", endpoints.get_hello),
+        Route("/health", endpoints.get_health),
+        Route("/healthz", endpoints.get_health),
+        Route("/readyz", endpoints.get_readiness),
+        Route("/metrics", endpoints.get_metrics),
+        Route("/v1/usage", endpoints.get_usage),
+        Route("/openapi.json", endpoints.get_openapi),
+        Route("/docs", endpoints.get_docs),
         # Pages that serve conversations
         WebSocketRoute("/bridge", bridge.serve_socket),
         Route("/bridge/client.js", bridge.get_script),
@@ -119,7 +122,7 @@ def _build_routes(
 
 
 class _TurnDispatcher:
-    """Turns by their path; everything else, also the wrong method, is the router's."""
+    """Sends turns to their endpoint by path. The router handles everything else, wrong methods included."""
 
     def __init__(self, turns: Mapping[str, ASGIApp], others: ASGIApp) -> None:
         self._turns = turns
@@ -131,10 +134,10 @@ class _TurnDispatcher:
 
 
 class _ExceptionHandlers:
-    """What becomes of an exception that no endpoint took."""
+    """Turns exceptions that no endpoint caught into error responses."""
 
-    def __init__(self, refusals: ErrorResponder) -> None:
-        self._error_responder = refusals
+    def __init__(self, error_responder: ErrorResponder) -> None:
+        self._error_responder = error_responder
 
     async def handle_known(self, request: Request, error: Exception) -> Response:
         return self._error_responder.refuse_request(
@@ -149,15 +152,15 @@ class _ExceptionHandlers:
         )
 
     async def handle_unrouted(self, request: Request, error: Exception) -> Response:
-        """A path that is not there, or a method that it does not take."""
+        """Answer a request for an unknown path, or with a method that the path does not support."""
         status = error.status_code if isinstance(error, HTTPException) else 404
         method, path = request.method, request.url.path
         if status == 405:
-            message = f"{path} does not take {method}. See /docs for what it takes."
+            message = f"{path} does not support {method}. See /docs for the methods of each path."
             headers = dict(error.headers or {}) if isinstance(error, HTTPException) else None
         else:
             near = get_close_matches(path, [each.path for each in OPERATIONS], 1, 0)[0]
-            message = f"there is no {path[:200]} here. The nearest is {near}; see /docs for all."
+            message = f"the path {path[:200]} does not exist. Did you mean {near}? See /docs for all paths."
             headers = None
         problem = ErrorResponse(
             status=status, message=message, fault="client", kind="not_found_error", code="unknown_path", param=""

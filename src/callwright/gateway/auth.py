@@ -1,8 +1,8 @@
-"""Who may come in: a key by any of the headers that clients use, or none on loopback where none is set.
+"""Checks API keys. No key is needed on loopback when none is configured.
 
-`Authorization: Bearer` (OpenAI's clients), `x-api-key` (Anthropic's), `api-key` (Azure's), and Basic with the key as
-password for a person who opens a page in a browser. Browsers repeat Basic credentials by themselves, also when a
-foreign page makes them, so it only opens what changes nothing.
+Accepts `Authorization: Bearer` (OpenAI's clients), `x-api-key` (Anthropic's), `api-key` (Azure's), and Basic with the
+key as password for people who open a page in a browser. Browsers repeat Basic credentials by themselves, also on
+requests that another site causes, so Basic is accepted only for methods that change nothing.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ _CHALLENGE = {"www-authenticate": 'Bearer, Basic realm="Callwright: any name, an
 
 
 class AuthMiddleware:
-    """Lets in who has a key, and notes whose it is."""
+    """Refuses requests without a valid key, and records whose key a request has."""
 
-    def __init__(self, app: ASGIApp, refusals: ErrorResponder) -> None:
+    def __init__(self, app: ASGIApp, error_responder: ErrorResponder) -> None:
         self._app = app
-        self._error_responder = refusals
+        self._error_responder = error_responder
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["path"] in PUBLIC_PATHS or scope["method"] == "OPTIONS":
             await self._app(scope, receive, send)
             return
-        opened = get_request_context(scope)
-        keyring = opened.state.keyring
-        headers = opened.headers
+        context = get_request_context(scope)
+        keyring = context.state.keyring
+        headers = context.headers
         if keyring.is_open:
             problem = None if is_loopback_host(_parse_hostname(headers)) else _HOST_NOT_ALLOWED
         else:
             secret = read_api_key(headers, allow_basic=scope["method"] in ("GET", "HEAD"))
-            opened.key = keyring.find_key(secret)
-            problem = None if opened.key else _INVALID_KEY if secret else _MISSING_KEY
+            context.key = keyring.find_key(secret)
+            problem = None if context.key else _INVALID_KEY if secret else _MISSING_KEY
         if problem is None:
             await self._app(scope, receive, send)
         else:
@@ -53,7 +53,7 @@ class AuthMiddleware:
 
 
 def read_api_key(headers: Mapping[str, str], *, allow_basic: bool = False) -> str:
-    """The key that a request brings; empty for none. `browser` takes Basic, too."""
+    """Read the key of a request; empty when it has none. `allow_basic` accepts Basic credentials too."""
     scheme, _, value = headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer" and value.strip():
         return value.strip()
@@ -75,20 +75,19 @@ def _build_auth_error(message: str, code: str) -> ErrorResponse:
 
 
 _MISSING_KEY = _build_auth_error(
-    "this gateway asks for a key and the request has none. Set the API key in your client; it is sent as "
-    "`Authorization: Bearer …` or `x-api-key: …`.",
+    "this gateway requires an API key. Set the key in your client, which sends it as `Authorization: Bearer …` or "
+    "`x-api-key: …`.",
     "missing_api_key",
 )
 _INVALID_KEY = _build_auth_error(
-    "the key in it is not one of this gateway's. Compare the API key in your client with the gateway's "
-    "[[keys]] tables.",
+    "the API key is invalid. Compare the key in your client with the gateway's [[keys]] tables.",
     "invalid_api_key",
 )
-# A page of the web can make its own name point to 127.0.0.1 and then counts as same-origin with us.
+# A web page can let its own host name resolve to 127.0.0.1, and is then of the same origin as the gateway.
 _HOST_NOT_ALLOWED = ErrorResponse(
     status=403,
-    message="the gateway has no keys set, so it answers only when it is addressed as localhost or 127.0.0.1. To reach "
-    "it by another name, add a [[keys]] table.",
+    message="the gateway has no keys, so it accepts only the host names localhost and 127.0.0.1. To use another name, "
+    "add a [[keys]] table.",
     fault="client",
     kind="permission_error",
     code="host_not_allowed",

@@ -1,8 +1,7 @@
-"""The bridge's routes: a WebSocket on which web pages serve conversations, a script for such pages, and an example.
+"""Routes of the bridge: a WebSocket on which web pages serve conversations, a script for such pages, and an example.
 
-A page is let in by its origin, before the connection stands, and by its token, which is the first thing that it says:
-addresses end in logs. What it is asked and answers is the business of `backends.conversation`; docs/bridge.md explains
-all of it.
+A page must have an allowed origin, checked before the connection is accepted, and a valid token in its first frame:
+URLs end in logs, frames do not. `backends.conversation` handles the frames after that; docs/bridge.md describes them.
 """
 
 from __future__ import annotations
@@ -37,13 +36,13 @@ log = logging.getLogger("callwright.bridge")
 
 HELLO_SECONDS = 10.0
 HEARTBEAT_SECONDS = 15.0
-"""How often a page is asked whether it lives; one that is silent for twice as long is gone."""
+"""Seconds without a frame before a page is sent a ping. A page that stays silent as long again is disconnected."""
 
 _NORMAL_CLOSE_CODES = (BridgeCloseCode.NORMAL, BridgeCloseCode.GOING_AWAY)
 
 
 class BridgeRoutes:
-    """The handlers, one method each."""
+    """The request handlers, one method per route."""
 
     def __init__(self, service: GatewayService) -> None:
         self._service = service
@@ -58,57 +57,59 @@ class BridgeRoutes:
         return HTMLResponse(self._example)
 
     async def serve_socket(self, socket: WebSocket) -> None:
-        """One page, from its hello to its end."""
+        """Serve one page, from its hello frame to its disconnect."""
         origin = socket.headers.get("origin")
-        able = [
+        allowed = [
             each for each in list_bridges(self._service.state.engine) if self._is_origin_allowed(socket, origin, each)
         ]
-        if not able:
-            log.warning("a page of an origin that is not allowed was refused", extra={"fields": {"origin": origin}})
-            await socket.close()  # before it stands: the browser sees a 403
+        if not allowed:
+            log.warning("bridge page refused: its origin is not allowed", extra={"fields": {"origin": origin}})
+            await socket.close()  # not accepted yet: the browser sees a 403
             return
         await socket.accept()
         try:
             async with asyncio.timeout(HELLO_SECONDS):
                 hello = decode_frame(await socket.receive_text())
         except (WireError, TimeoutError, KeyError):
-            await socket.close(BridgeCloseCode.INVALID_FRAME, "say hello first")
+            await socket.close(BridgeCloseCode.INVALID_FRAME, "the first frame must be hello")
             return
         except WebSocketDisconnect:
             return
-        # Every token is compared, whichever is right.
-        found = [each for each in able if isinstance(hello, HelloFrame) and each.accepts_token(hello.token)]
-        if not isinstance(hello, HelloFrame) or not found:
+        # Every token is compared, also after a match, so that timing reveals nothing.
+        matching = [each for each in allowed if isinstance(hello, HelloFrame) and each.accepts_token(hello.token)]
+        if not isinstance(hello, HelloFrame) or not matching:
             self._service.metrics.errors.labels("client", "authentication_error").inc()
-            log.warning("a page with a wrong token was refused", extra={"fields": {"origin": origin}})
+            log.warning("bridge page refused: wrong token", extra={"fields": {"origin": origin}})
             await socket.close(BridgeCloseCode.WRONG_TOKEN, "wrong token")
             return
-        await _PageConnection(socket, found[-1]).serve(hello)
+        await _PageConnection(socket, matching[-1]).serve(hello)
 
     def _is_origin_allowed(self, socket: WebSocket, origin: str | None, backend: BridgeBackend) -> bool:
-        """Whether a page may try. Programs that are no browsers have no origin, and only need the token."""
+        """Whether this origin may connect. Programs other than browsers send no origin and only need the token."""
         if origin is None or origin in backend.settings.origins:
             return True
         host = socket.headers.get("host", "")
-        own = origin.partition("://")[2] == host
-        # Where no key is needed, a strange name for this machine may be a foreign page's trick.
-        return own and (not self._service.state.keyring.is_open or is_loopback_host(host.rpartition(":")[0] or host))
+        is_same_host = origin.partition("://")[2] == host
+        # Without keys, a host name other than localhost may belong to a foreign page that points it to this machine.
+        return is_same_host and (
+            not self._service.state.keyring.is_open or is_loopback_host(host.rpartition(":")[0] or host)
+        )
 
 
 class _PageConnection:
-    """One connection of a page that was let in."""
+    """One accepted connection of a page."""
 
     def __init__(self, socket: WebSocket, backend: BridgeBackend) -> None:
         self._socket = socket
         self._backend = backend
         self._outbox: asyncio.Queue[GatewayFrame | BridgeCloseCode] = asyncio.Queue()
-        """Frames to send; a code closes the connection."""
+        """Frames to send. A close code closes the connection."""
 
     async def serve(self, hello: HelloFrame) -> None:
-        """Take frames until the page leaves, or has to."""
+        """Handle frames until the page disconnects or is released."""
         link = self._backend.connect_page(hello, self._outbox.put_nowait)
         fields = {"backend": self._backend.settings.name, "page": hello.page}
-        log.info("a page has joined", extra={"fields": fields})
+        log.info("bridge page connected", extra={"fields": fields})
         tasks = [asyncio.create_task(work) for work in (self._write_frames(), self._close_on_release(link))]
         code = 0
         try:
@@ -117,28 +118,28 @@ class _PageConnection:
             for task in tasks:
                 task.cancel()
             self._backend.disconnect_page(link, goodbye=code in _NORMAL_CLOSE_CODES)
-            log.info("a page has left", extra={"fields": {**fields, "code": code}})
+            log.info("bridge page disconnected", extra={"fields": {**fields, "code": code}})
 
     async def _read_frames(self, link: BridgeConnection) -> int:
-        """Hand over what the page says. Returns the code that the connection was closed with."""
-        asked = False
+        """Pass the page's frames on. Returns the close code of the connection."""
+        is_pinged = False
         while True:
             try:
                 async with asyncio.timeout(HEARTBEAT_SECONDS):
                     frame = decode_frame(await self._socket.receive_text())
             except TimeoutError:
-                if asked:
-                    await self._socket.close(BridgeCloseCode.SILENT, "no answer to a heartbeat")
+                if is_pinged:
+                    await self._socket.close(BridgeCloseCode.SILENT, "no pong received")
                     return BridgeCloseCode.SILENT
-                asked = True
+                is_pinged = True
                 link.send_ping()
-            except WebSocketDisconnect as left:
-                return left.code
+            except WebSocketDisconnect as disconnect:
+                return disconnect.code
             except (WireError, KeyError):
-                await self._socket.close(BridgeCloseCode.INVALID_FRAME, "not a frame of the bridge")
+                await self._socket.close(BridgeCloseCode.INVALID_FRAME, "invalid frame")
                 return BridgeCloseCode.INVALID_FRAME
             else:
-                asked = False
+                is_pinged = False
                 if not isinstance(frame, HelloFrame | PongFrame):
                     link.receive_frame(frame)
 
@@ -147,7 +148,7 @@ class _PageConnection:
             while not isinstance(frame := await self._outbox.get(), BridgeCloseCode):
                 await self._socket.send_text(encode_frame(frame))
             await self._socket.close(frame)
-        except (WebSocketDisconnect, RuntimeError):  # it was closed meanwhile; whoever reads is told
+        except (WebSocketDisconnect, RuntimeError):  # closed meanwhile; the reader sees the disconnect
             pass
 
     async def _close_on_release(self, link: BridgeConnection) -> None:
@@ -156,5 +157,5 @@ class _PageConnection:
 
 
 def list_bridges(engine: Engine) -> list[BridgeBackend]:
-    """The backends that pages connect to."""
+    """List the backends that pages connect to."""
     return [backend for backend in engine.backends.values() if isinstance(backend, BridgeBackend)]

@@ -1,4 +1,4 @@
-"""The turns of one request: one for each choice, side by side (W-11). Most requests have one, and it costs nothing."""
+"""Runs the turns of one request side by side, one per choice (W-11). A single choice costs nothing extra."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ __all__ = ["merge_choices"]
 
 
 async def merge_choices(turns: Sequence[EventStream]) -> AsyncGenerator[tuple[int, list[Event]], None]:
-    """The batches of all turns as they come, each with the number of its choice. The first failure ends all."""
+    """Yield the batches of all turns as they arrive, each with the number of its choice. A failure ends all turns."""
     if len(turns) == 1:
         async with aclosing(turns[0]) as turn:
             async for events in turn:
                 yield 0, events
         return
-    waiting = {asyncio.ensure_future(_next_batch(turn)): choice for choice, turn in enumerate(turns)}
+    pending = {asyncio.ensure_future(_next_batch(turn)): choice for choice, turn in enumerate(turns)}
     try:
-        while waiting:
-            done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        while pending:
+            done, _ = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
-                choice = waiting.pop(task)
+                choice = pending.pop(task)
                 if events := task.result():
-                    waiting[asyncio.ensure_future(_next_batch(turns[choice]))] = choice
+                    pending[asyncio.ensure_future(_next_batch(turns[choice]))] = choice
                     yield choice, events
     finally:
-        for task in waiting:
+        for task in pending:
             task.cancel()
-        await asyncio.gather(*waiting, return_exceptions=True)
+        await asyncio.gather(*pending, return_exceptions=True)
         await asyncio.gather(*(turn.aclose() for turn in turns))
 
 
 async def _next_batch(turn: EventStream) -> list[Event]:
-    """A turn's next batch; none when it is over."""
+    """Return a turn's next batch; an empty one at its end."""
     return await anext(turn, [])

@@ -1,6 +1,6 @@
-"""Recall: finds a backend's conversation again, in whichever store is open.
+"""Finds a backend's conversation in the store that is open.
 
-A store that fails costs no turn: nothing is found then, and all of the history is told to a new conversation.
+A failing store never fails a turn: nothing is found, and the whole history is sent to a new conversation.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ log = logging.getLogger("callwright.store")
 
 
 class ConversationLookup:
-    """The conversations of the scribe's store."""
+    """Looks up conversations in the journal writer's store."""
 
-    def __init__(self, scribe: JournalWriter) -> None:
-        self._journal_writer = scribe
+    def __init__(self, journal_writer: JournalWriter) -> None:
+        self._journal_writer = journal_writer
 
     async def find(self, messages: Sequence[Message], scope: ConversationScope) -> MatchedConversation | None:
-        """Take out the conversation that has seen most of this history."""
+        """Claim the conversation that shares the longest history with these messages. None when there is none."""
         try:
             store = await self._journal_writer.get_store()
             return await store.conversations.find(messages, scope) if store else None
         except StoreError as problem:
-            log.warning("a conversation was not found again: %s", problem)
+            log.warning("conversation lookup failed, a new conversation is started: %s", problem)
             return None
 
     async def remember(self, messages: Sequence[Message], scope: ConversationScope, backend_id: str) -> None:
-        """This conversation has seen these messages."""
+        """Store that this conversation of the backend contains these messages."""
         try:
             if store := await self._journal_writer.get_store():
                 await store.conversations.remember(messages, scope, backend_id)
         except StoreError as problem:
-            log.warning("a conversation will not be found again: %s", problem)
+            log.warning("conversation not saved, it cannot be continued later: %s", problem)

@@ -1,12 +1,12 @@
-"""Cross-origin rules for clients that run in a browser shell, such as Obsidian.
+"""CORS for clients that run in a browser, such as Obsidian.
 
-A preflight is answered before anything asks for a key, since browsers send none with it, and the headers that it asks
-for are reflected: OpenAI's JavaScript SDK adds seven `x-stainless-*` of its own, and one header that is missing from a
-fixed list blocks every call (seen in Chromium 147 with @langchain/openai 1.5.6; Obsidian Copilot issue 2854). Errors
-and streams carry the origin too: without it the browser hides even the message.
+A preflight is answered before the key is checked, since browsers send no key with it. The response allows every header
+that the preflight names: OpenAI's JavaScript SDK adds seven `x-stainless-*` headers, and a fixed list that lacks one
+blocks every request (seen in Chromium 147 with @langchain/openai 1.5.6; Obsidian Copilot issue 2854). Errors and
+streams carry the CORS headers too: without them the browser hides even the message.
 
-Where no key is needed, a page of another origin must not be able to spend this machine's model in a request that
-needs no preflight: it is refused.
+Where no key is needed, requests of other origins are refused, so that a foreign page cannot use the models of this
+machine with a request that needs no preflight.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _EXPOSED_HEADERS = (
 
 
 class CorsMiddleware:
-    """Answers preflights, and marks every other answer for its origin."""
+    """Answers preflights and adds CORS headers to every other response."""
 
-    def __init__(self, app: ASGIApp, refusals: ErrorResponder) -> None:
+    def __init__(self, app: ASGIApp, error_responder: ErrorResponder) -> None:
         self._app = app
-        self._error_responder = refusals
+        self._error_responder = error_responder
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or (origin := get_request_context(scope).headers.get("origin")) is None:
@@ -43,24 +43,26 @@ class CorsMiddleware:
         state, headers = get_request_context(scope).state, get_request_context(scope).headers
         allowed = _is_origin_allowed(state.server, origin)
 
-        async def send_marked(message: Message) -> None:
+        async def send_with_cors(message: Message) -> None:
             if message["type"] == "http.response.start":
-                marked = MutableHeaders(scope=message)
-                marked.add_vary_header("Origin")
+                response_headers = MutableHeaders(scope=message)
+                response_headers.add_vary_header("Origin")
                 if allowed:
-                    marked["access-control-allow-origin"] = origin
-                    marked["access-control-expose-headers"] = _EXPOSED_HEADERS
+                    response_headers["access-control-allow-origin"] = origin
+                    response_headers["access-control-expose-headers"] = _EXPOSED_HEADERS
             await send(message)
 
         preflight = scope["method"] == "OPTIONS" and "access-control-request-method" in headers
         if allowed and preflight:
-            await _build_preflight_response(headers)(scope, receive, send_marked)
+            await _build_preflight_response(headers)(scope, receive, send_with_cors)
         elif preflight or (
             not allowed and state.keyring.is_open and origin != f"{scope['scheme']}://{headers.get('host')}"
         ):
-            await self._error_responder.refuse_request(scope, _build_origin_error(origin))(scope, receive, send_marked)
+            await self._error_responder.refuse_request(scope, _build_origin_error(origin))(
+                scope, receive, send_with_cors
+            )
         else:
-            await self._app(scope, receive, send_marked)
+            await self._app(scope, receive, send_with_cors)
 
 
 def _is_origin_allowed(server: ServerSettings, origin: str) -> bool:
@@ -68,22 +70,22 @@ def _is_origin_allowed(server: ServerSettings, origin: str) -> bool:
 
 
 def _build_preflight_response(request_headers: Mapping[str, str]) -> Response:
-    answer = {
+    headers = {
         "access-control-allow-methods": "GET, HEAD, POST, OPTIONS",
         "access-control-allow-headers": request_headers.get("access-control-request-headers", "*"),
         "access-control-max-age": "600",
         "vary": "Origin, Access-Control-Request-Headers",
     }
     if request_headers.get("access-control-request-private-network") == "true":
-        answer["access-control-allow-private-network"] = "true"
-    return Response(status_code=204, headers=answer)
+        headers["access-control-allow-private-network"] = "true"
+    return Response(status_code=204, headers=headers)
 
 
 def _build_origin_error(origin: str) -> ErrorResponse:
     return ErrorResponse(
         status=403,
-        message=f"the gateway does not take requests from web pages of {origin[:200]}. If it should, add that origin "
-        "to `origins` in the [server] table.",
+        message=f"the gateway does not accept requests from the origin {origin[:200]}. To allow it, add it to "
+        "`origins` in the [server] table.",
         fault="client",
         kind="permission_error",
         code="origin_not_allowed",

@@ -1,4 +1,4 @@
-"""Every endpoint that asks no model: listings, health, metrics, usage, documentation."""
+"""The endpoints that run no turn: listings, health, metrics, usage, documentation."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ log = logging.getLogger("callwright.gateway")
 
 _READINESS_CACHE_SECONDS = 2.0
 _GREETING = (
-    f"Callwright {callwright.__version__} is running: OpenAI's, Anthropic's and Ollama's API in one place; see /docs. "
-    # Some clients of Ollama look for these words here.
-    "To clients set to Ollama: Ollama is running\n"
+    f"Callwright {callwright.__version__} is running. It serves the APIs of OpenAI, Anthropic and Ollama; see /docs. "
+    # Some clients of Ollama look for the last three words.
+    "For clients of Ollama: Ollama is running\n"
 )
 
 
 class ServiceEndpoints:
-    """The handlers, one method each."""
+    """The request handlers, one method per endpoint."""
 
-    def __init__(self, service: GatewayService, served: Mapping[str, ServerCodec]) -> None:
+    def __init__(self, service: GatewayService, codecs: Mapping[str, ServerCodec]) -> None:
         self._service = service
-        self._codecs = served
+        self._codecs = codecs
         self._started_at = datetime.now(UTC).replace(microsecond=0)
         self._last_readiness: tuple[float, Engine | None, Mapping[str, str]] = (0.0, None, {})
         self._docs = files(callwright).joinpath("gateway", "docs.html").read_text(encoding="utf-8")
@@ -52,7 +52,7 @@ class ServiceEndpoints:
         return PlainTextResponse(_GREETING)
 
     async def get_hello(self, request: Request) -> Response:
-        """Claude Code 2.1 sends a HEAD here to warm the connection up."""
+        """Answer Claude Code 2.1, which sends HEAD here to open the connection early."""
         return _json_response({"message": "hello"})
 
     async def list_models(self, request: Request) -> Response:
@@ -81,33 +81,33 @@ class ServiceEndpoints:
         )
 
     async def count_tokens(self, request: Request) -> Response:
-        ask = self._codecs["anthropic"].decode_request(await request.body())
-        return _json_response({"input_tokens": await count_prompt_tokens(ask.request)})
+        client_request = self._codecs["anthropic"].decode_request(await request.body())
+        return _json_response({"input_tokens": await count_prompt_tokens(client_request.request)})
 
     async def get_health(self, request: Request) -> Response:
         return _json_response({"status": "ok", "version": callwright.__version__})
 
     async def get_readiness(self, request: Request) -> Response:
-        """Ready while one backend is: requests for others fail by themselves, with their own message.
+        """Report ready while at least one backend is. Requests for other backends fail with their own message.
 
-        Anybody may ask, so what is wrong with a backend, which may name its address, goes to the log only.
+        This endpoint needs no key. The reason why a backend is not ready may name its address and goes to the log only.
         """
-        wrong = await self._check_readiness(get_request_context(request.scope).state.engine)
-        able = not all(wrong.values()) and not self._service.is_stopping
-        status = "stopping" if self._service.is_stopping else "ready" if able else "no backend can be reached"
-        backends = {name: not problem for name, problem in wrong.items()}
-        return _json_response({"status": status, "backends": backends}, 200 if able else 503)
+        problems = await self._check_readiness(get_request_context(request.scope).state.engine)
+        is_ready = not all(problems.values()) and not self._service.is_stopping
+        status = "stopping" if self._service.is_stopping else "ready" if is_ready else "no backend is reachable"
+        backends = {name: not problem for name, problem in problems.items()}
+        return _json_response({"status": status, "backends": backends}, 200 if is_ready else 503)
 
     async def _check_readiness(self, engine: Engine) -> Mapping[str, str]:
-        """Asked at most every few seconds, however often we are."""
-        at, asked, wrong = self._last_readiness
-        if asked is not engine or time.monotonic() - at > _READINESS_CACHE_SECONDS:
-            wrong = await engine.check_readiness()
-            self._last_readiness = (time.monotonic(), engine, wrong)
-            for name, problem in wrong.items():
+        """Check the backends, at most every two seconds. Returns what is wrong with each; empty when it is ready."""
+        checked_at, checked_engine, problems = self._last_readiness
+        if checked_engine is not engine or time.monotonic() - checked_at > _READINESS_CACHE_SECONDS:
+            problems = await engine.check_readiness()
+            self._last_readiness = (time.monotonic(), engine, problems)
+            for name, problem in problems.items():
                 if problem:
-                    log.warning("the backend %s is not ready: %s", name, problem)
-        return wrong
+                    log.warning("backend %s is not ready: %s", name, problem)
+        return problems
 
     async def get_metrics(self, request: Request) -> Response:
         return Response(self._service.metrics.render_text(), media_type=self._service.metrics.content_type)
@@ -126,7 +126,7 @@ class ServiceEndpoints:
 
 
 def read_object(body: bytes) -> dict[str, Any]:
-    """A body that must be a JSON object."""
+    """Decode a body that must be a JSON object. Raises `RequestError` otherwise."""
     try:
         return msgspec.json.decode(body, type=dict[str, Any])
     except JSON_DECODE_ERRORS as error:
@@ -134,16 +134,16 @@ def read_object(body: bytes) -> dict[str, Any]:
 
 
 def _list_visible_models(request: Request) -> list[ModelListing]:
-    """The models that the caller may use."""
-    opened = get_request_context(request.scope)
-    return [each for each in opened.state.engine.models if can_use_model(opened.key, each.name)]
+    """List the models that the caller may use."""
+    context = get_request_context(request.scope)
+    return [each for each in context.state.engine.models if can_use_model(context.key, each.name)]
 
 
 def _parse_day(text: str) -> date:
     try:
         return date.fromisoformat(text)
     except ValueError as error:
-        raise RequestError(f"since: {text!r} is no day such as 2026-01-31.", param="since") from error
+        raise RequestError(f"since must be a date such as 2026-01-31, not {text!r}.", param="since") from error
 
 
 def _json_response(value: Any, status: int = 200) -> Response:

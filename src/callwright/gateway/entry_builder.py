@@ -1,6 +1,6 @@
-"""Draft: a row of the journal in the making, from the bytes of a request to what became of it.
+"""Collects the journal entry of a running turn, from the bytes of the request to the outcome.
 
-Filled while the turn runs, by reference only; the work of making a row of it is done later, by whoever writes it.
+It only takes references while the turn runs. The journal writer builds the entry later.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ __all__ = ["JournalEntryBuilder"]
 _RECORDED_HEADERS = frozenset(
     {"user-agent", "content-type", "anthropic-version", "anthropic-beta", PROFILE_HEADER, OUTPUT_MODE_HEADER}
 ).union(*(profile.headers for profile in PROFILES.values()))
-"""What decides how a client is served. Others may hold keys, and change nothing."""
+"""Headers that affect how a client is served. Others may contain keys."""
 _MAX_BODY_BYTES = 4_000_000
-"""Bytes of a body; of a longer one only the beginning is kept."""
+"""Maximum bytes of a body. Of a longer one only the beginning is recorded."""
 
 
 class JournalEntryBuilder:
-    """One turn's. `words`: whether what was said is kept, or only what the log says."""
+    """Builds the entry of one turn. Without `keep_content` it records only what the log shows."""
 
     def __init__(self, headers: Mapping[str, str], *, keep_content: bool) -> None:
         self._started_at = time.time()
@@ -38,31 +38,31 @@ class JournalEntryBuilder:
         self._reports: Sequence[TurnReport] = ()
         self._recorders: list[TurnRecorder] = []
         self.named_conversations: Mapping[str, tuple[Message, ...]] = {}
-        """The conversations that the request named."""
+        """The stored conversations that the request refers to."""
 
     def set_body(self, body: bytes) -> None:
-        """The request has come."""
+        """Take the body of the request."""
         if self._keeps_content:
             self._body = body
 
     def attach_recorders(self, reports: Sequence[TurnReport]) -> None:
-        """Record what these will report, one for each choice."""
+        """Attach a recorder to each report, one per choice."""
         self._reports = reports
         for choice, report in enumerate(reports):
             report.recorder = TurnRecorder(choice, keep_content=self._keeps_content)
             self._recorders.append(report.recorder)
 
     def record_turns(self, turns: Sequence[EventStream]) -> list[EventStream]:
-        """The turns of the choices, recorded on their way to the client."""
-        return [tape.record_turn(turn) for tape, turn in zip(self._recorders, turns, strict=True)]
+        """Wrap the turns of all choices so that their events are recorded."""
+        return [recorder.record_turn(turn) for recorder, turn in zip(self._recorders, turns, strict=True)]
 
     @property
     def size_estimate(self) -> int:
-        """Roughly how much memory it holds; what the models got is about as long as what the client sent."""
-        return 2 * len(self._body) + sum(tape.character_count for tape in self._recorders)
+        """Estimated size in memory. What the models receive is about as long as what the client sent."""
+        return 2 * len(self._body) + sum(recorder.character_count for recorder in self._recorders)
 
     def build_entry(self, record: TurnRecord, problem: ErrorResponse | None) -> JournalEntry:
-        """The row of the turn, which is over. Takes a while for a long one, and may be called in any thread."""
+        """Build the entry of the finished turn. Slow for a long turn; may be called in any thread."""
         return JournalEntry(
             at=self._started_at,
             request_id=record.request_id,
@@ -76,8 +76,8 @@ class JournalEntryBuilder:
             headers={name: value for name, value in self._headers.items() if name in _RECORDED_HEADERS},
             client_sent=self._body[:_MAX_BODY_BYTES].decode("utf-8", "replace"),
             recalled=dict(self.named_conversations),
-            asked=tuple(asked for tape in self._recorders for asked in tape.attempts),
-            client_got=tuple(tape.client_events for tape in self._recorders),
+            asked=tuple(attempt for recorder in self._recorders for attempt in recorder.attempts),
+            client_got=tuple(recorder.client_events for recorder in self._recorders),
             repairs=tuple(repair for report in self._reports for repair in report.repairs),
-            cut=len(self._body) > _MAX_BODY_BYTES or any(tape.is_truncated for tape in self._recorders),
+            cut=len(self._body) > _MAX_BODY_BYTES or any(recorder.is_truncated for recorder in self._recorders),
         )

@@ -1,8 +1,8 @@
-"""What a client gets to see of an exception: its status, whose fault it is, and what to do. The wires write who failed.
+"""Maps exceptions to the errors that clients see: a status, who is at fault, and what to do.
 
-Pure: exceptions in, `Problem`s out. Their messages are halves of sentences: each wire puts before them who failed.
-Never 402 or 422: Copilot Chat 0.66 takes the first for its own quota and the
-second for a content filter. What an unexpected exception says is never shown: it may hold anything.
+Pure: exceptions in, `ErrorResponse`s out. A message begins in lower case, because each wire puts in front of it who
+failed. 402 and 422 are never used: Copilot Chat 0.66 takes the first for its own quota and the second for a content
+filter. The text of an unexpected exception is never shown, because it may contain anything.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MISREAD_STATUSES = {402, 422}
 
 
 class _FailureResponse(msgspec.Struct, frozen=True):
-    """What one kind of backend failure is to a client."""
+    """How one kind of backend failure is reported to clients."""
 
     status: int
     kind: str
@@ -39,31 +39,32 @@ _FAILURES: dict[BackendErrorKind, _FailureResponse] = {
     "auth": _FailureResponse(
         502,
         "server_error",
-        "The gateway's own key for this backend is wrong, not yours: correct `key` in its [[backends]] table.",
+        "The gateway's own key for this backend is wrong, not yours. Correct `key` in its [[backends]] table.",
     ),
     "rate_limit": _FailureResponse(429, "rate_limit_error", "Wait, then try again."),
     "overloaded": _FailureResponse(503, "overloaded_error", "Try again in a moment."),
     "unavailable": _FailureResponse(
-        503, "server_error", "Check that it is running and that its [[backends]] table is right."
+        503, "server_error", "Check that it is running and that its [[backends]] table is correct."
     ),
     "timeout": _FailureResponse(
-        504, "timeout_error", "Make the prompt smaller, or the time in its [[backends]] table longer."
+        504, "timeout_error", "Shorten the prompt, or raise the timeouts in its [[backends]] table."
     ),
     "refused": _FailureResponse(
-        502, "server_error", "Change the request, or the model's settings, so that it accepts it."
+        502, "server_error", "Change the request or the model's settings so that the backend accepts it."
     ),
     "protocol": _FailureResponse(
-        502, "server_error", "It does not speak what the `kind` in its [[backends]] table says: correct one of the two."
+        502, "server_error", "It does not use the protocol that `kind` in its [[backends]] table names. Correct `kind`."
     ),
     "unusable": _FailureResponse(
-        502, "server_error", "Try again, or use another model; `callwright serve --journal full` keeps what it wrote."
+        502, "server_error", "Try again, or use another model. `callwright serve --journal full` records what it wrote."
     ),
 }
-_CONNECTION_LOST_ADVICE = "Try again; if it happens again, the log of its server may say why."
+_CONNECTION_LOST_ADVICE = "Try again. If it happens again, look into the log of the backend's server."
 
 
 def map_error(error: BaseException, *, request_id: str = "", backend_status: int = 0) -> ErrorResponse:
-    """The problem that an exception is to a client; `backend_status` is its profile's."""
+    """Map an exception to the error for the client. A profile's `backend_status` replaces the status of backend
+    failures."""
     match error:
         case RequestError():
             return _map_request_error(error)
@@ -74,8 +75,8 @@ def map_error(error: BaseException, *, request_id: str = "", backend_status: int
         case _:
             return ErrorResponse(
                 status=500,
-                message="this is a bug in Callwright. Its log has the details under the request id "
-                f"{request_id or '(none)'}; please report it with them.",
+                message="this is a bug in Callwright. Please report it with the log entries of the request id "
+                f"{request_id or '(none)'}.",
                 fault="gateway",
                 kind="server_error",
                 code="internal_error",
@@ -83,10 +84,10 @@ def map_error(error: BaseException, *, request_id: str = "", backend_status: int
 
 
 def build_shutdown_error() -> ErrorResponse:
-    """For turns that are still running when the service's time to shut down is over."""
+    """Build the error for turns that still run when the time to shut down is over."""
     return ErrorResponse(
         status=503,
-        message="it is shutting down and could not wait for this turn any longer. Try again in a moment.",
+        message="it is shutting down and could not wait for this turn to finish. Try again in a moment.",
         fault="gateway",
         kind="server_error",
         code="shutting_down",
@@ -110,19 +111,20 @@ def _map_backend_error(error: BackendError, backend_status: int) -> ErrorRespons
     failure = _FAILURES[error.kind]
     status = failure.status
     if error.kind == "refused" and 400 <= error.status < 500:
-        status = 400  # it is this request that the backend will never take: a client that retries a 5xx must not
+        status = 400  # the backend will never accept this request, and clients retry a 5xx
     if backend_status and error.kind != "rate_limit":
         status = backend_status
-    said = str(error).strip()
+    message = str(error).strip()
     if is_context_overflow(error):
-        return _build_too_long_error(said)
+        return _build_too_long_error(message)
     if error.code == LOGIN_NEEDED:
         return ErrorResponse(
-            status=401, message=_end_sentence(said), fault="backend", kind=_ERROR_TYPES[401], code=LOGIN_NEEDED
+            status=401, message=_end_sentence(message), fault="backend", kind=_ERROR_TYPES[401], code=LOGIN_NEEDED
         )
+    advice = _CONNECTION_LOST_ADVICE if error.kind == "protocol" and error.retryable else failure.advice
     return ErrorResponse(
         status=status,
-        message=f"{_end_sentence(said)} {_CONNECTION_LOST_ADVICE if error.kind == 'protocol' and error.retryable else failure.advice}",
+        message=f"{_end_sentence(message)} {advice}",
         fault="backend",
         kind="invalid_request_error" if status == 400 else failure.kind,
         code=f"backend_{error.kind}",
@@ -131,10 +133,11 @@ def _map_backend_error(error: BackendError, backend_status: int) -> ErrorRespons
 
 
 def _build_too_long_error(message: str) -> ErrorResponse:
-    """In the words by which agents know that they must condense: the code for OpenAI's, the message for Claude Code."""
+    """Build the error that makes agents condense: OpenAI's clients look at the code, Claude Code at the message."""
     return ErrorResponse(
         status=400,
-        message=f"prompt is too long: {_end_sentence(message)} Shorten the conversation, or give the model a larger window.",
+        message=f"prompt is too long: {_end_sentence(message)} Shorten the conversation, or use a model with a larger "
+        "context window.",
         fault="backend",
         code="context_length_exceeded",
     )

@@ -1,6 +1,6 @@
-"""Error answers before the first byte, in the shape of the wire that the path belongs to.
+"""Error responses before the first byte, in the format of the wire that the path belongs to.
 
-Everything in the gateway that says no says it through here, so that a client can always read why.
+The gateway sends every refusal through this module, so that clients can always read the reason.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["ErrorResponder"]
 
 log = logging.getLogger("callwright.errors")
 
-# The first that fits; other paths are OpenAI's.
+# The first prefix that matches counts; all other paths are OpenAI's.
 _PATH_WIRES = (
     ("/v1/messages", "anthropic"),
     ("/v1/responses", "openai_responses"),
@@ -29,30 +29,30 @@ _PATH_WIRES = (
 
 
 class ErrorResponder:
-    """Writes problems as answers."""
+    """Builds HTTP responses from errors."""
 
-    def __init__(self, served: Mapping[str, ServerCodec], metrics: Metrics) -> None:
-        self._codecs = served
+    def __init__(self, codecs: Mapping[str, ServerCodec], metrics: Metrics) -> None:
+        self._codecs = codecs
         self._metrics = metrics
 
     def build_response(
         self, scope: Scope, problem: ErrorResponse, headers: Mapping[str, str] | None = None
     ) -> Response:
-        """The answer to the request of this scope; for a turn, whose record counts and logs the failure."""
+        """Build the error response for a turn. The turn's record counts and logs the failure."""
         path: str = scope["path"]
         wire = next(self._codecs[name] for start, name in _PATH_WIRES if path.startswith(start))
-        sent = dict(headers or {})
+        response_headers = dict(headers or {})
         if problem.retry_after is not None:
-            sent["retry-after"] = str(max(1, math.ceil(problem.retry_after)))
-        return Response(wire.encode_error(problem), problem.status, sent, "application/json")
+            response_headers["retry-after"] = str(max(1, math.ceil(problem.retry_after)))
+        return Response(wire.encode_error(problem), problem.status, response_headers, "application/json")
 
     def refuse_request(
         self, scope: Scope, problem: ErrorResponse, headers: Mapping[str, str] | None = None
     ) -> Response:
-        """The same for a request that never became a turn: counted and logged here."""
+        """Build the error response for a request that did not become a turn. Counts and logs the failure."""
         self._metrics.errors.labels(problem.fault, problem.kind).inc()
         log.info(
-            "refused",
+            "request refused",
             extra={
                 "fields": {
                     "method": scope["method"],

@@ -1,4 +1,4 @@
-"""Requests that are not about a turn, such as embeddings, passed on to a backend that speaks the same API."""
+"""Forwards requests that are no turns, such as embeddings, to a backend with the same API."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ _OPENAI_KINDS = ("openai", "responses", "completions", "harmony")
 
 
 async def forward_request(request: Request) -> Response:
-    """Pass one on, with the backend's own name for the model."""
+    """Forward a request under the backend's own name for the model."""
     body = read_object(await request.body())
     name = body.get("model")
     if not isinstance(name, str):
         raise RequestError("model must be the name of a model.", param="model")
-    opened = get_request_context(request.scope)
-    engine = opened.state.engine
+    context = get_request_context(request.scope)
+    engine = context.state.engine
     route = await engine.find_route(name)
-    check_model_access(opened.key, route.settings.name)
+    check_model_access(context.key, route.settings.name)
     path = request.url.path
     backend = next(
         (engine.backends[each] for each in route.backends if _supports_path(engine.backends[each], path)), None
     )
     if backend is None:
         raise RequestError(
-            f"the backend of the model {name!r} has no {path}: a backend of kind "
-            f"{'ollama' if path.startswith('/api/') else 'openai'} has it.",
+            f"the backend of the model {name!r} does not support {path}. Use a model of a backend of kind "
+            f"{'ollama' if path.startswith('/api/') else 'openai'}.",
             param="model",
             status=501,
             code="not_supported",
@@ -43,8 +43,10 @@ async def forward_request(request: Request) -> Response:
     body["model"] = route.upstream
     # The `url` of a backend that speaks OpenAI's API already ends in `/v1`.
     answer = await backend.forward_request(path.removeprefix("/v1"), msgspec.json.encode(body))
-    kind = next((value for key, value in answer.headers.items() if key.lower() == "content-type"), "application/json")
-    return Response(answer.body, answer.status, {"content-type": kind})
+    content_type = next(
+        (value for key, value in answer.headers.items() if key.lower() == "content-type"), "application/json"
+    )
+    return Response(answer.body, answer.status, {"content-type": content_type})
 
 
 def _supports_path(backend: Backend, path: str) -> bool:

@@ -1,9 +1,8 @@
-"""Scribe: has the store open, and writes the journal behind the turns, so that none ever waits for a disk or fails with
-it.
+"""Writes the journal in the background, so that no turn waits for a disk or fails with one.
 
-A turn hands over its draft and goes on. Drafts wait in a queue that is bounded by number and by size; what does not fit
-any more, and what the store does not take, is dropped, counted and logged. While nothing is kept, there is no queue,
-no task and no database. A reload with other settings opens the new store, and closes the old one behind it.
+A turn hands over its entry builder and continues. Entries wait in a queue that is bounded by number and size. Entries
+that do not fit, or that the store refuses, are dropped, counted and logged. While nothing is recorded there is no
+queue, no task and no database. A reload with other settings opens the new store and then closes the old one.
 """
 
 from __future__ import annotations
@@ -33,45 +32,45 @@ log = logging.getLogger("callwright.journal")
 
 _MAX_ENTRIES = 1024
 _MAX_SIZE = 64_000_000
-"""How much may wait, in rows and in characters."""
+"""Limits of the queue, in entries and in characters."""
 _BATCH_SIZE = 16
-"""Rows on their way at once: they share a commit."""
+"""Number of entries written at a time. They share a commit."""
 _REOPEN_SECONDS = 5.0
-"""Before a store that cannot be opened is tried again; rows wait meanwhile."""
+"""Seconds before opening the store is tried again. Entries wait meanwhile."""
 _DRAIN_SECONDS = 5.0
-"""For what is left when the service stops: about as long as turns have for their last words."""
+"""Seconds for writing the remaining entries when the service stops, about as long as cancelled turns have to end."""
 _LOG_INTERVAL_SECONDS = 60.0
-"""Between two lines of the log about rows that were dropped."""
+"""Minimum seconds between two log messages about dropped entries."""
 
 
 class JournalSink(Protocol):
-    """What rows are added to."""
+    """Accepts journal entries."""
 
     async def append(self, entry: JournalEntry) -> int:
-        """Write a row; `StoreError` when it was not."""
+        """Write an entry and return its number. Raises `StoreError` when it cannot be written."""
         ...
 
 
 class OpenStore(Protocol):
-    """An open store, as far as it matters here: what it is made of is loaded only where one is opened."""
+    """The interface of an open store. The store's own module is imported only where one is opened."""
 
     @property
     def journal(self) -> JournalSink:
-        """Where rows go."""
+        """The journal of this store."""
         ...
 
     @property
     def conversations(self) -> ConversationRegistry:
-        """Which conversation belongs to which history."""
+        """Maps message histories to the conversations of backends."""
         ...
 
     async def close(self) -> None:
-        """Give back the database."""
+        """Close the database."""
         ...
 
 
 class StoreOpener(NamedTuple):
-    """Where the journal goes and conversations are found again: its settings, and how that store is opened."""
+    """The settings of a store, and the function that opens it."""
 
     settings: StoreSettings
     open: Callable[[Redactor], Awaitable[OpenStore]]
@@ -79,12 +78,13 @@ class StoreOpener(NamedTuple):
 
 class _PendingEntry(NamedTuple):
     build_entry: Callable[[], JournalEntry]
-    """Makes it: that may take a while."""
+    """Builds the entry, which may take a while."""
     size: int
 
 
 class JournalWriter:
-    """One for the life of the service. Needs the running loop once there is something to keep."""
+    """Writes journal entries. One instance lives as long as the service; it needs the running loop once it has a
+    store."""
 
     def __init__(self, redactor: Redactor, metrics: Metrics) -> None:
         self._redactor = redactor
@@ -93,7 +93,7 @@ class JournalWriter:
         self._closing: set[asyncio.Task[None]] = set()
 
     def use_store(self, opener: StoreOpener | None) -> None:
-        """Write there from now on; None for nowhere."""
+        """Write to this store from now on. None stops recording."""
         old = self._queue
         if opener and old and opener.settings == old.opener.settings:
             return
@@ -104,36 +104,36 @@ class JournalWriter:
             task.add_done_callback(self._closing.discard)
 
     def start_entry(self, headers: Mapping[str, str]) -> JournalEntryBuilder | None:
-        """A row for a turn that begins; None when nothing is kept."""
-        desk = self._queue
-        keep = desk.opener.settings.journal if desk else "off"
-        return JournalEntryBuilder(headers, keep_content=keep == "full") if keep != "off" else None
+        """Start the entry of a turn. Returns None when nothing is recorded."""
+        queue = self._queue
+        level = queue.opener.settings.journal if queue else "off"
+        return JournalEntryBuilder(headers, keep_content=level == "full") if level != "off" else None
 
     def queue_entry(
         self, entry_builder: JournalEntryBuilder, record: TurnRecord, problem: ErrorResponse | None
     ) -> None:
-        """The turn of this draft is over: write it some time soon."""
+        """Queue the entry of a finished turn for writing."""
         if self._queue:
             self._queue.put(
                 _PendingEntry(partial(entry_builder.build_entry, record, problem), entry_builder.size_estimate)
             )
 
     async def get_store(self) -> OpenStore | None:
-        """The store, once it is open; None when there is none, or it cannot be opened for now."""
+        """Wait for the store and return it. None when there is none, or it cannot be opened at the moment."""
         return await self._queue.wait_for_store() if self._queue else None
 
     async def close(self) -> None:
-        """Write what is left, within the time that there is for it."""
+        """Write the remaining entries within the time limit, and close the store."""
         self.use_store(None)
         if self._closing:
             await asyncio.wait(self._closing)
 
 
 class _WriteQueue:
-    """Rows on their way to one store."""
+    """Entries waiting to be written to one store."""
 
-    def __init__(self, shelf: StoreOpener, redactor: Redactor, metrics: Metrics) -> None:
-        self.opener = shelf
+    def __init__(self, opener: StoreOpener, redactor: Redactor, metrics: Metrics) -> None:
+        self.opener = opener
         self._redactor = redactor
         self._outcomes = {name: metrics.journal_entries.labels(name) for name in ("written", "dropped")}
         self._entries: deque[_PendingEntry] = deque()
@@ -141,18 +141,18 @@ class _WriteQueue:
         self._wake = asyncio.Event()
         self._store: OpenStore | None = None
         self._open_tried = asyncio.Event()
-        """Whether it can be opened is known."""
+        """Set after the first attempt to open the store, successful or not."""
         self._closing = False
         self._dropped = 0
         self._logged_at = -_LOG_INTERVAL_SECONDS
         self._task = asyncio.create_task(self._write_entries())
 
-    def put(self, row: _PendingEntry) -> None:
-        if len(self._entries) >= _MAX_ENTRIES or self._size + row.size > _MAX_SIZE:
-            self._drop_entries(1, "the store is too slow for them")
+    def put(self, entry: _PendingEntry) -> None:
+        if len(self._entries) >= _MAX_ENTRIES or self._size + entry.size > _MAX_SIZE:
+            self._drop_entries(1, "the queue is full because the store is too slow")
             return
-        self._entries.append(row)
-        self._size += row.size
+        self._entries.append(entry)
+        self._size += entry.size
         self._wake.set()
 
     async def wait_for_store(self) -> OpenStore | None:
@@ -175,11 +175,11 @@ class _WriteQueue:
         try:
             while True:
                 self._wake.clear()
-                while some := list(islice(self._entries, _BATCH_SIZE)):
-                    entries = [await asyncio.to_thread(row.build_entry) for row in some]
+                while batch := list(islice(self._entries, _BATCH_SIZE)):
+                    entries = [await asyncio.to_thread(pending.build_entry) for pending in batch]
                     await asyncio.gather(*(self._write_entry(store, entry) for entry in entries))
-                    for row in some:
-                        self._size -= row.size
+                    for pending in batch:
+                        self._size -= pending.size
                         self._entries.popleft()
                 if self._closing:
                     return
@@ -192,23 +192,23 @@ class _WriteQueue:
             try:
                 return await self.opener.open(self._redactor)
             except CallwrightError as problem:
-                log.error("the journal cannot be opened, and is tried again soon: %s", problem)  # noqa: TRY400 - no bug
+                log.error("the journal cannot be opened, trying again soon: %s", problem)  # noqa: TRY400 - no bug
             self._open_tried.set()
             await asyncio.sleep(_REOPEN_SECONDS)
 
     async def _write_entry(self, store: OpenStore, entry: JournalEntry) -> None:
         try:
             await store.journal.append(entry)
-        except (StoreError, RecursionError) as problem:  # the second: a schema that is nested too deeply for Python
+        except (StoreError, RecursionError) as problem:  # RecursionError: a schema that is nested too deeply for Python
             self._drop_entries(1, str(problem))
         else:
             self._outcomes["written"].inc()
 
-    def _drop_entries(self, rows: int, reason: str) -> None:
-        """Count, and say so now and then: a disk that is full must not fill the log as well."""
-        self._outcomes["dropped"].inc(rows)
-        self._dropped += rows
+    def _drop_entries(self, count: int, reason: str) -> None:
+        """Count dropped entries, and log them at intervals: a full disk must not fill the log as well."""
+        self._outcomes["dropped"].inc(count)
+        self._dropped += count
         if time.monotonic() - self._logged_at >= _LOG_INTERVAL_SECONDS:
             self._logged_at = time.monotonic()
-            log.error("rows of the journal were dropped: %s", reason, extra={"fields": {"rows": self._dropped}})
+            log.error("journal entries dropped: %s", reason, extra={"fields": {"rows": self._dropped}})
             self._dropped = 0

@@ -1,6 +1,6 @@
-"""Structured logs: one JSON object a line, one line a turn, and never a secret.
+"""Structured logs: one JSON object per line, one line per turn, no secrets.
 
-Secrets are taken out of the finished line, tracebacks and bodies included.
+Secrets are redacted in the finished line, which covers tracebacks and bodies.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["JsonLogFormatter", "configure_logging"]
 
 
 class JsonLogFormatter(logging.Formatter):
-    """Writes a record as one line of JSON; `extra={"fields": {...}}` adds to it."""
+    """Formats a record as one line of JSON. `extra={"fields": {...}}` adds fields."""
 
     def __init__(self, redactor: Redactor) -> None:
         super().__init__()
@@ -37,7 +37,7 @@ class JsonLogFormatter(logging.Formatter):
 
 
 def configure_logging(stream: TextIO, redactor: Redactor, *, debug: bool = False) -> None:
-    """Send our log and uvicorn's to this stream. Called once, by whoever runs the service."""
+    """Write the logs of Callwright and uvicorn to this stream. Call once, where the service is started."""
     handler = logging.StreamHandler(stream)
     handler.setFormatter(JsonLogFormatter(redactor))
     for name, level in (("callwright", logging.DEBUG if debug else logging.INFO), ("uvicorn", logging.WARNING)):

@@ -1,8 +1,8 @@
-"""How much one caller, and all of them together, may ask for: turns at once, requests and tokens a minute, sizes.
+"""Limits for each caller and for the whole service: concurrent turns, requests and tokens per minute, sizes.
 
-A rate holds in every minute, not in every minute of the clock. Tokens are only known afterwards, so one turn may use
-more than is left; the next waits until that is a minute ago. What is refused is told when to come back. Memory is one
-entry for each turn of the last minute; nothing here waits.
+A rate applies to any 60 seconds, not to minutes of the clock. The tokens of a turn are known only afterwards, so one
+turn may exceed the limit; the next is refused until the excess is a minute old. Each refusal says when to retry. Memory
+is one entry for each turn of the last minute. Nothing here waits.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ __all__ = [
 
 _MINUTE_SECONDS = 60.0
 _BUSY_SECONDS = 1.0
-"""When to come back after too many turns at once: one of them may end at any moment."""
+"""`Retry-After` when too many turns are running: one of them may end at any moment."""
 
 
 class RateLimitError(RequestError):
-    """A limit was reached; `retry_after` is when to come back."""
+    """A limit was reached. `retry_after` is the number of seconds to wait."""
 
     def __init__(self, message: str, retry_after: float) -> None:
         super().__init__(message, status=429, code="rate_limit_exceeded")
@@ -42,7 +42,7 @@ class RateLimitError(RequestError):
 
 
 class _SlidingWindow:
-    """What was used in the last minute, and when."""
+    """The amounts used in the last 60 seconds, each with its time."""
 
     def __init__(self) -> None:
         self._used: deque[tuple[float, int]] = deque()
@@ -53,7 +53,7 @@ class _SlidingWindow:
         self._sum += amount
 
     def compute_wait(self, now: float, limit: int) -> float:
-        """Seconds until less than the limit was used in the minute before."""
+        """Compute the seconds until the last minute's use is below the limit."""
         while self._used and self._used[0][0] <= now - _MINUTE_SECONDS:
             self._sum -= self._used.popleft()[1]
         left = self._sum
@@ -74,7 +74,7 @@ class _CallerUsage:
 
 
 class RateLimiter:
-    """The counters. Settings are handed in with each request, so a reload holds at once."""
+    """Counts the use of all callers. Settings are passed with each request, so a reload takes effect at once."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -83,11 +83,11 @@ class RateLimiter:
 
     @contextmanager
     def admit_turn(self, server: ServerSettings, key: KeySettings | None) -> Iterator[None]:
-        """Around one turn. `TooManyError` before it begins, if there is no room for it."""
+        """Count one turn while it runs. Raises `RateLimitError` before it begins when a limit is reached."""
         if self._streams >= server.streams:
             raise RateLimitError(
-                f"the gateway is busy: {server.streams} turns are running, as many as `streams` in its [server] table "
-                "allows. Try again in a moment.",
+                f"the gateway is busy: it runs {server.streams} turns, the limit set by `streams` in its [server] "
+                "table. Try again in a moment.",
                 _BUSY_SECONDS,
             )
         caller = self._admit_caller(key) if key else _CallerUsage()
@@ -100,7 +100,7 @@ class RateLimiter:
             caller.streams -= 1
 
     def add_tokens(self, key: KeySettings | None, tokens: int) -> None:
-        """A turn of this key used that many tokens."""
+        """Add the tokens that a finished turn of this key used."""
         if key and key.tokens_per_minute:
             self._get_caller(key).tokens.add(self._clock(), tokens)
 
@@ -108,7 +108,7 @@ class RateLimiter:
         caller, now = self._get_caller(key), self._clock()
         if key.streams and caller.streams >= key.streams:
             raise RateLimitError(
-                f"the key {key.name!r} has {key.streams} turns running, its limit. Wait until one of them ends.",
+                f"the key {key.name!r} has {key.streams} turns running, which is its limit. Wait until one ends.",
                 _BUSY_SECONDS,
             )
         for what, window, limit in (
@@ -117,7 +117,7 @@ class RateLimiter:
         ):
             if limit and (seconds := window.compute_wait(now, limit)):
                 raise RateLimitError(
-                    f"the key {key.name!r} has used its {limit} {what} a minute. Try again in {seconds:.0f} seconds.",
+                    f"the key {key.name!r} has used its {limit} {what} per minute. Try again in {seconds:.0f} seconds.",
                     seconds,
                 )
         if key.requests_per_minute:
@@ -129,12 +129,12 @@ class RateLimiter:
 
 
 def limit_body(length: str, receive: Receive, limit: int) -> Receive:
-    """A `receive` that raises `RequestError` 413 as soon as a body is, or says that its `length` is, over `limit`."""
+    """Wrap `receive` so that it raises `RequestError` 413 once the body, or its declared `length`, exceeds `limit`."""
     if length.isdecimal() and int(length) > limit:
         raise _build_too_large_error(limit)
     total = 0
 
-    async def counted() -> Message:
+    async def receive_limited() -> Message:
         nonlocal total
         message = await receive()
         total += len(message.get("body", b""))
@@ -142,30 +142,30 @@ def limit_body(length: str, receive: Receive, limit: int) -> Receive:
             raise _build_too_large_error(limit)
         return message
 
-    return counted
+    return receive_limited
 
 
 def check_client_request(client_request: ClientRequest, server: ServerSettings) -> None:
-    """Raise `RequestError` when a request asks for too many choices or has too long a prompt."""
+    """Raise `RequestError` when a request has too many choices or too long a prompt."""
     if not 1 <= client_request.choices <= server.choices:
-        raise RequestError(f"n must be from 1 to {server.choices}, not {client_request.choices}.", param="n")
+        raise RequestError(f"n must be between 1 and {server.choices}, not {client_request.choices}.", param="n")
     size = count_prompt_characters(client_request.request)
     if size > server.prompt_characters:
-        # The code by which agents know that they must condense the conversation.
+        # Agents condense the conversation when they see this code.
         raise RequestError(
-            f"the prompt has {size} characters; this gateway takes {server.prompt_characters}. Shorten the "
+            f"the prompt has {size} characters, and this gateway accepts {server.prompt_characters}. Shorten the "
             "conversation, or raise `prompt_characters` in the [server] table.",
             code="context_length_exceeded",
         )
 
 
 def count_prompt_characters(request: Request) -> int:
-    """How long the messages of a request are, pictures aside."""
+    """Count the characters of a request's messages, images excluded."""
     return sum(count_part_characters(part) for message in request.messages for part in message.parts)
 
 
 def count_part_characters(part: Part) -> int:
-    """The characters of one part; a picture has none."""
+    """Count the characters of one part; 0 for an image."""
     match part:
         case Text() | Reasoning():
             return len(part.text)
@@ -179,7 +179,7 @@ def count_part_characters(part: Part) -> int:
 
 def _build_too_large_error(limit: int) -> RequestError:
     return RequestError(
-        f"it is larger than the {limit} bytes that this gateway takes. Send less, or raise `body_bytes` in "
+        f"the body is larger than the {limit} bytes that this gateway accepts. Send less, or raise `body_bytes` in "
         "the [server] table.",
         status=413,
         code="request_too_large",

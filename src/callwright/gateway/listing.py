@@ -1,8 +1,8 @@
-"""The models, as each API lists them. Pure.
+"""Lists the models in the format of each API. Pure.
 
-`/v1/models` has OpenAI's fields and Anthropic's side by side, since both kinds of client ask there. The Ollama face
-tells Copilot Chat 0.66 what it must know to offer a model in agent mode: `capabilities` with `tools`, and the window
-under the architecture's name. It leaves out `general.basename`, which that client would show instead of the name.
+`/v1/models` has OpenAI's fields and Anthropic's side by side, because clients of both use that path. The Ollama routes
+report what Copilot Chat 0.66 requires to offer a model in agent mode: `capabilities` with `tools`, and the context
+window under the architecture's name. They omit `general.basename`, which that client would show instead of the name.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ __all__ = [
 ]
 
 OLLAMA_VERSION = "0.13.5"
-"""What `/api/version` says. Copilot Chat 0.66 asks for 0.6.4 at least, Codex 0.166 with --oss for 0.13.4."""
+"""The version that `/api/version` reports. Copilot Chat 0.66 requires 0.6.4, Codex 0.166 with --oss 0.13.4."""
 _ARCHITECTURE = "callwright"
 
 
 def iter_model_names(models: Iterable[ModelListing]) -> Iterable[tuple[str, ModelListing]]:
-    """Every name that a client may ask for, aliases included."""
+    """Yield every model under each of its names, aliases included."""
     return ((name, each) for each in models for name in (each.name, *each.aliases))
 
 
 def find_model(models: Iterable[ModelListing], name: str) -> tuple[str, ModelListing]:
-    """The model of that name; `:latest`, which Ollama's clients add, and a profile's suffix do not count.
+    """Find a model by name. `:latest`, which Ollama's clients append, and the suffix of a profile are ignored.
 
-    `RequestError` 404 when there is none.
+    Raises `RequestError` 404 when the model does not exist.
     """
     known = dict(iter_model_names(models))
     for wanted in (name, name.removesuffix(":latest"), split_model_name(name)[0]):
         if wanted in known:
             return wanted, known[wanted]
     raise RequestError(
-        f"the model {name!r} does not exist here. There are: {', '.join(known) or 'none'}.",
+        f"the model {name!r} does not exist. Available models: {', '.join(known) or 'none'}.",
         param="model",
         status=404,
         code="model_not_found",
@@ -54,7 +54,7 @@ def find_model(models: Iterable[ModelListing], name: str) -> tuple[str, ModelLis
 
 
 def build_model_list(models: Iterable[ModelListing], since: datetime) -> dict[str, Any]:
-    """`GET /v1/models`."""
+    """Build the response of `GET /v1/models`."""
     data = [build_model_object(name, each, since) for name, each in iter_model_names(models)]
     return {
         "object": "list",
@@ -66,7 +66,7 @@ def build_model_list(models: Iterable[ModelListing], since: datetime) -> dict[st
 
 
 def build_model_object(name: str, listing: ModelListing, since: datetime) -> dict[str, Any]:
-    """`GET /v1/models/{id}`."""
+    """Build the response of `GET /v1/models/{id}`."""
     return {
         "id": name,
         "object": "model",
@@ -81,18 +81,18 @@ def build_model_object(name: str, listing: ModelListing, since: datetime) -> dic
 
 
 def build_tags(models: Iterable[ModelListing], since: datetime) -> dict[str, Any]:
-    """`GET /api/tags`."""
+    """Build the response of `GET /api/tags`."""
     return {"models": [_build_tag(name, each, since) for name, each in iter_model_names(models)]}
 
 
 def build_running_models(models: Iterable[ModelListing], since: datetime) -> dict[str, Any]:
-    """`GET /api/ps`: all are ready to be used; whether a backend has them loaded is its own affair."""
+    """Build the response of `GET /api/ps`. It lists all models, loaded by their backend or not."""
     running = {"expires_at": "9999-12-31T23:59:59Z", "size_vram": 0}
     return {"models": [{**_build_tag(name, each, since), **running} for name, each in iter_model_names(models)]}
 
 
 def build_model_details(listing: ModelListing, since: datetime) -> dict[str, Any]:
-    """`POST /api/show`."""
+    """Build the response of `POST /api/show`."""
     return {
         "modelfile": "",
         "parameters": f"num_ctx {listing.context}",
@@ -131,5 +131,5 @@ def _build_tag(name: str, listing: ModelListing, since: datetime) -> dict[str, A
 
 
 def _list_capabilities(listing: ModelListing) -> Sequence[str]:
-    """Tools always: where a model has none of its own, it is taught them."""
+    """List the capabilities of a model. `tools` is always there: the prompt teaches tools to models that lack them."""
     return ["completion", "tools", *["vision"] * bool(listing.vision), *["thinking"] * bool(listing.reasoning)]

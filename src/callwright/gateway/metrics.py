@@ -1,7 +1,7 @@
 """Prometheus metrics, in a registry of their own.
 
-Labels come from closed sets (wires, profiles, dialects, kinds of repair, statuses) or are bounded: so many models are
-told apart by name, and the rest are `other`, so that nobody can fill the memory with label values.
+Labels come from closed sets (wires, profiles, dialects, repair kinds, statuses) or are bounded: the first 200 models
+have their own label, the rest share `other`, so that no caller can fill the memory with label values.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from callwright.gateway.turn_record import TurnRecord
 
 __all__ = ["Metrics"]
 
-disable_created_metrics()  # type: ignore[no-untyped-call]  # a second series for every first, which says when it began
+disable_created_metrics()  # type: ignore[no-untyped-call]  # drops the `_created` series that doubles each metric
 
 _FIRST_BYTE_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 _CHUNK_BUCKETS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 1.0)
 _MAX_MODEL_LABELS = 200
-"""How many models are told apart."""
+"""Maximum number of models with a label of their own."""
 
 
 class Metrics:
-    """Every metric of the service."""
+    """All metrics of the service."""
 
     content_type = CONTENT_TYPE_PLAIN_0_0_4
 
@@ -37,32 +37,34 @@ class Metrics:
         self.registry = registry = CollectorRegistry()
         self.requests = Counter(
             "callwright_requests",
-            "Turns that were asked for.",
+            "Turns by status.",
             ("wire", "model", "client", "status"),
             registry=registry,
         )
         self.first_byte = Histogram(
-            "callwright_first_byte_seconds", "From the request to the first byte of the answer.", ("wire", "model"),
+            "callwright_first_byte_seconds", "Time from request to first byte of the response.", ("wire", "model"),
             buckets=_FIRST_BYTE_BUCKETS, registry=registry,
         )  # fmt: skip
         self.chunk = Histogram(
-            "callwright_chunk_seconds", "From a read of the backend to the write to the client.",
+            "callwright_chunk_seconds", "Time from reading a backend's chunk to writing it to the client.",
             buckets=_CHUNK_BUCKETS, registry=registry,
         )  # fmt: skip
         self.tool_calls = Counter(
-            "callwright_tool_calls", "Tool calls that reached a client.", ("dialect",), registry=registry
+            "callwright_tool_calls", "Tool calls sent to clients.", ("dialect",), registry=registry
         )
-        self.repairs = Counter("callwright_repairs", "What was mended.", ("kind",), registry=registry)
+        self.repairs = Counter("callwright_repairs", "Repairs by kind.", ("kind",), registry=registry)
         self.retries = Counter(
-            "callwright_retries", "Answers that would not do.", ("strategy", "reason"), registry=registry
+            "callwright_retries", "Unusable answers that were retried.", ("strategy", "reason"), registry=registry
         )
         self.journal_entries = Counter(
-            "callwright_journal_entries", "Rows of the journal.", ("outcome",), registry=registry
+            "callwright_journal_entries", "Journal entries by outcome.", ("outcome",), registry=registry
         )
-        """Written, or dropped."""
-        self.errors = Counter("callwright_errors", "Requests that failed.", ("fault", "kind"), registry=registry)
-        self.active_turns = Gauge("callwright_active_turns", "Turns in flight.", registry=registry)
-        self.tokens = Counter("callwright_tokens", "Tokens.", ("kind", "model"), registry=registry)
+        """Outcomes: `written` and `dropped`."""
+        self.errors = Counter("callwright_errors", "Failed requests.", ("fault", "kind"), registry=registry)
+        self.active_turns = Gauge("callwright_active_turns", "Turns that are running.", registry=registry)
+        self.tokens = Counter(
+            "callwright_tokens", "Tokens of prompts and answers.", ("kind", "model"), registry=registry
+        )
         self._models: set[str] = set()
 
     def count_turn(self, record: TurnRecord) -> None:
@@ -88,5 +90,5 @@ class Metrics:
         return name if name in self._models else "other"
 
     def render_text(self) -> bytes:
-        """What Prometheus reads."""
+        """Render the metrics in Prometheus's text format."""
         return generate_latest(self.registry)

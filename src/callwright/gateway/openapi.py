@@ -1,7 +1,7 @@
-"""The description of every route, OpenAPI 3.1, built from one table.
+"""The OpenAPI 3.1 description of every route, built from one table.
 
-It promises no more than is kept: bodies name the fields that are looked at and allow all others, since clients send
-many, and every error has its API's shape.
+Body schemas name the fields that are read and allow all others, since clients send many. Every error has the format of
+its API.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ Schema = dict[str, Any]
 
 
 class ApiOperation(msgspec.Struct, frozen=True):
-    """One route: what it is for, what it takes and what it gives."""
+    """One route: its purpose, its body and its response."""
 
     method: Literal["get", "post"]
     path: str
     summary: str
     tag: str
     body_schema: str = ""
-    """A schema's name."""
+    """Name of the body's schema."""
     content_type: str = "application/json"
     stream_content_type: str = ""
-    """The content type of the answer when the body asks for a stream."""
+    """Content type of the response when the body requests a stream."""
     parameters: tuple[Schema, ...] = ()
     is_public: bool = False
 
@@ -48,59 +48,61 @@ _MODEL_ID_PARAMETER: Schema = {
     "example": "coder",
 }
 _BY_PARAMETER = _build_query_parameter(
-    "by", "Columns to add up by: day, key, model, client. Empty for one sum.", "key,model"
+    "by", "Columns to group by: day, key, model, client. Empty for one total.", "key,model"
 )
-_SINCE_PARAMETER = _build_query_parameter("since", "The first day that counts.", "2026-01-31")
+_SINCE_PARAMETER = _build_query_parameter("since", "First day to include.", "2026-01-31")
 
 OPERATIONS: tuple[ApiOperation, ...] = (
     ApiOperation(
-        "post", "/v1/chat/completions", "A turn, OpenAI's chat API.", "OpenAI", "Chat", stream_content_type=_SSE
+        "post", "/v1/chat/completions", "Create a chat completion.", "OpenAI", "Chat", stream_content_type=_SSE
     ),
     ApiOperation(
-        "post", "/chat/completions", "The same without the prefix.", "OpenAI", "Chat", stream_content_type=_SSE
+        "post", "/chat/completions", "Alias of /v1/chat/completions.", "OpenAI", "Chat", stream_content_type=_SSE
+    ),
+    ApiOperation("post", "/v1/responses", "Create a response.", "OpenAI", "Responses", stream_content_type=_SSE),
+    ApiOperation("get", "/v1/models", "List the models, in OpenAI's and Anthropic's format.", "OpenAI"),
+    ApiOperation("get", "/v1/models/{id}", "Get a model.", "OpenAI", parameters=(_MODEL_ID_PARAMETER,)),
+    ApiOperation("post", "/v1/completions", "Create a completion. Forwarded to the backend.", "OpenAI", "Forward"),
+    ApiOperation("post", "/v1/embeddings", "Create embeddings. Forwarded to the backend.", "OpenAI", "Forward"),
+    ApiOperation("post", "/v1/messages", "Create a message.", "Anthropic", "Messages", stream_content_type=_SSE),
+    ApiOperation("post", "/v1/messages/count_tokens", "Estimate the tokens of a prompt.", "Anthropic", "Messages"),
+    ApiOperation(
+        "post", "/api/chat", "Create the next message of a chat.", "Ollama", "OllamaChat", stream_content_type=_NDJSON
     ),
     ApiOperation(
-        "post", "/v1/responses", "A turn, OpenAI's Responses API.", "OpenAI", "Responses", stream_content_type=_SSE
+        "post", "/api/generate", "Generate an answer to a prompt.", "Ollama", "Generate", stream_content_type=_NDJSON
     ),
-    ApiOperation("get", "/v1/models", "The models; also for Anthropic's clients.", "OpenAI"),
-    ApiOperation("get", "/v1/models/{id}", "One model.", "OpenAI", parameters=(_MODEL_ID_PARAMETER,)),
-    ApiOperation("post", "/v1/completions", "Passed on to a backend that has it.", "OpenAI", "Forward"),
-    ApiOperation("post", "/v1/embeddings", "Passed on to a backend that has it.", "OpenAI", "Forward"),
-    ApiOperation("post", "/v1/messages", "A turn, Anthropic's API.", "Anthropic", "Messages", stream_content_type=_SSE),
-    ApiOperation("post", "/v1/messages/count_tokens", "How long a prompt is, roughly.", "Anthropic", "Messages"),
+    ApiOperation("get", "/api/version", "Get the version of Ollama's API.", "Ollama"),
+    ApiOperation("get", "/api/tags", "List the models.", "Ollama"),
+    ApiOperation("post", "/api/show", "Get the capabilities and context window of a model.", "Ollama", "Show"),
+    ApiOperation("get", "/api/ps", "List the models that are ready.", "Ollama"),
+    ApiOperation("post", "/api/embed", "Create embeddings. Forwarded to the backend.", "Ollama", "Forward"),
+    ApiOperation("post", "/api/embeddings", "Create an embedding. Forwarded to the backend.", "Ollama", "Forward"),
+    ApiOperation("get", "/api/hello", "Connection check for Claude Code.", "Service", is_public=True),
+    ApiOperation("get", "/", "Name and version.", "Service", content_type="text/plain", is_public=True),
+    ApiOperation("get", "/health", "Check that the process is running.", "Service", is_public=True),
+    ApiOperation("get", "/healthz", "Alias of /health.", "Service", is_public=True),
+    ApiOperation("get", "/readyz", "Check the backends; 503 when none is reachable.", "Service", is_public=True),
+    ApiOperation("get", "/metrics", "Metrics in Prometheus's text format.", "Service", content_type="text/plain"),
     ApiOperation(
-        "post", "/api/chat", "A turn, Ollama's chat API.", "Ollama", "OllamaChat", stream_content_type=_NDJSON
-    ),
-    ApiOperation(
-        "post", "/api/generate", "A turn from a bare prompt.", "Ollama", "Generate", stream_content_type=_NDJSON
-    ),
-    ApiOperation("get", "/api/version", "The version of Ollama's API.", "Ollama"),
-    ApiOperation("get", "/api/tags", "The models.", "Ollama"),
-    ApiOperation("post", "/api/show", "One model: capabilities and window.", "Ollama", "Show"),
-    ApiOperation("get", "/api/ps", "The models that are ready.", "Ollama"),
-    ApiOperation("post", "/api/embed", "Passed on to a backend that has it.", "Ollama", "Forward"),
-    ApiOperation("post", "/api/embeddings", "Passed on to a backend that has it.", "Ollama", "Forward"),
-    ApiOperation("get", "/api/hello", "Says hello, for Claude Code.", "Service", is_public=True),
-    ApiOperation("get", "/", "Says that it is running.", "Service", content_type="text/plain", is_public=True),
-    ApiOperation("get", "/health", "Whether the process lives.", "Service", is_public=True),
-    ApiOperation("get", "/healthz", "The same.", "Service", is_public=True),
-    ApiOperation("get", "/readyz", "Whether a backend can be reached; 503 when none.", "Service", is_public=True),
-    ApiOperation("get", "/metrics", "For Prometheus.", "Service", content_type="text/plain"),
-    ApiOperation(
-        "get", "/v1/usage", "Requests and tokens, added up.", "Service", parameters=(_BY_PARAMETER, _SINCE_PARAMETER)
+        "get",
+        "/v1/usage",
+        "Get totals of requests and tokens.",
+        "Service",
+        parameters=(_BY_PARAMETER, _SINCE_PARAMETER),
     ),
     ApiOperation("get", "/openapi.json", "This description.", "Service"),
-    ApiOperation("get", "/docs", "It as a page.", "Service", content_type="text/html"),
+    ApiOperation("get", "/docs", "This description as a page.", "Service", content_type="text/html"),
     ApiOperation(
-        "get", "/bridge/client.js", "For pages on the bridge.", "Bridge", content_type="text/javascript", is_public=True
+        "get", "/bridge/client.js", "Script for bridge pages.", "Bridge", content_type="text/javascript", is_public=True
     ),
-    ApiOperation("get", "/bridge/example", "A page that uses it.", "Bridge", content_type="text/html", is_public=True),
+    ApiOperation("get", "/bridge/example", "Example bridge page.", "Bridge", content_type="text/html", is_public=True),
 )
 
 _MODEL_NAME_SCHEMA: Schema = {
     "type": "string",
     "minLength": 1,
-    "description": "A model, an alias of it, or `model@profile`.",
+    "description": "Name or alias of a model, or `model@profile`.",
     "examples": ["coder"],
 }
 _OBJECT_LIST_SCHEMA: Schema = {"type": "array", "items": {"type": "object"}}
@@ -158,7 +160,7 @@ _SCHEMAS: dict[str, Schema] = {
 
 @cache
 def build_openapi_document() -> Schema:
-    """The whole of it."""
+    """Build the whole document."""
     paths: dict[str, Schema] = {}
     for operation in OPERATIONS:
         paths.setdefault(operation.path, {})[operation.method] = _describe_operation(operation)
@@ -188,9 +190,9 @@ def _describe_operation(operation: ApiOperation) -> Schema:
         "tags": [operation.tag],
         "operationId": f"{operation.method}{operation.path}".translate(str.maketrans("/.{", "___", "}")).rstrip("_"),
         "responses": {
-            "200": {"description": "Done.", "content": contents},
+            "200": {"description": "Success.", "content": contents},
             "default": {
-                "description": "Refused or failed; the message says by whom and what to do.",
+                "description": "Error. The message says who failed and what to do.",
                 "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
             },
         },

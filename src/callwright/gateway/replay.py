@@ -1,8 +1,8 @@
-"""Replay: a turn of the journal run again, over the answers that were recorded.
+"""Runs a recorded turn again, with the model's recorded answers.
 
-Everything but the model is today's: the wire reads the same bytes, the profile is chosen anew, the prompt is made, the
-answer is read, guarded and judged. So the row that comes out shows what a change of the code or of the settings does to
-a turn that happened. Nothing is sent anywhere.
+Everything except the model is current: the wire decodes the same bytes, the profile is chosen, the prompt is built, the
+answer is read, guarded and checked. The new entry shows what a change of the code or the settings does to a real turn.
+Nothing is sent over the network.
 """
 
 from __future__ import annotations
@@ -37,75 +37,80 @@ __all__ = ["ReplayBackend", "build_replay_backends", "replay_turn"]
 
 
 class ReplayBackend:
-    """A backend that says what was recorded. `answers` may be shared: they are given in the order of the record."""
+    """Yields recorded answers. Several backends may share `answers`, which are used in the order of the record."""
 
     is_available = True
 
-    def __init__(self, name: str, about: RecordedAttempt, answers: deque[RecordedAttempt]) -> None:
-        self.settings = BackendSettings(name=name, kind=cast("BackendKind", about.kind or "openai"))
-        self.wire = about.wire
-        self.flavour = cast("ConstraintFlavour | None", about.flavour)
-        self._recorded = about
+    def __init__(self, name: str, recorded: RecordedAttempt, answers: deque[RecordedAttempt]) -> None:
+        self.settings = BackendSettings(name=name, kind=cast("BackendKind", recorded.kind or "openai"))
+        self.wire = recorded.wire
+        self.flavour = cast("ConstraintFlavour | None", recorded.flavour)
+        self._recorded = recorded
         self._answers = answers
 
     async def stream_response(self, request: Request, extra: dict[str, Any]) -> EventStream:
-        """What was said, however the request looks today."""
+        """Yield the next recorded answer, whatever the request contains."""
         if not self._answers:
-            raise BackendError("no further answer was recorded: today the model is asked more often", kind="refused")
-        asked = self._answers.popleft()
+            raise BackendError(
+                "the record has no further answer: the current code sends the model more requests", kind="refused"
+            )
+        attempt = self._answers.popleft()
         await asyncio.sleep(0)
-        if asked.events:
-            yield list(asked.events)
-        if asked.failure:
-            raise _build_error(asked.failure)
+        if attempt.events:
+            yield list(attempt.events)
+        if attempt.failure:
+            raise _build_error(attempt.failure)
 
     async def list_models(self) -> tuple[ModelInfo, ...]:
-        """The model of the record; that it takes tools is concluded from how it got them."""
+        """Return the recorded model. Its tool support is inferred from the recorded strategy."""
         native = {"native": True, "taught": False, "constrained": False}.get(self._recorded.strategy)
         return (ModelInfo(name=self._recorded.request.model, tools=native),) if self._recorded.request else ()
 
     async def forward_request(self, path: str, body: bytes) -> ForwardedResponse:
-        """Only turns are recorded."""
+        """Raise `BackendError`: only turns are recorded."""
         raise BackendError(f"{path} was not recorded", kind="refused", status=501)
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: no resource is open."""
 
 
 def build_replay_backends(entry: JournalEntry, names: Iterable[str]) -> dict[str, ReplayBackend]:
-    """The backends of a row, and others of these names that play them: the settings may have changed since."""
+    """Build the backends of an entry. `names` adds others that share its answers, as the settings may have changed."""
     answers = deque(entry.asked)
     first = entry.asked[0] if entry.asked else RecordedAttempt()
-    recorded = {asked.backend: asked for asked in reversed(entry.asked)}
+    recorded = {attempt.backend: attempt for attempt in reversed(entry.asked)}
     return {
         name: ReplayBackend(name, recorded.get(name, first), answers) for name in dict.fromkeys([*recorded, *names])
     }
 
 
 async def replay_turn(entry: JournalEntry, engine: Engine) -> JournalEntry:
-    """The row that this turn makes today, on an engine whose backends are `replayed`; the engine is closed.
+    """Replay a turn and return its new entry. The engine must use `build_replay_backends`, and is closed.
 
-    `RequestError` when the row does not hold the whole turn.
+    Raises `RequestError` when the entry does not contain the whole turn.
     """
     if entry.cut or not entry.client_sent:
-        raise RequestError('it was not kept whole: set journal = "full", and redact nothing that a request needs')
-    caught = _MemoryStore()
-    shelf = StoreOpener(StoreSettings(journal="full"), caught.open)
-    service = GatewayService(GatewayState(ServerSettings(), (), engine, store_opener=shelf))
-    memory = ResponseHistory()
+        raise RequestError(
+            'the journal entry is incomplete and cannot be replayed. Record with journal = "full", and do not redact '
+            "parts that a request needs"
+        )
+    store = _MemoryStore()
+    opener = StoreOpener(StoreSettings(journal="full"), store.open)
+    service = GatewayService(GatewayState(ServerSettings(), (), engine, store_opener=opener))
+    history = ResponseHistory()
     for name, messages in entry.recalled.items():
-        memory.store_conversation("", name, messages)
-    turns = TurnEndpoints(service, ErrorResponder(SERVER_CODECS, service.metrics), memory)
+        history.store_conversation("", name, messages)
+    turns = TurnEndpoints(service, ErrorResponder(SERVER_CODECS, service.metrics), history)
     try:
         await engine.refresh_models()
         await _post_request(RequestContextMiddleware(turns.build_endpoint(SERVER_CODECS[entry.wire]), service), entry)
     finally:
         await service.close()
-    return caught.entries[0]
+    return store.entries[0]
 
 
 async def _post_request(app: RequestContextMiddleware, entry: JournalEntry) -> None:
-    """Send the request, and take the answer without looking: what it was is in the new row."""
+    """Post the request and discard the response: the new entry records it."""
     headers = {"x-request-id": entry.request_id, **entry.headers}
     scope: Scope = {
         "type": "http",
@@ -118,7 +123,7 @@ async def _post_request(app: RequestContextMiddleware, entry: JournalEntry) -> N
     async def receive() -> Message:
         for data in body:
             return {"type": "http.request", "body": data}
-        await asyncio.Event().wait()  # the client stays until it has its answer
+        await asyncio.Event().wait()  # the client stays connected until it has its answer
         return {"type": "http.disconnect"}
 
     async def send(_message: Message) -> None:
@@ -128,7 +133,7 @@ async def _post_request(app: RequestContextMiddleware, entry: JournalEntry) -> N
 
 
 class _MemoryStore:
-    """A store that only remembers."""
+    """A store that keeps entries in memory."""
 
     def __init__(self) -> None:
         self.entries: list[JournalEntry] = []
@@ -139,7 +144,7 @@ class _MemoryStore:
 
     @property
     def conversations(self) -> ConversationRegistry:
-        raise StoreError("a replay goes on with no conversation")
+        raise StoreError("a replay does not continue conversations")
 
     async def open(self, _redactor: Redactor) -> _MemoryStore:
         return self

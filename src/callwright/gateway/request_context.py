@@ -1,7 +1,7 @@
-"""One HTTP request and its answer: its id, the state it began with, and who sent it.
+"""The context of one HTTP request: its id, the state that it began with, and its caller.
 
-The outermost layer of the app. `x-request-id` comes from the client where it is fit to be logged, and is made here
-where not; every answer carries it. Cost: one small object a request and one wrapped `send`.
+The outermost middleware of the app. It takes `x-request-id` from the client when the value is safe to log, and makes
+one otherwise; every response carries it. Cost: one small object per request and one wrapped `send`.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ _REQUEST_ID_PATTERN = re.compile(r"[\w.:+/=@-]{1,128}", re.ASCII)
 
 @dataclass
 class RequestContext:
-    """What is known of one request."""
+    """What is known about one request."""
 
     id: str
     state: GatewayState
     headers: Mapping[str, str]
-    """Those of the request by their names in lower case, as ASGI has them; of several with one name the last."""
+    """Headers of the request by lower-case name, as ASGI has them. The last of several with one name counts."""
     traceparent: str = ""
-    """The trace that it belongs to, as servers are told."""
+    """The trace that the request belongs to, as it is sent to model servers."""
     key: KeySettings | None = None
-    """Set by `auth`; None where no key is needed."""
+    """Set by `AuthMiddleware`. None where no key is needed."""
 
 
 def get_request_context(scope: Scope) -> RequestContext:
-    """That of this scope."""
+    """Return the context of this scope."""
     found: RequestContext = scope[_SCOPE_KEY]
     return found
 
 
 class RequestContextMiddleware:
-    """Opens an exchange around each request."""
+    """Creates a context for each request."""
 
     def __init__(self, app: ASGIApp, service: GatewayService) -> None:
         self._app = app

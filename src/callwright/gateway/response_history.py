@@ -1,7 +1,7 @@
-"""What answers came before: conversations kept for clients that name the last answer instead of sending it again.
+"""Stores conversations for clients that name the last response instead of sending the history again.
 
-Only the Responses wire does that. The newest are kept, within a number and a size; a client whose conversation is
-gone is told so in the form that makes it send the whole. One caller never finds another's.
+Only the Responses wire does that. The newest conversations are kept, up to a number and a size. A client whose
+conversation is gone gets the error that makes it send the whole history. Callers cannot see each other's conversations.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["ResponseHistory"]
 
 
 class ResponseHistory:
-    """Conversations by the id of their last answer, and by whose they are."""
+    """Conversations by caller and by the id of their last response."""
 
     def __init__(self, *, max_entries: int = 1024, max_characters: int = 64_000_000) -> None:
         self._max_entries = max_entries
@@ -25,21 +25,21 @@ class ResponseHistory:
         self._conversations: OrderedDict[tuple[str, str], tuple[Message, ...]] = OrderedDict()
 
     def store_conversation(self, caller: str, response_id: str, messages: Sequence[Message]) -> None:
-        """Remember a conversation; the oldest ones go when there are too many."""
+        """Store a conversation, and drop the oldest ones beyond the limits."""
         self._conversations[caller, response_id] = tuple(messages)
         self._size += _count_characters(messages)
         while len(self._conversations) > self._max_entries or (
             self._size > self._max_characters and len(self._conversations) > 1
         ):
-            _, gone = self._conversations.popitem(last=False)
-            self._size -= _count_characters(gone)
+            _, dropped = self._conversations.popitem(last=False)
+            self._size -= _count_characters(dropped)
 
     def find_conversations(self, caller: str, response_ids: Iterable[str]) -> dict[str, tuple[Message, ...]]:
-        """Those of these conversations that are still there."""
+        """Return those of these conversations that are still stored."""
         return {
-            answer: self._conversations[caller, answer]
-            for answer in response_ids
-            if (caller, answer) in self._conversations
+            response_id: self._conversations[caller, response_id]
+            for response_id in response_ids
+            if (caller, response_id) in self._conversations
         }
 
 

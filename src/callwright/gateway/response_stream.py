@@ -1,8 +1,8 @@
-"""Outflow: one stream on its way to a client.
+"""Sends one response stream to a client.
 
-Everything that is sent goes through one lock, so that signs of life and held-back text, which come by the clock, never
-stand in the middle of something else. Nothing is queued: a client that does not read holds up whoever writes, and so
-the backend, and memory stays bounded by the server's own write buffer.
+All bytes go through one lock, so heartbeats and buffered text, which timers send, never interrupt another write.
+Nothing is queued: a client that does not read delays the writer and with it the backend, and memory stays bounded by
+the server's write buffer.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from callwright.wire.base import ErrorResponse, StreamEncoder
 __all__ = ["ResponseStream"]
 
 _FLUSH_SECONDS = 0.04
-"""How long text may wait to be joined with what follows: less than an eye sees."""
+"""How long text may wait to be joined with the text that follows. Too short to be seen."""
 
 
 class ResponseStream:
-    """Writes an encoder's bytes. The stream is opened by what is written first, or when that takes too long; `end` or
-    `fail` close it. `stop` must be called in any case."""
+    """Writes an encoder's bytes. The first write opens the stream, or a timer when there is none in time; `end` or
+    `fail` closes it. Always call `cancel_timers` at the end."""
 
     def __init__(
         self, send: Send, encoder: StreamEncoder, content_type: str, *, heartbeat_seconds: float, open_seconds: float
@@ -40,28 +40,28 @@ class ResponseStream:
         self._flush_timer: asyncio.TimerHandle | None = None
         self._senders: set[asyncio.Task[None]] = set()
         self.has_started = False
-        """Whether the client has its status: from now on a failure is an ending of the stream."""
+        """Whether the client has received the status. From then on, a failure must end the stream."""
 
     async def write(self, events: Sequence[Event], choice: int = 0) -> None:
-        """Send a choice's next events."""
+        """Send the next events of one choice."""
         async with self._lock:
-            begin = b"" if self.has_started else await self._send_start()
+            opening = b"" if self.has_started else await self._send_start()
             data = self._encoder.encode_events(events, choice)
-            if begin or data:
-                await self._send_body(begin + data)
+            if opening or data:
+                await self._send_body(opening + data)
         if self._flush_timer is None and self._encoder.has_pending:
             self._flush_timer = self._loop.call_later(_FLUSH_SECONDS, self._flush_on_timeout)
 
     async def end(self, comment: str) -> None:
-        """Send the stream's last bytes."""
+        """Send the last bytes of the stream."""
         await self._send_last(self._encoder.end_stream(comment))
 
     async def fail(self, problem: ErrorResponse) -> None:
-        """Send an ending that says what went wrong."""
+        """End the stream with an error."""
         await self._send_last(self._encoder.fail_stream(problem))
 
     def cancel_timers(self) -> None:
-        """Stop the timers: nothing more is sent."""
+        """Stop the timers. Nothing is sent after this."""
         self._timer.cancel()
         if self._flush_timer is not None:
             self._flush_timer.cancel()
@@ -69,12 +69,12 @@ class ResponseStream:
             task.cancel()
 
     async def _send_start(self) -> bytes:
-        """Send the status and the headers; returns the stream's first bytes."""
+        """Send the status and the headers. Returns the first bytes of the stream."""
         self.has_started = True
         self._timer.cancel()
         if self._heartbeat_seconds > 0:
             self._timer = self._loop.call_later(self._heartbeat_seconds, self._check_heartbeat)
-        # The last header tells nginx not to hold a stream back.
+        # The last header stops nginx from buffering the stream.
         headers = [
             (b"content-type", self._content_type),
             (b"cache-control", b"no-cache"),
@@ -92,14 +92,14 @@ class ResponseStream:
         self._last_write = self._loop.time()
         await self._send({"type": "http.response.body", "body": data, "more_body": True})
 
-    # ── by the clock ─────────────────────────────────────────────────────────────────────────────
+    # ── timers ───────────────────────────────────────────────────────────────────────────────────
 
     def _open_on_timeout(self) -> None:
-        """Nothing was said for long: show the client that we live, at the price of a proper error status."""
+        """Open the stream when the backend is slow. A later failure can then no longer have an error status."""
         self._start_sender(self._send_opening())
 
     def _check_heartbeat(self) -> None:
-        """A sign of life, if nothing was sent for a period; then again after the rest of the next."""
+        """Send a heartbeat when nothing was sent for one period, then wait for the rest of the next."""
         silent = self._loop.time() - self._last_write
         if silent >= self._heartbeat_seconds:
             self._start_sender(self._send_heartbeat())
@@ -112,7 +112,7 @@ class ResponseStream:
             self._start_sender(self._send_buffered())
 
     def _start_sender(self, work: Coroutine[Any, Any, None]) -> None:
-        # A client that does not read keeps the lock busy: one late sender at a time is enough.
+        # A client that does not read blocks the lock: one waiting sender is enough.
         if self._senders:
             work.close()
             return

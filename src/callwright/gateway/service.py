@@ -1,8 +1,8 @@
-"""What every request needs: the settings and the engine of the moment, and what outlives them.
+"""The gateway service: the current settings and engine, and what outlives a reload.
 
-A `State` never changes. A reload makes a new one and swaps it in; requests that began with the old one finish with
-it, and its engine is closed after the last of them. Metrics, limits, the ledger and the journal belong to the service
-and survive.
+A `GatewayState` never changes. A reload builds a new one and swaps it in. Requests that began with the old state finish
+with it, and its engine is closed after the last of them. Metrics, limits, the ledger and the journal belong to the
+service and survive reloads.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ log = logging.getLogger("callwright.turns")
 
 @dataclass(frozen=True)
 class GatewayState:
-    """What a reload replaces, as a whole."""
+    """Everything that a reload replaces."""
 
     server: ServerSettings
     keys: tuple[KeySettings, ...]
     engine: Engine
     secrets: frozenset[str] = frozenset()
-    """What must never be logged, besides the clients' keys: those of the backends."""
+    """Secrets of the backends. They are redacted from the logs, as the clients' keys are."""
     store_opener: StoreOpener | None = None
-    """Where the journal and conversations are kept; None for nowhere."""
+    """Opens the store of the journal and the conversations. None = nothing is stored."""
 
     @cached_property
     def keyring(self) -> Keyring:
@@ -50,7 +50,7 @@ class GatewayState:
 
 
 class _StateLease:
-    """A state, and how many requests use it."""
+    """A state and the number of requests that use it."""
 
     def __init__(self, state: GatewayState) -> None:
         self.state = state
@@ -59,7 +59,7 @@ class _StateLease:
 
 
 class GatewayService:
-    """One for the life of the process."""
+    """The service. One instance lives as long as the process."""
 
     def __init__(
         self,
@@ -76,9 +76,9 @@ class GatewayService:
         self.redactor = redactor or Redactor()
         self.journal_writer = JournalWriter(self.redactor, self.metrics)
         self.is_stopping = False
-        """No new work: readiness says so. Turns in flight go on …"""
+        """The service accepts no new work and reports itself as not ready. Running turns continue …"""
         self.is_cancelling = False
-        """… until this: a turn that is cancelled now tells its client `problems.stopping()`."""
+        """… until this is set. A turn that is cancelled now ends with `error_mapping.build_shutdown_error()`."""
         self._turns: set[asyncio.Task[Any]] = set()
         self._closing: set[asyncio.Task[None]] = set()
         self._conversation_lookup = ConversationLookup(self.journal_writer)
@@ -92,18 +92,18 @@ class GatewayService:
 
     @contextmanager
     def lease_state(self) -> Iterator[GatewayState]:
-        """Keep the state of this moment alive for one request."""
-        held = self._lease
-        held.users += 1
+        """Keep the current state's engine open for the length of one request."""
+        lease = self._lease
+        lease.users += 1
         try:
-            yield held.state
+            yield lease.state
         finally:
-            held.users -= 1
-            if held.is_replaced and not held.users:
-                self._run_in_background(held.state.engine.close())
+            lease.users -= 1
+            if lease.is_replaced and not lease.users:
+                self._run_in_background(lease.state.engine.close())
 
     def replace_state(self, state: GatewayState) -> None:
-        """Swap in a new state. Needs the running loop."""
+        """Swap in a new state. Requires the running loop."""
         old, self._lease = self._lease, _StateLease(state)
         old.is_replaced = True
         self._apply_state(state)
@@ -112,10 +112,10 @@ class GatewayService:
 
     @contextmanager
     def track_turn(self) -> Iterator[None]:
-        """Around one turn, in its own task: it is counted, and cancelled when the time to shut down is over."""
+        """Register the current task as a turn: count it, and cancel it when the time to shut down is over."""
         task = asyncio.current_task()
         if task is None:
-            raise MisuseError("a turn runs in a task of its own")
+            raise MisuseError("track_turn must run inside an asyncio task")
         self._turns.add(task)
         self.metrics.active_turns.inc()
         try:
@@ -125,14 +125,14 @@ class GatewayService:
             self._turns.discard(task)
 
     def finish_turn(self, record: TurnRecord) -> None:
-        """Tell everybody who keeps count that a turn is over."""
+        """Report a finished turn to the metrics, the ledger and the log."""
         self.metrics.count_turn(record)
         if record.status == 200:
             self.ledger.add_turn(record)
         log.info("turn", extra={"fields": record.to_log_fields()})
 
     def cancel_turns(self) -> None:
-        """The time to shut down is over: cancel every turn in flight."""
+        """Cancel every running turn, when the time to shut down is over."""
         self.is_cancelling = True
         for task in self._turns:
             task.cancel()

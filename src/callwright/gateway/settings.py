@@ -1,4 +1,4 @@
-"""What a person sets about the service: where it listens, who may use it, and how much."""
+"""Settings of the service: the `[server]` and `[[keys]]` tables."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 __all__ = ["DEFAULT_ORIGINS", "KeySettings", "ServerSettings"]
 
 DEFAULT_ORIGINS = ("app://obsidian.md", "capacitor://localhost", "http://localhost")
-"""Obsidian on the desktop, on iOS and on Android."""
+"""Origins of Obsidian on the desktop, on iOS and on Android."""
 
 _Name = Annotated[str, msgspec.Meta(min_length=1)]
 _Limit = Annotated[int, msgspec.Meta(ge=1)]
@@ -18,50 +18,51 @@ _Seconds = Annotated[float, msgspec.Meta(ge=0)]
 
 
 class ServerSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The `[server]` table: where the service listens, and how much it takes on."""
+    """The `[server]` table: the address to listen on, and the limits of the service."""
 
     host: _Name = "127.0.0.1"
-    """The address to listen on. Any other than loopback needs a key."""
+    """The address to listen on. Any address but loopback requires a key."""
     port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 8787
-    """The port to listen on; 0 takes a free one."""
+    """The port to listen on. 0 = any free port."""
     origins: tuple[str, ...] = DEFAULT_ORIGINS
-    """Web origins that browsers may call from; `*` for all."""
+    """Web origins that browsers may send requests from; `*` allows all."""
     body_bytes: _Limit = 32 * 1024 * 1024
-    """The largest body of a request."""
+    """Maximum size of a request body, in bytes."""
     prompt_characters: _Limit = 8_000_000
-    """The longest conversation, all its text together."""
+    """Maximum length of a conversation: the characters of all its messages."""
     choices: _Limit = 8
-    """The largest `n`."""
+    """Maximum value of a request's `n`, the number of choices."""
     streams: _Limit = 1024
-    """Turns at once; more are told to come back."""
+    """Maximum number of turns at a time. Further requests get status 429 with `Retry-After`."""
     heartbeat_seconds: _Seconds = 10.0
-    """How long a stream may be silent before a sign of life is sent; 0 for never."""
+    """Seconds without output after which a stream sends a heartbeat. 0 = never."""
     shutdown_seconds: _Seconds = 30.0
-    """How long streams may go on when the service is told to stop."""
+    """Seconds that running turns may take to finish when the service stops."""
     telemetry: bool = True
-    """A comment at the end of each stream, and headers on whole answers, that say what became of its calls."""
+    """Report tool calls to the client: a comment at the end of each stream, headers on responses that are not
+    streamed."""
     debug: bool = False
-    """Write more into the log: what was decided in each turn, and why."""
+    """Log the decisions of each turn and the reason for each."""
     ledger: str = ""
-    """The file that keeps the usage ledger; empty keeps it in memory."""
+    """SQLite file of the usage ledger. Empty = in memory, lost when the service stops."""
 
 
 class KeySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One `[[keys]]` table: who may use the service, and how much. 0 is no limit."""
+    """One `[[keys]]` table: an API key and its limits. A limit of 0 means no limit."""
 
     name: _Name
-    """Whose it is; logs and the usage ledger say this name."""
+    """The owner of the key. Logs and the usage ledger show this name."""
     key: _Name
-    """The secret; `env:NAME` takes it from the environment."""
+    """The secret. `env:NAME` reads it from an environment variable."""
     models: tuple[str, ...] = ()
-    """The models that this key may use; empty for all."""
+    """Models that this key may use. Empty = all."""
     requests_per_minute: _Quota = 0
-    """Requests in any minute."""
+    """Maximum number of requests in any 60 seconds."""
     tokens_per_minute: _Quota = 0
-    """Tokens in any minute, of prompts and answers together."""
+    """Maximum number of tokens in any 60 seconds, prompts and answers together."""
     streams: _Quota = 0
-    """Turns at once."""
+    """Maximum number of turns at a time."""
 
     def __repr__(self) -> str:
-        """Without the secret: this may end in a log or a traceback."""
+        """Leave out the secret: the result may end in a log or a traceback."""
         return f"KeySettings(name={self.name!r})"

@@ -1,9 +1,10 @@
-"""Turns: a client's request for an answer, from its bytes to its last byte, on any wire.
+"""Handles turns: a client's request for an answer, from its first byte to its last, on any wire.
 
-    body ─ decode ─▶ Ask ─ route, profile, limits ─▶ engine ─▶ events ─ encode ─▶ client
+    body ─ decode ─▶ ClientRequest ─ route, profile, limits ─▶ engine ─▶ events ─ encode ─▶ client
 
-An answer in one piece is the stream collected. A failure before the first byte is an error with a status, one after it
-an ending in the client's own form. A client that leaves ends the turn, and with it the backend's generation.
+A response that is not streamed is the stream, collected. A failure before the first byte is an error with a status; a
+failure after it ends the stream in the client's own format. When the client disconnects, the turn and the backend's
+generation end.
 """
 
 from __future__ import annotations
@@ -41,48 +42,50 @@ _CLIENT_DISCONNECTED = ErrorResponse(
     status=499, message="The client disconnected.", fault="client", kind="client_disconnected"
 )
 _MAX_STORED_CHARACTERS = 64_000_000
-"""Characters of an answer that is kept until its end: one in one piece, or one that may be named later."""
+"""Maximum number of characters of an answer that is held until its end: not streamed, or stored for later requests."""
 _SAMPLE_INTERVAL = 16
-"""Every so manieth batch is timed for the histogram."""
+"""One batch in 16 is timed for the histogram."""
 
 
 class TurnEndpoints:
-    """Makes the endpoints that ask models."""
+    """Builds the endpoints that run turns."""
 
     def __init__(
-        self, service: GatewayService, refusals: ErrorResponder, memory: ResponseHistory | None = None
+        self, service: GatewayService, error_responder: ErrorResponder, history: ResponseHistory | None = None
     ) -> None:
         self._service = service
-        self._error_responder = refusals
-        self._history = memory or ResponseHistory()
+        self._error_responder = error_responder
+        self._history = history or ResponseHistory()
 
     def build_endpoint(self, wire: ServerCodec) -> ASGIApp:
-        """The endpoint of one wire."""
+        """Build the endpoint of one wire."""
 
         async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-            opened = get_request_context(scope)
-            turn = _TurnHandler(self._service, wire, opened, self._history)
-            leaving: asyncio.Task[None] | None = None
+            context = get_request_context(scope)
+            turn = _TurnHandler(self._service, wire, context, self._history)
+            disconnect_watcher: asyncio.Task[None] | None = None
             try:
                 plan = await turn.read_request(await _read_body(receive))
-                leaving = asyncio.create_task(_cancel_on_disconnect(turn, receive, asyncio.current_task()))
+                disconnect_watcher = asyncio.create_task(_cancel_on_disconnect(turn, receive, asyncio.current_task()))
                 await turn.send_answer(plan, scope, receive, send)
             except ClientDisconnect:
                 turn.problem = _CLIENT_DISCONNECTED
             except asyncio.CancelledError:
-                ended = turn.record_cancellation(is_disconnected=leaving is not None and leaving.done())
-                if ended is None:
+                problem = turn.record_cancellation(
+                    is_disconnected=disconnect_watcher is not None and disconnect_watcher.done()
+                )
+                if problem is None:
                     raise
-                if ended is not _CLIENT_DISCONNECTED and not await turn.fail_stream(ended):
-                    await self._error_responder.build_response(scope, ended)(scope, receive, send)
+                if problem is not _CLIENT_DISCONNECTED and not await turn.fail_stream(problem):
+                    await self._error_responder.build_response(scope, problem)(scope, receive, send)
             except CallwrightError as error:
                 problem = turn.record_failure(error)
                 await self._error_responder.build_response(scope, problem)(scope, receive, send)
             finally:
-                if leaving is not None:
-                    leaving.cancel()
+                if disconnect_watcher is not None:
+                    disconnect_watcher.cancel()
                 if isinstance(bug := sys.exception(), Exception) and turn.problem is None:
-                    turn.record_failure(bug)  # whoever stands outside answers, and logs it
+                    turn.record_failure(bug)  # the middleware outside sends the response and logs the exception
                 turn.close()
 
         return answer
@@ -108,42 +111,42 @@ async def _cancel_on_disconnect(turn: _TurnHandler, receive: Receive, task: asyn
 
 
 class _TurnHandler:
-    """One request on its way. What is learnt is kept for the record, also when it fails on the way."""
+    """Handles one request. Collects what the record needs, also when the request fails."""
 
     def __init__(
-        self, service: GatewayService, wire: ServerCodec, opened: RequestContext, memory: ResponseHistory
+        self, service: GatewayService, wire: ServerCodec, context: RequestContext, history: ResponseHistory
     ) -> None:
         self._service = service
         self._wire = wire
-        self._context = opened
-        self._history = memory
+        self._context = context
+        self._history = history
         self._started_at = time.perf_counter()
         self._first_byte: float | None = None
         self._head = ResponseHead(secrets.token_hex(12), int(time.time()), "")
         self._reports: list[TurnReport] = []
-        self._entry_builder = service.journal_writer.start_entry(opened.headers)
+        self._entry_builder = service.journal_writer.start_entry(context.headers)
         self._response_stream: ResponseStream | None = None
         self._stores_conversation = wire.name == "openai_responses"
         self._events: list[Event] = []
-        """All events so far, where the answer is to be remembered."""
+        """All events so far, when the conversation is stored."""
         self._stored_characters = 0
         self._plan: TurnPlan | None = None
         self.problem: ErrorResponse | None = None
         self.is_done = False
-        """The answer is on its way as a whole: a client that closes its connection now has not left."""
+        """The whole response has been handed over: closing the connection is no longer a disconnect."""
 
     async def read_request(self, body: bytes) -> TurnPlan:
-        """Decode the request, and find out what it means here."""
+        """Decode the request and plan its turn."""
         if self._entry_builder is not None:
             self._entry_builder.set_body(body)
-        ask = self._wire.decode_request(body)
-        self._head = ResponseHead(self._head.id, self._head.created, ask.request.model)
-        plan = await plan_turn(ask, self._context, may_be_empty=self._wire.name.startswith("ollama"))
-        self._plan = plan._replace(client_request=self._resume_conversation(ask))
+        client_request = self._wire.decode_request(body)
+        self._head = ResponseHead(self._head.id, self._head.created, client_request.request.model)
+        plan = await plan_turn(client_request, self._context, may_be_empty=self._wire.name.startswith("ollama"))
+        self._plan = plan._replace(client_request=self._resume_conversation(client_request))
         return self._plan
 
     async def send_answer(self, plan: TurnPlan, scope: Scope, receive: Receive, send: Send) -> None:
-        """Ask the model, and send what it says."""
+        """Run the turn and send its answer."""
         if plan.client_request.stream:
             await self._stream_answer(plan, send)
             return
@@ -153,7 +156,7 @@ class _TurnHandler:
         body = self._wire.encode_response(plan.client_request, self._head, plan.style, turns)
         await Response(body, headers=headers, media_type="application/json")(scope, receive, send)
 
-    # ── the two ways ─────────────────────────────────────────────────────────────────────────────
+    # ── streamed and not streamed ────────────────────────────────────────────────────────────────
 
     async def _collect_turns(self, plan: TurnPlan) -> list[Collected]:
         events: list[list[Event]] = [[] for _ in range(plan.client_request.choices)]
@@ -167,7 +170,7 @@ class _TurnHandler:
 
     async def _stream_answer(self, plan: TurnPlan, send: Send) -> None:
         server = self._context.state.server
-        out = self._response_stream = ResponseStream(
+        stream = self._response_stream = ResponseStream(
             send,
             self._wire.create_encoder(plan.client_request, self._head, plan.style),
             self._wire.content_type,
@@ -175,25 +178,25 @@ class _TurnHandler:
             open_seconds=plan.profile.first_byte_seconds,
         )
         try:
-            await self._pump_batches(plan, out)
+            await self._pump_batches(plan, stream)
         except CallwrightError as error:
-            if not out.has_started:
+            if not stream.has_started:
                 raise
             self.is_done = True
-            await out.fail(self.record_failure(error))
+            await stream.fail(self.record_failure(error))
         else:
             self.is_done = True
-            await out.end(self._build_record().build_comment() if server.telemetry else "")
+            await stream.end(self._build_record().build_comment() if server.telemetry else "")
 
-    async def _pump_batches(self, plan: TurnPlan, out: ResponseStream) -> None:
-        """Every batch to the client, as it comes."""
+    async def _pump_batches(self, plan: TurnPlan, stream: ResponseStream) -> None:
+        """Send every batch to the client as it arrives."""
         sent = 0
         async with aclosing(self._start_turns(plan)) as batches:
             async for choice, events in batches:
-                began = time.perf_counter() if sent % _SAMPLE_INTERVAL == 0 else 0.0
-                await out.write(events, choice)
-                if began:
-                    self._service.metrics.chunk.observe(time.perf_counter() - began)
+                started_at = time.perf_counter() if sent % _SAMPLE_INTERVAL == 0 else 0.0
+                await stream.write(events, choice)
+                if started_at:
+                    self._service.metrics.chunk.observe(time.perf_counter() - started_at)
                 if not sent:
                     self._first_byte = time.perf_counter() - self._started_at
                 if self._stores_conversation:
@@ -204,7 +207,7 @@ class _TurnHandler:
             self._store_conversation(plan, collect(self._events))
 
     def _check_size(self, events: list[Event]) -> None:
-        """Events are kept: within bounds, for a model that does not stop must not fill the memory."""
+        """Limit the size of the events held in memory, because a model may not stop. Raises `BackendError`."""
         self._stored_characters += sum(
             len(event.text) for event in events if isinstance(event, TextDelta | ReasoningDelta | CallDelta)
         )
@@ -228,13 +231,13 @@ class _TurnHandler:
     # ── endings ──────────────────────────────────────────────────────────────────────────────────
 
     def record_failure(self, error: Exception) -> ErrorResponse:
-        """What the client gets to see of an error."""
+        """Record a failure, and return the error for the client."""
         status = self._plan.profile.backend_status if self._plan else 0
         self.problem = error_mapping.map_error(error, request_id=self._context.id, backend_status=status)
         return self.problem
 
     def record_cancellation(self, *, is_disconnected: bool) -> ErrorResponse | None:
-        """What it is to the client that the turn was ended from outside. None when it is not ours to tell."""
+        """Record a cancellation, and return the error for the client. None when it must be raised on."""
         if not is_disconnected and (
             not self._service.is_cancelling or (self.is_done and self._response_stream is None)
         ):
@@ -245,14 +248,14 @@ class _TurnHandler:
         return self.problem
 
     async def fail_stream(self, problem: ErrorResponse) -> bool:
-        """End the stream with a failure. False when none has begun."""
+        """End the stream with an error. Returns False when the stream has not begun."""
         if self._response_stream is None or not self._response_stream.has_started:
             return False
         await self._response_stream.fail(problem)
         return True
 
     def close(self) -> None:
-        """Count the turn; it is over, however it ended."""
+        """Count and journal the turn. Called once, however the turn ended."""
         if self._response_stream is not None:
             self._response_stream.cancel_timers()
         record = self._build_record()
@@ -262,10 +265,10 @@ class _TurnHandler:
             self._service.journal_writer.queue_entry(self._entry_builder, record, self.problem)
 
     def _build_record(self) -> TurnRecord:
-        opened, plan, problem = self._context, self._plan, self.problem
+        context, plan, problem = self._context, self._plan, self.problem
         return TurnRecord(
-            request_id=opened.id,
-            trace_id=opened.traceparent[3:35],
+            request_id=context.id,
+            trace_id=context.traceparent[3:35],
             wire=self._wire.name,
             key=self._caller_name,
             stream=self._response_stream is not None,
@@ -283,10 +286,10 @@ class _TurnHandler:
     def _resume_conversation(self, client_request: ClientRequest) -> ClientRequest:
         if not self._stores_conversation:
             return client_request
-        known = self._history.find_conversations(self._caller_name, find_referenced_ids(client_request))
+        conversations = self._history.find_conversations(self._caller_name, find_referenced_ids(client_request))
         if self._entry_builder is not None:
-            self._entry_builder.named_conversations = known
-        return resolve_references(client_request, known)
+            self._entry_builder.named_conversations = conversations
+        return resolve_references(client_request, conversations)
 
     def _store_conversation(self, plan: TurnPlan, turn: Collected) -> None:
         if self._stores_conversation:
@@ -300,5 +303,5 @@ class _TurnHandler:
 
 
 async def _iter_empty_answer() -> AsyncGenerator[tuple[int, list[Event]], None]:
-    """A request without messages, which clients of Ollama send to have a model loaded: there is nothing to ask it."""
+    """Answer a request without messages, which clients of Ollama send to load a model."""
     yield 0, [Finish("stop")]

@@ -1,4 +1,4 @@
-"""Plan: what a request means here: which model it asks, for which client, under which rules."""
+"""Plans a turn: the model to ask, the client's profile, and the rules that apply."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ __all__ = ["TurnPlan", "plan_turn"]
 
 
 class TurnPlan(NamedTuple):
-    """A request that can be asked of its model."""
+    """A validated request with its route, rules and profile."""
 
     client_request: ClientRequest
     route: ModelRoute
     rules: ToolRules
     profile: Profile
     profile_reason: str
-    """The reason for the profile."""
+    """The reason for choosing the profile."""
     style: StreamStyle
 
     @property
     def record_fields(self) -> dict[str, Any]:
-        """What the record of a turn says of it."""
+        """The plan's fields of a `TurnRecord`."""
         return {
             "model": self.route.settings.name,
             "client": self.profile.name,
@@ -44,20 +44,22 @@ class TurnPlan(NamedTuple):
 
 
 async def plan_turn(client_request: ClientRequest, context: RequestContext, *, may_be_empty: bool) -> TurnPlan:
-    """The plan for a request. `RequestError` when there is no such model, or this caller may not ask for that."""
+    """Plan the turn of a request. Raises `RequestError` when the model does not exist or the caller may not use it."""
     check_client_request(client_request, context.state.server)
     if not client_request.request.messages and not may_be_empty:
-        raise RequestError("messages must hold at least one message", param="messages")
+        raise RequestError("messages must contain at least one message", param="messages")
     name, suffix = profiles.split_model_name(client_request.request.model)
     route = await context.state.engine.find_route(name)
     check_model_access(context.key, route.settings.name)
     evidence = profiles.collect_evidence(client_request, context.headers)
-    profile, why = profiles.choose_profile(evidence, suffix=suffix, setting=route.settings.profile)
+    profile, profile_reason = profiles.choose_profile(evidence, suffix=suffix, setting=route.settings.profile)
     route = route.with_client_prompt(profile.prompt)
     rules = merge_rules(route.rules, profiles.get_rule_changes(profile, context.headers))
-    return TurnPlan(client_request, route, rules, profile, why, _merge_style(profile.style, route.settings.style))
+    return TurnPlan(
+        client_request, route, rules, profile, profile_reason, _merge_style(profile.style, route.settings.style)
+    )
 
 
 def _merge_style(style: StreamStyle, changes: Mapping[str, Any]) -> StreamStyle:
-    """A profile's style with what a model's settings change of it."""
+    """Merge the style of a profile with a model's `style` settings."""
     return msgspec.convert({**msgspec.structs.asdict(style), **changes}, StreamStyle) if changes else style

@@ -1,6 +1,6 @@
-"""The record of one finished turn: what the log, the metrics, the ledger and the client's telemetry all say of it.
+"""The record of one finished turn, shared by the log, the metrics, the ledger and the client's telemetry.
 
-One value for all four, so that they cannot disagree.
+All four use one value, so they cannot disagree.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ __all__ = ["TurnRecord", "summarize_reports"]
 
 
 class TurnRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a turn."""
+    """The outcome of one turn."""
 
     request_id: str
     trace_id: str = ""
     wire: str
     model: str
-    """As the configuration names it."""
+    """The model's name in the configuration."""
     key: str = ""
-    """The name of the key, never the key."""
+    """The name of the key, never the secret."""
     client: str = "openai"
-    """The profile …"""
+    """The client's profile …"""
     profile_reason: str = ""
     """… and the reason for choosing it."""
     stream: bool = False
@@ -41,35 +41,35 @@ class TurnRecord(msgspec.Struct, frozen=True, kw_only=True):
     usage: Usage = Usage()
     tool_call_names: tuple[str, ...] = ()
     tool_call_truncated: bool = False
-    """A call was cut off, or calls were dropped by `tool_block_max`."""
+    """A call was cut off, or `tool_block_max` dropped calls."""
     stop_after_tools_mode: Literal["first", "burst"] = "burst"
     output_mode: OutputMode = "openai-json"
     dialect: str = ""
-    """What the calls were read as; empty for the backend's own."""
+    """The dialect that the calls were read in. Empty for the backend's native calls."""
     strategy: str = ""
-    """How the model got its tools …"""
+    """How the tools were given to the model …"""
     strategy_reason: str = ""
     """… and the reason for it."""
     retries: tuple[str, ...] = ()
-    """Why the model was asked again, each time …"""
+    """Why each retry was sent, as a sentence …"""
     retry_reasons: tuple[RetryReason, ...] = ()
-    """… and the same in one word each."""
+    """… and as a code."""
     repairs: tuple[str, ...] = ()
-    """Their kinds, as often as they happened."""
+    """The kind of each repair, in order and with repetitions."""
     fault: ErrorSource | Literal[""] = ""
-    """Who failed, when somebody did."""
+    """Who is at fault, when the turn failed."""
     error: str = ""
-    """The `kind` of the problem."""
+    """The `kind` of the `ErrorResponse`."""
 
     def to_log_fields(self) -> dict[str, Any]:
-        """The log's line."""
+        """Build the fields of the log line."""
         fields: dict[str, Any] = msgspec.to_builtins(self)
         fields["has_tool_calls"] = bool(self.tool_call_names)
         fields["tool_call_count"] = len(self.tool_call_names)
         return {name: value for name, value in fields.items() if value not in ("", None, [], ())}
 
     def build_comment(self) -> str:
-        """The telemetry at the end of a stream."""
+        """Build the telemetry comment for the end of a stream."""
         return msgspec.json.encode(
             {
                 "tool_call_count": len(self.tool_call_names),
@@ -79,7 +79,7 @@ class TurnRecord(msgspec.Struct, frozen=True, kw_only=True):
         ).decode()
 
     def build_headers(self) -> dict[str, str]:
-        """The telemetry of an answer in one piece."""
+        """Build the telemetry headers of a response that is not streamed."""
         return {
             "x-codex-tool-call-count": str(len(self.tool_call_names)),
             "x-codex-tool-call-truncated": str(self.tool_call_truncated).lower(),
@@ -88,7 +88,7 @@ class TurnRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def summarize_reports(reports: Sequence[TurnReport]) -> dict[str, Any]:
-    """What the record says of the answers, one for each choice; of what they have in common, the first."""
+    """Summarize the reports of all choices as fields of a `TurnRecord`. Fields without a sum come from the first."""
     if not reports:
         return {}
     return {

@@ -96,7 +96,7 @@ def test_a_slash_too_many_is_no_redirect() -> None:
 
 
 def test_readiness_tells_of_backends_and_of_shutting_down() -> None:
-    engine = StubEngine(check_readiness={"a": "http://10.0.0.7 refused the connection", "b": ""})
+    engine = StubEngine(ready={"a": "http://10.0.0.7 refused the connection", "b": ""})
     app, service = gateway(TEAM, engine=engine)
     ready = ask(app, "GET", "/readyz")
     assert (ready.status, ready.json["backends"]) == (200, {"a": False, "b": True})
@@ -105,7 +105,7 @@ def test_readiness_tells_of_backends_and_of_shutting_down() -> None:
     stopping = ask(app, "GET", "/readyz")
     assert (stopping.status, stopping.json["status"]) == (503, "stopping")
     assert engine.asked == 1
-    dead = ask(gateway(engine=StubEngine(check_readiness={"a": "gone"}))[0], "GET", "/readyz")
+    dead = ask(gateway(engine=StubEngine(ready={"a": "gone"}))[0], "GET", "/readyz")
     assert (dead.status, dead.json["backends"]) == (503, {"a": False})
 
 

@@ -68,7 +68,7 @@ def test_a_request_may_come_when_the_oldest_of_its_rate_is_a_minute_ago() -> Non
     for _ in range(3):
         with limits.admit_turn(SERVER, three):
             clock.now += 10
-    with pytest.raises(RateLimitError, match="3 requests a minute") as caught, limits.admit_turn(SERVER, three):
+    with pytest.raises(RateLimitError, match="3 requests per minute") as caught, limits.admit_turn(SERVER, three):
         pass
     assert caught.value.retry_after == 30
     clock.now += 30
@@ -176,7 +176,7 @@ def ask(text: str = "hi", choices: int = 1) -> ClientRequest:
 
 @pytest.mark.parametrize("choices", [0, -1, 9])
 def test_choices_out_of_range_are_refused_by_name(choices: int) -> None:
-    with pytest.raises(RequestError, match="n must be from 1 to 8") as caught:
+    with pytest.raises(RequestError, match="n must be between 1 and 8") as caught:
         check_client_request(ask(choices=choices), ServerSettings())
     assert caught.value.param == "n"
 

@@ -81,7 +81,8 @@ def test_garbage_from_a_backend_is_its_fault() -> None:
 def test_an_answer_that_broke_off_says_nothing_of_settings() -> None:
     problem = error_mapping.map_error(BackendError("the stream ended before the answer did", retryable=True))
     assert problem.message == (
-        "the stream ended before the answer did. Try again; if it happens again, the log of its server may say why."
+        "the stream ended before the answer did. "
+        "Try again. If it happens again, look into the log of the backend's server."
     )
 
 

@@ -134,7 +134,7 @@ def test_the_output_mode_header_beats_the_profile() -> None:
 @pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
 def test_what_a_profile_changes_are_settings_that_exist(profile) -> None:
     msgspec.convert(profile.rules, ToolRules)
-    assert profile.about
+    assert profile.description
     assert all(name == name.lower() for name in profile.headers)
     assert all(agent == agent.lower() for agent in profile.user_agents)
 

@@ -83,7 +83,7 @@ async def drip(scope, receive, send) -> None:
             await send({"type": "http.response.body", "body": b"tick ", "more_body": True})
             await asyncio.sleep(0.01)
     except asyncio.CancelledError:
-        last = b"[stopping]" if scope["service"].ending else b"[?]"
+        last = b"[stopping]" if scope["service"].is_cancelling else b"[?]"
         await send({"type": "http.response.body", "body": last})
         raise
 
@@ -215,7 +215,7 @@ def test_what_cannot_change_while_running_is_said(caplog: pytest.LogCaptureFixtu
 
     with caplog.at_level(logging.WARNING):
         serve(talk, load=lambda: state(port=next(ports)))
-    assert "until the service is started again" in caplog.text
+    assert "when the service is restarted" in caplog.text
 
 
 def test_a_taken_address_is_an_error_before_anything_starts() -> None:
@@ -225,9 +225,9 @@ def test_a_taken_address_is_an_error_before_anything_starts() -> None:
 
 PROGRAM = """
 import sys, time
-begun = time.perf_counter()
-from callwright.gateway.app import build
-from callwright.gateway.server import Gateway, listen, run
+started_at = time.perf_counter()
+from callwright.gateway.app import build_app
+from callwright.gateway.server import GatewayServer, open_listener, run_gateway
 from tests.unit.gateway.stubs import SERVED, StubEngine, TEAM, echo, state
 
 loads = []
@@ -236,9 +236,9 @@ def load():
     loads.append(1)
     return state(*((TEAM,) if len(loads) % 2 == 0 else ()))
 
-listener = listen("127.0.0.1", 0)
+listener = open_listener("127.0.0.1", 0)
 print(listener.getsockname()[1], flush=True)
-run(Gateway(load, lambda service: build(service, SERVED, lambda wire: echo)), listener)
+run_gateway(GatewayServer(load, lambda service: build_app(service, SERVED, lambda wire: echo)), listener)
 print("ended well", flush=True)
 """
 

@@ -1,4 +1,4 @@
-// Lets a page serve conversations to Callwright; docs/bridge.md in its repository describes the frames.
+// Serves conversations of this page to Callwright; docs/bridge.md in its repository describes the frames.
 //
 //   const bridge = new CallwrightBridge({
 //     url: "ws://127.0.0.1:8787/bridge",
@@ -8,26 +8,26 @@
 //   });
 //   bridge.start();
 //
-// `create` names its conversation with `opened(id)`. Both return the answer, or give it piece by piece, and stop when
-// `signal` is aborted. To say that a conversation is not known: throw new CallwrightBridge.UnknownConversation().
+// `create` names its conversation with `opened(id)`. Both return the answer, or yield it in pieces, and stop when
+// `signal` is aborted. For a conversation that does not exist, throw new CallwrightBridge.UnknownConversation().
 "use strict";
 
 const CallwrightBridge = (() => {
   const RETRY = { first: 250, longest: 15_000 }; // milliseconds
-  const KEPT = 60_000; // how long an answer that is over can be sent again after a broken connection
-  const FINAL = 4400; // codes from here on mean: do not come back
+  const RESEND_MS = 60_000; // how long a finished answer can be sent again after a lost connection
+  const FINAL = 4400; // from this close code on, do not reconnect
 
   class UnknownConversation extends Error {}
 
-  // A request and all that was said about it, to be sent again from where the gateway lost it.
-  class Serving {
+  // One request and the frames sent for it, to be sent again from the first that the gateway lost.
+  class PendingRequest {
     constructor(id, send) {
       this.id = id;
       this.frames = [];
       this.abort = new AbortController();
       this.send = send;
     }
-    tell(type, fields) {
+    push(type, fields) {
       const frame = { type, id: this.id, n: this.frames.length, ...fields };
       this.frames.push(frame);
       this.send(frame);
@@ -38,7 +38,7 @@ const CallwrightBridge = (() => {
     constructor({ url, token, create, send, models = [], slots = 1, onstate = () => {} }) {
       Object.assign(this, { url, token, models, slots, onstate, handlers: { create, send } });
       this.page = crypto.getRandomValues(new Uint32Array(4)).join("-");
-      this.serving = new Map();
+      this.pending = new Map();
       this.wait = RETRY.first;
       this.wanted = false;
     }
@@ -61,7 +61,7 @@ const CallwrightBridge = (() => {
         const { token, page, slots, models } = this;
         socket.send(JSON.stringify({ type: "hello", token, page, slots, models }));
       };
-      socket.onmessage = ({ data }) => this.socket === socket && this.take(JSON.parse(data));
+      socket.onmessage = ({ data }) => this.socket === socket && this.receive(JSON.parse(data));
       socket.onclose = ({ code, reason }) => {
         if (this.socket !== socket) return;
         this.ready = false;
@@ -72,49 +72,49 @@ const CallwrightBridge = (() => {
       };
     }
 
-    tell(frame) {
-      // What cannot be sent now is sent when the gateway says, in its welcome, that it has not got it.
+    sendFrame(frame) {
+      // A frame that cannot be sent now is sent when the gateway's welcome shows that it is missing.
       if (this.ready) this.socket.send(JSON.stringify(frame));
     }
 
-    take(frame) {
+    receive(frame) {
       if (frame.type === "welcome") this.welcome(frame.requests);
       else if (frame.type === "ping") this.socket.send('{"type":"pong"}');
       else if (frame.type === "stop") this.drop(frame.id);
-      else if (frame.type in this.handlers && !this.serving.has(frame.id)) this.serve(frame);
+      else if (frame.type in this.handlers && !this.pending.has(frame.id)) this.serve(frame);
     }
 
     welcome(requests) {
       this.ready = true;
       this.wait = RETRY.first;
       this.onstate("open");
-      for (const [id, { frames }] of this.serving)
-        if (id in requests) frames.slice(requests[id]).forEach((frame) => this.tell(frame));
+      for (const [id, { frames }] of this.pending)
+        if (id in requests) frames.slice(requests[id]).forEach((frame) => this.sendFrame(frame));
         else this.drop(id);
     }
 
     drop(id) {
-      this.serving.get(id)?.abort.abort();
-      this.serving.delete(id);
+      this.pending.get(id)?.abort.abort();
+      this.pending.delete(id);
     }
 
     async serve({ type, id, ...request }) {
-      const serving = new Serving(id, (frame) => this.tell(frame));
-      this.serving.set(id, serving);
-      const { signal } = serving.abort;
-      const opened = (conversation) => serving.tell("opened", { conversation: String(conversation) });
+      const pending = new PendingRequest(id, (frame) => this.sendFrame(frame));
+      this.pending.set(id, pending);
+      const { signal } = pending.abort;
+      const opened = (conversation) => pending.push("opened", { conversation: String(conversation) });
       try {
         const answer = (await this.handlers[type]({ ...request, signal, opened })) ?? "";
         for await (const text of typeof answer === "object" ? answer : [answer]) {
           if (signal.aborted) break;
-          serving.tell("text", { text: String(text) });
+          pending.push("text", { text: String(text) });
         }
-        if (!signal.aborted) serving.tell("done");
+        if (!signal.aborted) pending.push("done");
       } catch (error) {
         const code = error instanceof UnknownConversation ? "unknown_conversation" : "";
-        if (!signal.aborted) serving.tell("error", { message: error?.message || String(error), code });
+        if (!signal.aborted) pending.push("error", { message: error?.message || String(error), code });
       }
-      setTimeout(() => this.serving.get(id) === serving && this.serving.delete(id), KEPT);
+      setTimeout(() => this.pending.get(id) === pending && this.pending.delete(id), RESEND_MS);
     }
   }
 

@@ -1,8 +1,8 @@
-"""Profiles: what we know about each client, and how a request finds its own.
+"""Client profiles: what is known about each client, and how a request is matched with one.
 
-A name beats evidence: the header `x-callwright-profile`, then a suffix of the model's name (`coder@obsidian`), then
-the model's `profile` setting. Evidence is tried by strength, user agent first and prompt last; among equals the order
-of the table decides. The reason is always told, for the journal and the log.
+An explicit choice wins: the header `x-callwright-profile`, then a suffix of the model's name (`coder@obsidian`), then
+the model's `profile` setting. Otherwise the strongest evidence decides, from the user agent down to the prompt; among
+equals the order of the table decides. The reason is always returned, for the journal and the log.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ PROFILE_HEADER = "x-callwright-profile"
 OUTPUT_MODE_HEADER = "x-proxy-output-mode"
 OUTPUT_MODES: tuple[str, ...] = get_args(OutputMode)
 
-# A fork stands before what it is a fork of: Kilo Code sends opencode's headers too.
+# A fork comes before its original: Kilo Code sends opencode's headers too.
 PROFILES: dict[str, Profile] = {
     profile.name: profile
     for profile in (
@@ -66,13 +66,13 @@ PROFILES: dict[str, Profile] = {
 
 
 def split_model_name(model: str) -> tuple[str, str]:
-    """A model's name and the profile that its suffix asks for; names that merely contain an `@` stay whole."""
+    """Split a model's name from the suffix that selects a profile. Any other `@` is part of the name."""
     name, _, profile = model.rpartition("@")
     return (name, profile) if name and profile in PROFILES else (model, "")
 
 
 def collect_evidence(client_request: ClientRequest, headers: Mapping[str, str]) -> ClientEvidence:
-    """What a request shows."""
+    """Collect what a request reveals about its client."""
     system = next(
         (message for message in client_request.request.messages if message.role in ("system", "developer")), None
     )
@@ -83,7 +83,7 @@ def collect_evidence(client_request: ClientRequest, headers: Mapping[str, str]) 
 
 
 def choose_profile(evidence: ClientEvidence, *, suffix: str = "", setting: str = "auto") -> tuple[Profile, str]:
-    """The profile for a request, and why. `RequestError` when a header asks for one that does not exist."""
+    """Choose the profile of a request, with the reason. Raises `RequestError` when a header names an unknown one."""
     named = (
         (evidence.headers.get(PROFILE_HEADER, ""), f"the header {PROFILE_HEADER}"),
         (suffix, "the suffix of the model's name"),
@@ -91,18 +91,18 @@ def choose_profile(evidence: ClientEvidence, *, suffix: str = "", setting: str =
     )
     for name, source in named:
         if name not in ("", "auto"):
-            return _get_named_profile(name, source), f"{source} asks for it"
-    return next(_match_profiles(evidence), (OPENAI, "nothing in the request names another client"))
+            return _get_named_profile(name, source), f"{source} selects it"
+    return next(_match_profiles(evidence), (OPENAI, "nothing in the request identifies another client"))
 
 
 def get_rule_changes(profile: Profile, headers: Mapping[str, str]) -> dict[str, Any]:
-    """What the profile, and then the request's own header, change of the `[tools]` table."""
+    """Return the changes to the `[tools]` table that the profile and then the request's own header make."""
     mode = headers.get(OUTPUT_MODE_HEADER, "")
     if not mode:
         return profile.rules
     if mode not in OUTPUT_MODES:
         raise RequestError(
-            f"{OUTPUT_MODE_HEADER}: {mode!r} is no output mode; use {' or '.join(OUTPUT_MODES)}.",
+            f"{OUTPUT_MODE_HEADER} must be {' or '.join(OUTPUT_MODES)}, not {mode!r}.",
             param=OUTPUT_MODE_HEADER,
         )
     return {**profile.rules, "output_mode": mode}
@@ -113,15 +113,15 @@ def _get_named_profile(name: str, source: str) -> Profile:
         return PROFILES[name]
     near = get_close_matches(name, PROFILES, 1, 0)[0]
     raise RequestError(
-        f"{source} asks for the profile {name!r}, which does not exist. Did you mean {near!r}? "
-        f"All profiles: {', '.join(PROFILES)}."
+        f"{source} selects the profile {name!r}, which does not exist. Did you mean {near!r}? "
+        f"Available profiles: {', '.join(PROFILES)}."
     )
 
 
 def _match_profiles(evidence: ClientEvidence) -> Iterator[tuple[Profile, str]]:
-    """The profiles that a request shows, the strongest evidence first."""
+    """Yield the profiles that match a request, the strongest evidence first."""
     if agent := evidence.headers.get("user-agent", "").lower():
-        yield from ((profile, f"its user agent has {part!r}") for part, profile in _USER_AGENTS if part in agent)
+        yield from ((profile, f"its user agent contains {part!r}") for part, profile in _USER_AGENTS if part in agent)
     sent = evidence.headers
     for (name, start), profile in _HEADERS:
         if name in sent and sent[name].startswith(start):
@@ -130,11 +130,11 @@ def _match_profiles(evidence: ClientEvidence) -> Iterator[tuple[Profile, str]]:
         yield from ((profile, f"it offers the tool {name!r}") for name, profile in _TOOLS if name in evidence.tools)
     if prompt := evidence.prompt:
         yield from (
-            (profile, f"its system prompt says {part!r}") for part, profile in _PROMPT_PHRASES if part in prompt
+            (profile, f"its system prompt contains {part!r}") for part, profile in _PROMPT_PHRASES if part in prompt
         )
 
 
-# Each with its profile, in the order of the table: a request is looked through once for all of them.
+# Each marker with its profile, in the order of the table, so that one pass over a request checks all profiles.
 _USER_AGENTS = [(part, profile) for profile in PROFILES.values() for part in profile.user_agents]
 _HEADERS = [(header, profile) for profile in PROFILES.values() for header in profile.headers.items()]
 _TOOLS = [(name, profile) for profile in PROFILES.values() for name in sorted(profile.tools)]

@@ -12,9 +12,9 @@ CLAUDE_CODE = Profile(
     headers={"x-app": "cli", "x-claude-code-session-id": ""},
     tools=frozenset({"DeferredToolPlaceholder"}),
     prompt_phrases=("You are Claude Code, Anthropic's official CLI",),
-    # Anthropic's API sends `ping` events itself, so this is the sign of life that its SDKs expect.
+    # Anthropic's API itself sends `ping` events, so its SDKs expect this heartbeat.
     style=StreamStyle(heartbeat="event"),
-    # The first line of its system text has a number that is another in every request, which has a local server read
-    # the whole prompt anew each time (2.1.36 and later; llama.cpp pull request 20623). It stays where it is: moved to
-    # the end it would be the last that the user says. `CLAUDE_CODE_ATTRIBUTION_HEADER=0` leaves it out.
+    # The first line of its system text contains a number that changes with every request, which makes a local server
+    # read the whole prompt again (2.1.36 and later; llama.cpp pull request 20623). The line is not moved: at the end it
+    # would be the last thing that the user says. `CLAUDE_CODE_ATTRIBUTION_HEADER=0` removes it.
 )

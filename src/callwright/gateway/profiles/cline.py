@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from callwright.gateway.profiles.base import Profile
 
-# Requests without tools pass through for every client, which is what 2.18.0 needs. Its `<attempt_completion>` is
-# also Roo Code's, which behaved the same.
+# Requests without tools pass through for every client, which is what 2.18.0 needs. `<attempt_completion>` is also in
+# the prompt of Roo Code, which behaved the same.
 CLINE = Profile(
     name="cline",
     description="Cline 3, and Cline 2 and Roo Code, which parse XML themselves.",

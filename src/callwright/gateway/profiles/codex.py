@@ -10,6 +10,6 @@ CODEX = Profile(
     description="OpenAI Codex (Responses).",
     user_agents=("codex_", "codex-", "codex desktop/"),
     headers={"originator": "codex"},
-    # Its idle timer does not count SSE comments (openai/codex issue 31539): only a real event keeps it waiting.
+    # Its idle timer ignores SSE comments (openai/codex issue 31539): only a real event resets it.
     style=StreamStyle(heartbeat="event"),
 )

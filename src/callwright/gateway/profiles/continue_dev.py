@@ -5,7 +5,7 @@ from __future__ import annotations
 from callwright.gateway.profiles.base import Profile
 
 # The user agent has been sent since October 2025 (continuedev/continue pull request 8532), but not by `cn`, which is
-# known by its prompt. A call without an index silently gets empty arguments there; ours are always numbered.
+# recognised by its prompt. It gives a call without an index empty arguments; ours always have an index.
 CONTINUE_DEV = Profile(
     name="continue",
     description="Continue.",

@@ -12,8 +12,8 @@ COPILOT = Profile(
     headers={"x-vscode-user-agent-library-version": "", "x-onbehalf-extension-id": ""},
     tools=frozenset({"insert_edit_into_file", "replace_string_in_file"}),
     prompt_phrases=("working with a user in the VS Code editor",),
-    # 0.42 reads only `cot_summary`, 0.66 the first of several that is not empty: both show the reasoning once.
+    # 0.42 reads only `cot_summary`, 0.66 the first field that is not empty: both show the reasoning once.
     style=StreamStyle(reasoning_fields=("cot_summary", "reasoning_content")),
-    # 0.66 hides the body of 500, 501, 502, 504 and 529 and calls 503 a rate limit; of a 424 it shows all.
+    # 0.66 hides the body of 500, 501, 502, 504 and 529 and reports 503 as a rate limit; it shows the body of a 424.
     backend_status=424,
 )

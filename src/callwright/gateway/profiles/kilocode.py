@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from callwright.gateway.profiles.base import Profile
 
-# 7.7.7 shows XML as prose and ends with an error on an empty turn, so it needs nothing but a native call.
+# 7.7.7 shows XML as prose and reports an error on an empty turn, so it needs nothing but native calls.
 KILOCODE = Profile(
     name="kilocode",
     description="Kilo Code 7: native calls.",
@@ -13,10 +13,10 @@ KILOCODE = Profile(
     prompt_phrases=("You are Kilo Code",),
 )
 
-# 5.10.4 runs one tool per message (`didAlreadyUseTool`) and in XML mode drops the native calls beside the text. What
-# gpt-oss says after a call ("The task is now in progress") would stand between the call and its result.
+# 5.10.4 runs one tool per message (`didAlreadyUseTool`) and in XML mode drops the native calls beside the text. Text
+# that gpt-oss writes after a call ("The task is now in progress") would stand between the call and its result.
 KILOCODE_XML = Profile(
     name="kilocode-xml",
-    description="Kilo Code 5 and earlier: one call a turn, also as the tool's XML in the text. Chosen by name only.",
+    description="Kilo Code 5 and earlier: one call per turn, also as the tool's XML in the text. Select it by name.",
     rules={"output_mode": "kilo-xml", "enable_parallel_tool_calls": False, "suppress_tail_after_tools": True},
 )

@@ -14,10 +14,10 @@ OBSIDIAN = Profile(
     headers={"origin": "app://obsidian.md"},
 )
 
-# 3.1.x finds calls only by `<use_tool>` in the text. Old and new versions look alike on the wire, so this one is
-# chosen by name: header, model alias or the model's `profile`.
+# 3.1.x finds calls only by `<use_tool>` in the text. Old and new versions look alike on the wire, so this profile must
+# be selected by name: with the header, a suffix of the model's name, or the model's `profile`.
 OBSIDIAN_XML = Profile(
     name="obsidian-xml",
-    description="Obsidian Copilot before 3.2.0: calls also as <use_tool> in the text. Chosen by name only.",
+    description="Obsidian Copilot before 3.2.0: calls also as <use_tool> in the text. Select it by name.",
     rules={"output_mode": "obsidian-xml"},
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from callwright.gateway.profiles.base import Profile
 
-# It names itself only when ENABLE_FORWARD_USER_INFO_HEADERS is set there; otherwise it is chosen by name.
+# It identifies itself only when ENABLE_FORWARD_USER_INFO_HEADERS is set there; select the profile by name otherwise.
 OPEN_WEBUI = Profile(
     name="open-webui",
     description="Open WebUI.",

@@ -1,4 +1,4 @@
-"""The default: OpenAI's own shape, strictly, which every client and SDK that was tried takes."""
+"""The default profile: OpenAI's format, strictly, which every client and SDK that was tried accepts."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from callwright.gateway.profiles.base import Profile
 
 OPENAI = Profile(
     name="openai",
-    description="Any client that follows OpenAI's API; what is used when no other client is recognised.",
+    description="Any client that follows OpenAI's API. Used when no other client is recognised.",
 )

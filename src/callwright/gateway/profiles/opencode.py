@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from callwright.gateway.profiles.base import Profile
 
-# It asks again without end when a stream lacks its terminal marker (129 to 280 requests a minute were seen), which
-# no encoder of ours leaves out. The affinity header goes to every provider but opencode's own.
+# It repeats a request without end when a stream lacks its terminal marker (129 to 280 requests a minute were seen). Our
+# encoders always send the marker. The affinity header goes to every provider but opencode's own.
 OPENCODE = Profile(
     name="opencode",
     description="opencode.",
