@@ -194,8 +194,8 @@ def test_words_are_kept_only_when_everything_is(tmp_path: Path, upstream: Upstre
 
 def test_what_databases_need_is_not_loaded_while_nothing_is_kept() -> None:
     code = (
-        "import sys, callwright.cli.serve, callwright.config, callwright.gateway.turn_endpoints, callwright.gateway.server\n"
-        "import callwright.gateway.app\nprint('sqlalchemy' in sys.modules)"
+        "import sys, callwright.cli.serve, callwright.config, callwright.gateway.turn_endpoints\n"
+        "import callwright.gateway.app, callwright.gateway.server\nprint('sqlalchemy' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"

@@ -76,22 +76,25 @@ def turns(backend: Fake, count: int = 1, *, tools: str = "auto", **changes: Any)
     return asyncio.run(run())
 
 
+can = ModelCapabilities
+
+
 @pytest.mark.parametrize(
     ("wanted", "able", "changes", "strategy", "why"),
     [
-        ("auto", ModelCapabilities(), {}, "native", "nothing says"),
-        ("auto", ModelCapabilities(supports_tools=True, flavour="llamacpp"), {}, "native", "known to take tools"),
-        ("auto", ModelCapabilities(supports_tools=False), {}, "taught", "known to take no tools, and nothing says"),
-        ("auto", ModelCapabilities(supports_tools=False, flavour="ollama"), {}, "constrained", "known to take no tools"),
-        ("auto", ModelCapabilities(kind="completions", flavour="vllm"), {}, "constrained", "only continues text"),
-        ("auto", ModelCapabilities(flavour="vllm", refused_strategies=frozenset({"native"})), {}, "constrained", "refused tools"),
-        ("auto", ModelCapabilities(flavour="vllm", refused_strategies=frozenset({"native", "constrained"})), {}, "taught", "to hold"),
-        ("auto", ModelCapabilities(supports_tools=False, flavour="vllm"), {"tool_choice": "none"}, "taught", "no call may be made"),
-        ("auto", ModelCapabilities(supports_tools=False, flavour="vllm"), {"options": {"response_format": {}}}, "taught", "its own"),
-        ("constrained", ModelCapabilities(supports_tools=True, flavour="vllm"), {}, "constrained", "settings"),
-        ("constrained", ModelCapabilities(supports_tools=True), {}, "taught", "settings say constrained, but nothing says"),
-        ("native", ModelCapabilities(supports_tools=False), {}, "native", "settings"),
-        ("taught", ModelCapabilities(supports_tools=True), {}, "taught", "settings"),
+        ("auto", can(), {}, "native", "nothing says"),
+        ("auto", can(supports_tools=True, flavour="llamacpp"), {}, "native", "known to take tools"),
+        ("auto", can(supports_tools=False), {}, "taught", "known to take no tools, and nothing says"),
+        ("auto", can(supports_tools=False, flavour="ollama"), {}, "constrained", "known to take no tools"),
+        ("auto", can(kind="completions", flavour="vllm"), {}, "constrained", "only continues text"),
+        ("auto", can(flavour="vllm", refused_strategies=frozenset({"native"})), {}, "constrained", "refused tools"),
+        ("auto", can(flavour="vllm", refused_strategies=frozenset({"native", "constrained"})), {}, "taught", "to hold"),
+        ("auto", can(supports_tools=False, flavour="vllm"), {"tool_choice": "none"}, "taught", "no call may be made"),
+        ("auto", can(supports_tools=False, flavour="vllm"), {"options": {"response_format": {}}}, "taught", "its own"),
+        ("constrained", can(supports_tools=True, flavour="vllm"), {}, "constrained", "settings"),
+        ("constrained", can(supports_tools=True), {}, "taught", "settings say constrained, but nothing says"),
+        ("native", can(supports_tools=False), {}, "native", "settings"),
+        ("taught", can(supports_tools=True), {}, "taught", "settings"),
     ],
 )  # fmt: skip
 def test_the_best_way_that_is_open_is_taken_and_explained(
