@@ -68,7 +68,8 @@ def _describe_dialect(dialect: Dialect) -> dict[str, Any]:
 def render_markdown_table() -> str:
     """The table of the README: one row per dialect."""
     rows = [
-        f"| `{dialect.name}` | {dialect.shape} | {_escape_cell(dialect.models)} | `{_escape_cell(_shorten_line(render_example(dialect), 96))}` |"
+        f"| `{dialect.name}` | {dialect.shape} | {_escape_cell(dialect.models)} | "
+        f"`{_escape_cell(_shorten_line(render_example(dialect), 96))}` |"
         for dialect in REGISTRY.values()
     ]
     return "\n".join(["| id | shape | who writes it | example |", "| --- | --- | --- | --- |", *rows])

@@ -90,7 +90,8 @@ def render_markdown() -> str:
     parts = []
     for header, settings in _iter_documented_tables():
         rows = [
-            f"| `{key.name}` | {_escape_cell(key.values)} | {_format_default(key.default)} | {_escape_cell(key.meaning)} |"
+            f"| `{key.name}` | {_escape_cell(key.values)} | {_format_default(key.default)} | "
+            f"{_escape_cell(key.meaning)} |"
             for key in list_key_docs(settings)
         ]
         parts.append(f"### `{header}`\n\n{describe_table(settings)}\n")

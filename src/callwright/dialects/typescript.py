@@ -42,7 +42,8 @@ def _render_comment(text: Any, indent: str = "") -> str:
 
 def _render_object_type(schema: Schema, depth: int, indent: str) -> str:
     members = (
-        f"{_render_comment(member.body.get('description'), indent)}{indent}{name}{'' if name in schema.required else '?'}: "
+        f"{_render_comment(member.body.get('description'), indent)}"
+        f"{indent}{name}{'' if name in schema.required else '?'}: "
         f"{_render_type(member, depth + 1, indent + _INDENT)},{_render_default(member)}\n"
         for name, member in schema.properties.items()
     )

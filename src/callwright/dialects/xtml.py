@@ -82,7 +82,9 @@ KIMI_K3 = Xtml(
     sections=(_build_tag_pair("tools"),),
     ignored_inside=('<|open|>json type="object"<|sep|>', "<|close|>json<|sep|>"),
     layout="",
-    result_template='<|open|>message role="tool" tool="{name}" index="1"<|sep|>{content}<|close|>message<|sep|><|end_of_msg|>',
+    result_template=(
+        '<|open|>message role="tool" tool="{name}" index="1"<|sep|>{content}<|close|>message<|sep|><|end_of_msg|>'
+    ),
     parsers=("kimi_k3",),
     patterns=("*kimi-k3*",),
 )

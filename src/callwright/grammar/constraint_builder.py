@@ -122,7 +122,8 @@ def _build_grammar(tools: Sequence[ToolSpec], dialect: Dialect, *, allow_text: b
 def _build_call_rule(rules: GrammarRules, tool: ToolSpec, dialect: TaggedJson) -> str:
     schema = _get_parameters(tool)
     arguments = SchemaRuleWriter(rules, schema).build_value(schema, tool.name) or '"{" "}"'
-    named = f"{format_literal(f'{{{json.dumps(dialect.name_key)}:')} ws {format_literal(json.dumps(tool.name, ensure_ascii=False))}"
+    name = format_literal(json.dumps(tool.name, ensure_ascii=False))
+    named = f"{format_literal(f'{{{json.dumps(dialect.name_key)}:')} ws {name}"
     return f'{named} "," ws {format_literal(f"{json.dumps(dialect.arguments_key)}:")} ws {arguments} "}}"'
 
 

@@ -92,8 +92,9 @@ def _build_too_long_error(size: int, budget: PromptBudget, how: str = "") -> Req
     # length is N tokens" (OpenAI's) are what pi's and opencode's overflow patterns look for.
     return RequestError(
         f"{how}the prompt is too long: it has about {size} tokens, and the model's maximum context length is "
-        f"{budget.window} tokens, of which {budget.window - budget.max_prompt_tokens} are kept for the answer. Shorten the "
-        "conversation, offer fewer tools, give the server a larger window, or set overflow in the model's tool_limits",
+        f"{budget.window} tokens, of which {budget.window - budget.max_prompt_tokens} are kept for the answer. "
+        "Shorten the conversation, offer fewer tools, give the server a larger window, or set overflow in the "
+        "model's tool_limits",
         param="messages",
         code=CONTEXT_LENGTH_EXCEEDED,
     )

@@ -71,7 +71,7 @@ class HistorySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
 
 class ToolLimitSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The `tool_limits` table inside a model's: which tools it is offered, how briefly, and what becomes of long prompts."""
+    """The `tool_limits` table of a model: which tools it is offered, how briefly, and what becomes of long prompts."""
 
     allow: tuple[str, ...] = ()
     """Tools that are offered, by name or pattern such as `read_*`. Empty: all."""

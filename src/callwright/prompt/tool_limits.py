@@ -69,8 +69,8 @@ def _check_tool_choice(request: Request, offered: Sequence[ToolSpec]) -> None:
     if not any(choice in ("required", tool.name) for tool in offered):
         which = "a call" if choice == "required" else f"a call of {choice!r}"
         raise RequestError(
-            f"tool_choice requires {which}, and the settings of this model (allow and deny in its tool_limits) offer no such "
-            "tool; ask for another, or change the settings",
+            f"tool_choice requires {which}, and the settings of this model (allow and deny in its tool_limits) offer "
+            "no such tool; ask for another, or change the settings",
             param="tool_choice",
             code="tool_not_offered",
         )

@@ -132,7 +132,8 @@ def _describe_difference(window: Sequence[str], wanted: Sequence[str], start: in
     if has.strip() != asked.strip():
         return f"; only white space differs, in line {number} between the words"
     if has.lstrip() == asked.lstrip():
-        return f"; only white space differs: line {number} begins with {_describe_whitespace(has)}, the old text with {_describe_whitespace(asked)}"
+        indent, old_indent = _describe_whitespace(has), _describe_whitespace(asked)
+        return f"; only white space differs: line {number} begins with {indent}, the old text with {old_indent}"
     end, old_end = _describe_whitespace(has[::-1]), _describe_whitespace(asked[::-1])
     return f"; only white space differs: line {number} ends with {end}, the old text with {old_end}"
 

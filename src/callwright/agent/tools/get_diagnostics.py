@@ -166,9 +166,8 @@ async def _run_checker(job: _CheckerJob, context: ToolContext) -> _CheckResult:
         findings = list(_resolve_paths(job.checker.parse_output(said.text), job.folder, context))
         done.diagnostics += findings
         if said.exit_code is None or (said.exit_code != 0 and not findings):
-            done.notes.append(
-                f"{job.checker.name} failed: {to_one_line(said.text, _MAX_MESSAGE_LENGTH) or f'exit code {said.exit_code}'}"
-            )
+            reason = to_one_line(said.text, _MAX_MESSAGE_LENGTH) or f"exit code {said.exit_code}"
+            done.notes.append(f"{job.checker.name} failed: {reason}")
     return done
 
 

@@ -96,9 +96,8 @@ def _read_lines(wanted: _ReadArguments, workspace: Workspace) -> str:
 def _require_file(path: str, workspace: Workspace) -> str:
     match workspace.get_kind(path):
         case "missing":
-            raise ToolError(
-                f"there is no file {path!r}.{suggest_paths(path, workspace.iter_files())} list_files shows what is there."
-            )
+            suggestion = suggest_paths(path, workspace.iter_files())
+            raise ToolError(f"there is no file {path!r}.{suggestion} list_files shows what is there.")
         case "folder":
             raise ToolError(f"{path!r} is a folder; list_files shows what is in it.")
         case _:

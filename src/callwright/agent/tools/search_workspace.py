@@ -168,7 +168,8 @@ def _shorten_line(line: str, matches: Callable[[str], bool]) -> str:
         return line
     end = bisect_left(range(len(line)), True, key=lambda length: matches(line[:length]))
     start = max(min(end + _MAX_LINE_WIDTH // 4, len(line)) - _MAX_LINE_WIDTH, 0)
-    return f"{'…' if start else ''}{line[start : start + _MAX_LINE_WIDTH]}{'…' if start + _MAX_LINE_WIDTH < len(line) else ''}"
+    stop = start + _MAX_LINE_WIDTH
+    return f"{'…' if start else ''}{line[start:stop]}{'…' if stop < len(line) else ''}"
 
 
 def _format_results(wanted: _SearchArguments, tally: _SearchResults) -> str:
@@ -178,11 +179,12 @@ def _format_results(wanted: _SearchArguments, tally: _SearchResults) -> str:
         *([f"the search was stopped after {_TIMEOUT_S:.0f} seconds"] if tally.is_timed_out else []),
     ]
     notes = "".join(f"; {note}" for note in left)
+    searched = format_count(tally.searched, "file")
     if not tally.matches:
         kind = "matches the pattern" if wanted.regex else "has the text"
         hint = "" if wanted.regex else " For a regular expression set regex to true."
-        return f"No line {kind} {wanted.query!r}; {format_count(tally.searched, 'file')} searched{notes}.{hint}"
-    head = f"{format_count(tally.matches, 'matching line')} in {tally.files} of {format_count(tally.searched, 'file')}{notes}"
+        return f"No line {kind} {wanted.query!r}; {searched} searched{notes}.{hint}"
+    head = f"{format_count(tally.matches, 'matching line')} in {tally.files} of {searched}{notes}"
     if tally.shown_matches < tally.matches:
         head += f". The first {tally.shown_matches} are shown; narrow the search with path or glob"
     return "\n".join([f"{head}:", *tally.lines])

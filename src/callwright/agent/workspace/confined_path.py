@@ -228,8 +228,8 @@ def _reject_expansions(path: str) -> None:
     """Something that is not there, and whose name looks as if it were to be expanded, is a misunderstanding."""
     if _EXPANSION_SYNTAX.match(path):
         raise ToolError(
-            f"{quote_path(path)} does not exist, and is taken as it is written: no '~', variables, addresses or backslashes. "
-            "Write a path from the workspace's root, such as 'src/app.py'"
+            f"{quote_path(path)} does not exist, and is taken as it is written: no '~', variables, addresses or "
+            "backslashes. Write a path from the workspace's root, such as 'src/app.py'"
         )
 
 

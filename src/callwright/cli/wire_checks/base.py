@@ -17,8 +17,8 @@ from callwright.errors import WireError
 from callwright.model import ToolCall, ToolSpec
 
 __all__ = [
-    "CheckedAnswer", "SmokeRequest", "SseEvent", "WireCheck", "build_checked_answer", "decode_json", "parse_sse", "read_openai_error", "require", "require_field", "require_object_text",
-    "require_token_counts", "require_value",
+    "CheckedAnswer", "SmokeRequest", "SseEvent", "WireCheck", "build_checked_answer", "decode_json", "parse_sse",
+    "read_openai_error", "require", "require_field", "require_object_text", "require_token_counts", "require_value",
 ]  # fmt: skip
 
 _TYPE_NAMES = {str: "a string", int: "an integer", list: "a list", dict: "an object", bool: "a boolean"}

@@ -53,7 +53,8 @@ def resolve_references(client_request: ClientRequest, stored: Mapping[str, Seque
     """
     if client_request.previous and client_request.previous not in stored:
         raise RequestError(
-            f"the previous response {RESPONSE_ID_PREFIX}{client_request.previous} is not known here; send the whole conversation",
+            f"the previous response {RESPONSE_ID_PREFIX}{client_request.previous} is not known here; "
+            "send the whole conversation",
             param="previous_response_id",
             code="previous_response_not_found",
         )

@@ -193,4 +193,5 @@ class _InteractiveSession:
         thinking = "  ·  thinking is shown" if self._transcript.thinking else ""
         if not files:
             return f" /help{thinking}"
-        return f" {format_count(len(files), 'file')} changed {format_line_counts(*sum_line_counts(files))}  ·  /diff  /undo  /keep  /help{thinking}"
+        changed = f"{format_count(len(files), 'file')} changed {format_line_counts(*sum_line_counts(files))}"
+        return f" {changed}  ·  /diff  /undo  /keep  /help{thinking}"
