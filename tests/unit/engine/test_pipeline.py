@@ -220,7 +220,7 @@ def test_a_backend_that_is_left_alone_is_tried_last() -> None:
 
 def test_a_failure_after_the_first_event_is_not_hidden_by_another_backend() -> None:
     class Dies(Fake):
-        async def answer(self, request: Request, extra: dict[str, Any]) -> EventStream:
+        async def stream_response(self, request: Request, extra: dict[str, Any]) -> EventStream:
             yield [TextDelta("half")]
             raise DOWN
 

@@ -147,7 +147,7 @@ def test_rc10_a_tool_with_a_long_name_is_called_by_its_own_name(native: bool, mo
     """https://github.com/anomalyco/opencode/issues/38808"""
 
     class Calls(Fake):
-        async def answer(self, request: Request, extra: dict[str, Any]) -> Any:
+        async def stream_response(self, request: Request, extra: dict[str, Any]) -> Any:
             self.asked.append(request)
             alias = request.tools[0].name
             if native:

@@ -191,7 +191,7 @@ def test_a_refusal_that_has_nothing_to_do_with_the_form_is_told_and_not_remember
 
 def test_what_the_backend_says_of_the_model_decides() -> None:
     class Blind(Fake):
-        async def models(self) -> tuple[ModelInfo, ...]:
+        async def list_models(self) -> tuple[ModelInfo, ...]:
             return (ModelInfo(name="m", tools=False),)
 
     [(_, report)] = turns(Blind(said(CALL), flavour="llamacpp"))
@@ -234,7 +234,7 @@ def test_a_model_goes_by_the_name_that_llama_cpp_has_for_it(server: Any, given: 
     """It has one model and answers with it whatever the name; what is known of a family is found by its own name."""
 
     class One(Fake):
-        async def models(self) -> tuple[ModelInfo, ...]:
+        async def list_models(self) -> tuple[ModelInfo, ...]:
             return (ModelInfo(name="Qwen2.5-7B", server=server),)
 
     engine = Engine([ModelSettings(name="m", **given)], {"one": One()}, ToolRules())
