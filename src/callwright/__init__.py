@@ -1,4 +1,4 @@
-"""Callwright: tool calls that work between any chat client and any model. This is the library's front door."""
+"""Callwright: tool calls that work between any chat client and any model. This module is the public library API."""
 
 from callwright import events, model
 from callwright.dialects import Dialect, get_dialect

@@ -1,4 +1,4 @@
-"""`python -m callwright` is `callwright`."""
+"""Run the command line with `python -m callwright`."""
 
 from __future__ import annotations
 

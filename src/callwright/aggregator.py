@@ -1,13 +1,13 @@
-"""Structured upstreams: tool calls put together from deltas, whatever shape they come in.
+"""Build complete tool calls from structured deltas, whatever shape the upstream sends.
 
-Reads OpenAI chunks and deltas (`tool_calls`, legacy `function_call`), Responses events and Ollama
-chunks, and mends their habits: missing or repeated indices, missing ids, names sent again, whole
-objects for arguments, several calls at once. Arguments stay the strings they were. Inputs are never
-changed, results are frozen, memory is bounded.
+The aggregator reads OpenAI chunks and deltas (`tool_calls`, legacy `function_call`), Responses events and Ollama
+chunks. It tolerates missing or repeated indices, missing ids, repeated names, whole objects for arguments and
+several calls in one chunk. Argument strings are never reformatted, inputs are never changed, results are frozen and
+memory is bounded.
 
-Some upstreams send increments, some send all they have each time. Which it is belongs to the
-stream, so it is decided once for a stream: a fragment that does not begin with all that came before
-proves increments; a sum that can be no JSON proves the other. Until then what differs is held.
+Some upstreams send increments, others resend everything so far. The mode is a property of the stream and is decided
+once: a fragment that does not start with the previous text proves increments; a sum that cannot be JSON proves
+resending. Until then, text that would differ between the two modes is held back.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from callwright.turn import IdFactory
 __all__ = ["Aggregator", "TextPattern", "ToolCallDelta", "ToolCallRecord"]
 
 TextPattern = Callable[[str], Sequence[tuple[str, str]]]
-"""Finds calls in text: pairs of name and arguments."""
+"""A function that finds calls in text and returns pairs of name and arguments."""
 
 MAX_CALLS = 1024
 _LEGACY_KEY = "function_call"
 
 
 class ToolCallDelta(msgspec.Struct, frozen=True):
-    """What is new of one call. `id` and `name` are final; `arguments` is to be appended."""
+    """The new part of one call. `id` and `name` are final; append `arguments` to those of earlier deltas."""
 
     choice: int
     index: int
@@ -40,11 +40,11 @@ class ToolCallDelta(msgspec.Struct, frozen=True):
     name: str
     arguments: str
     started: bool = False
-    """Whether this is the first of its call."""
+    """Whether this is the first delta of its call."""
 
 
 class ToolCallRecord(msgspec.Struct, frozen=True):
-    """One call as far as it is known; `arguments` is the upstream's own text."""
+    """One call as far as it is known; `arguments` is the text that the upstream sent."""
 
     id: str
     name: str
@@ -53,7 +53,7 @@ class ToolCallRecord(msgspec.Struct, frozen=True):
 
 
 class _CallBuilder:
-    """One call being put together: `parts` is the stream read as increments, the last of them as a resent whole."""
+    """A call under construction. `parts` holds the fragments; in a cumulative stream the last one is the whole."""
 
     def __init__(self, index: int, call_id: str, name: str) -> None:
         self.index = index
@@ -65,29 +65,29 @@ class _CallBuilder:
         self.emitted_length = 0
         self.is_final = False
         self.started = False
-        """Whether it was told of. A call without a name is not, until the name comes."""
+        """Whether a delta was returned for this call. A call without a name waits for the name."""
 
     @property
     def has_own_id(self) -> bool:
-        """Whether the upstream gave it an id."""
+        """Whether the upstream gave the call an id."""
         return any(key.startswith("id:") for key in self.keys)
 
     def matches_delta(self, name: str, call_id: str) -> bool:
-        """Whether a delta at this call's place continues it, rather than begin the next of an upstream that does not
-        count: that one comes with a name, and under another id or another name."""
+        """Whether a delta under this call's key continues it. Upstreams that do not count reuse the key for the next
+        call, which then has a name, and another id or another name."""
         if not name or not self.name:
             return True
         return name == self.name and not (call_id and self.has_own_id)
 
     def get_arguments(self, cumulative: bool | None) -> str:
-        """The arguments as they stand. While it is undecided what they are, the reading that is JSON."""
+        """Return the arguments so far. While the mode is undecided, return the reading that is JSON."""
         joined = "".join(self.parts)
         if cumulative is None and len(self.parts) > 1:
             cumulative = not _is_json_object(joined)
         return self.parts[-1] if cumulative and self.parts else joined
 
     def take_new_arguments(self, cumulative: bool | None) -> str:
-        """What was not said yet, as far as it is decided; it counts as said from now on."""
+        """Return the arguments that are decided and were not returned before."""
         if cumulative is None and len(self.parts) > 1:
             return ""
         resent = self.parts and (cumulative or self.is_final)
@@ -98,7 +98,7 @@ class _CallBuilder:
 
 
 class Aggregator:
-    """Collects the calls of a turn, per choice, in order of their creation."""
+    """Collects the calls of a turn, per choice, in order of creation."""
 
     def __init__(self, ids: IdFactory, *, patterns: Iterable[TextPattern] = (), limit: int = DEFAULT_LIMIT) -> None:
         self._ids = ids
@@ -109,11 +109,11 @@ class Aggregator:
         self._size = 0
 
     def register_text_pattern(self, pattern: TextPattern) -> None:
-        """Look for calls in text with this too; see `ingest_message`."""
+        """Search text with this pattern too; see `ingest_message`."""
         self._patterns.append(pattern)
 
     def ingest_delta(self, delta: Mapping[str, Any], choice: int = 0) -> list[ToolCallDelta]:
-        """Take one chunk, delta or event. Returns what is new."""
+        """Read one chunk, delta or event, and return the new parts of its calls."""
         out: list[ToolCallDelta] = []
         for at, body in _iter_choices(delta, choice):
             kind = body.get("type")
@@ -128,9 +128,9 @@ class Aggregator:
     def ingest_message(
         self, message: Mapping[str, Any], choice: int = 0, *, emit_if_missing: bool = False
     ) -> list[ToolCallDelta]:
-        """Take a final message: calls the deltas did not bring are added, and those begun are completed.
+        """Read a final message: add calls that no delta contained, and complete calls that were started.
 
-        With `emit_if_missing`, a message without any call is searched with the text patterns.
+        With `emit_if_missing`, search a message without calls with the text patterns.
         """
         out: list[ToolCallDelta] = []
         known = len(self._calls.get(choice, ()))
@@ -160,7 +160,7 @@ class Aggregator:
         return out
 
     def finish_turn(self) -> list[ToolCallDelta]:
-        """The stream is over: what was held until it was clear how to read it."""
+        """End the stream and return what was held back until the mode was known."""
         out: list[ToolCallDelta] = []
         for choice, calls in self._calls.items():
             for call in calls:
@@ -168,7 +168,7 @@ class Aggregator:
         return out
 
     def snapshot(self, choice: int = 0) -> tuple[ToolCallRecord, ...]:
-        """The calls of a choice as they stand, in order of creation."""
+        """Return the calls of a choice so far, in order of creation."""
         return tuple(
             ToolCallRecord(call.id, call.name, call.get_arguments(self._cumulative))
             for call in self._calls.get(choice, ())
@@ -176,12 +176,12 @@ class Aggregator:
         )
 
     def has_calls(self, choice: int | None = None) -> bool:
-        """Whether a choice has calls; without one, whether any has."""
+        """Whether a choice has calls; without an argument, whether any choice has."""
         choices = self._calls if choice is None else (choice,)
         return any(self.snapshot(one) for one in choices)
 
     def reset_turn(self, choice: int | None = None) -> None:
-        """Forget the calls of one choice, or of all; text patterns stay."""
+        """Forget the calls of one choice, or of all choices. Text patterns are kept."""
         if choice is None:
             self._calls.clear()
         else:
@@ -208,7 +208,7 @@ class Aggregator:
     def _find_call(
         self, choice: int, key: str, call_id: str, name: str, arguments: Any, *, alone: bool
     ) -> _CallBuilder | None:
-        """The call that a delta continues; None when it begins one."""
+        """Return the call that a delta continues, or None if the delta starts a new call."""
         calls = self._calls.get(choice, [])
         if call_id:
             known = self._find_by_id(choice, {f"id:{call_id}"})
@@ -225,7 +225,7 @@ class Aggregator:
         return last if name == last.name and not _is_json_object(last.get_arguments(self._cumulative)) else None
 
     def _is_same_call(self, call: _CallBuilder, call_id: str, name: str, arguments: str) -> bool:
-        """Whether a final message's call is the one that came at its place: some upstreams give it another id."""
+        """Whether a call of the final message is the streamed call at its position: some upstreams change the id."""
         if not (call_id and call.has_own_id):
             return True
         return name == call.name and arguments.startswith(call.get_arguments(self._cumulative))
@@ -246,7 +246,7 @@ class Aggregator:
     # ── arguments ──────────────────────────────────────────────────────────────────────────────────
 
     def _append_fragment(self, choice: int, call: _CallBuilder, fragment: str) -> list[ToolCallDelta]:
-        """Add a fragment, deciding on the way what kind of stream this is."""
+        """Append a fragment, and decide the mode of the stream if it is still undecided."""
         if fragment and not call.is_final:
             self._track_size(len(fragment))
             if call.parts and self._cumulative is None:
@@ -254,16 +254,16 @@ class Aggregator:
             call.parts.append(fragment)
         if not call.name:
             return []
-        fresh = call.take_new_arguments(self._cumulative)
-        if not fresh and call.started:
+        new_text = call.take_new_arguments(self._cumulative)
+        if not new_text and call.started:
             return []
         started, call.started = not call.started, True
-        return [ToolCallDelta(choice, call.index, call.id, call.name, fresh, started)]
+        return [ToolCallDelta(choice, call.index, call.id, call.name, new_text, started)]
 
     def _set_arguments(self, choice: int, call: _CallBuilder, arguments: str) -> list[ToolCallDelta]:
-        """Take the arguments in one piece; they complete what was said, or else what was said stands."""
-        said = call.get_arguments(self._cumulative)[: call.emitted_length]
-        if not call.is_final and arguments.startswith(said):
+        """Set the complete arguments. If they contradict what was already returned, keep what was returned."""
+        emitted = call.get_arguments(self._cumulative)[: call.emitted_length]
+        if not call.is_final and arguments.startswith(emitted):
             self._track_size(len(arguments))
             call.parts, call.is_final = [arguments], True
         return self._append_fragment(choice, call, "")
@@ -293,10 +293,10 @@ class Aggregator:
         return []
 
     def _ingest_items(self, choice: int, response: Mapping[str, Any]) -> list[ToolCallDelta]:
-        """The calls of a whole response."""
+        """Read the calls of a complete response."""
         items = response.get("output")
-        found = [item for item in items if isinstance(item, Mapping)] if isinstance(items, list) else []
-        return [delta for item in found for delta in self._ingest_item(choice, item, done=True)]
+        objects = [item for item in items if isinstance(item, Mapping)] if isinstance(items, list) else []
+        return [delta for item in objects for delta in self._ingest_item(choice, item, done=True)]
 
     def _ingest_item(self, choice: int, item: Mapping[str, Any], *, done: bool) -> list[ToolCallDelta]:
         if item.get("type") not in ("function_call", "custom_tool_call"):
@@ -315,14 +315,14 @@ class Aggregator:
 
 
 def _detect_cumulative(call: _CallBuilder, fragment: str) -> bool | None:
-    """Whether a stream resends the whole: False, True, or None while both are possible."""
+    """Detect whether the stream resends everything: False, True, or None while both are possible."""
     if not fragment.startswith(call.parts[-1]):
         return False
     return None if _is_json_prefix("".join(call.parts) + fragment) else True
 
 
 def _iter_choices(delta: Mapping[str, Any], choice: int) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """The deltas inside a chunk, each with its choice; a bare delta is its own."""
+    """Yield the deltas inside a chunk, each with its choice; a bare delta has the given choice."""
     choices = delta.get("choices")
     if not isinstance(choices, list):
         inner = delta.get("message", delta)
@@ -336,7 +336,7 @@ def _iter_choices(delta: Mapping[str, Any], choice: int) -> Iterator[tuple[int, 
 
 
 def _iter_call_entries(body: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The call entries of a delta or message, each with the key of its place if it has one."""
+    """Yield the call entries of a delta or message, each with the key of its position, or an empty key."""
     entries = body.get("tool_calls")
     for entry in entries if isinstance(entries, list) else []:
         if isinstance(entry, Mapping):
@@ -379,13 +379,13 @@ def _is_json_object(text: str) -> bool:
 
 
 def _is_json_prefix(text: str) -> bool:
-    """Whether a text is JSON so far: it parses, or breaks off only at its end."""
+    """Whether a text is JSON so far: it parses, or is incomplete only at its end."""
     try:
         json.loads(text)
     except json.JSONDecodeError as problem:
         rest = text[problem.pos :].strip()
-        words = ("true", "false", "null", "-")
-        return problem.msg.startswith("Unterminated string") or any(word.startswith(rest) for word in words)
+        literals = ("true", "false", "null", "-")
+        return problem.msg.startswith("Unterminated string") or any(word.startswith(rest) for word in literals)
     except RecursionError:
         return True
     return True

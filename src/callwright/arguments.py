@@ -1,10 +1,9 @@
-"""A call's arguments, written member by member in the types that its tool declares.
+"""Write a call's arguments member by member, in the types that the tool's schema declares.
 
-Every dialect writes through `Arguments`: those that carry JSON by `read_object`, those that carry
-tags by `parameter`. A value that the schema calls a string goes out while it is written; others
-wait for their end, because what they become depends on all of them. A member whose name the tool
-does not declare but that resembles one still missing waits for the end of the object, where it can
-be known whether it was meant for that one.
+Every dialect writes through `ArgumentsWriter`: dialects with JSON bodies use `read_object`, dialects with tags use
+`start_parameter`. A value that the schema declares as a string streams while it is read. Other values wait for their
+end, because their type depends on the whole text. A member that the tool does not declare, but whose name resembles
+a missing parameter, waits for the end of the object, where it is known whether that parameter was meant.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _NULL_WORDS = ("null", "None")
 
 
 class ParameterWriter:
-    """One member whose value arrives as text: `write` takes the pieces, `end` closes it."""
+    """One member whose value arrives as text: `write` appends a piece, `end` completes the value."""
 
     __slots__ = ("_arguments", "_key", "_parts", "_schema", "_streaming")
 
@@ -39,22 +38,22 @@ class ParameterWriter:
             arguments.pending_values[key] = self._parts
 
     def write(self, text: str) -> None:
-        """More of the raw value."""
+        """Append a piece of the raw value."""
         if self._parts is None:
             self._arguments.call.write(escape_json(text))
             return
         self._parts.append(text)
         if self._streaming and not self._can_be_null():
             self._arguments.start_string(self._key)
-            held, self._parts = "".join(self._arguments.pending_values.pop(self._key)), None
-            self._arguments.call.write(escape_json(held))
+            pending, self._parts = "".join(self._arguments.pending_values.pop(self._key)), None
+            self._arguments.call.write(escape_json(pending))
 
     def _can_be_null(self) -> bool:
         so_far = "".join(self._parts or ()).strip()
         return any(null.startswith(so_far) for null in _NULL_WORDS)
 
     def end(self) -> None:
-        """The value is whole."""
+        """Complete the value."""
         if self._parts is None:
             self._arguments.call.write('"')
         else:
@@ -62,25 +61,25 @@ class ParameterWriter:
 
 
 class ArgumentsWriter:
-    """Writes one call's argument object. `close` ends the object and the call."""
+    """Writes the argument object of one call. `close` ends the object and the call."""
 
     def __init__(self, call: CallWriter) -> None:
         self.call = call
         self._written_keys: set[str] = set()
         self._deferred_members: list[tuple[str, str, bool]] = []
         self.pending_values: dict[str, list[str]] = {}
-        """What was read of values that cannot be written before their end."""
+        """Pieces of values that cannot be written before they are complete."""
         call.describe_pending = self._describe_pending
 
     def start_parameter(self, key: str, fallback: Schema = ANY_SCHEMA) -> ParameterWriter:
-        """Begin a member whose value is bare text. `kind`: the type that the dialect itself gives, if the tool's
-        schema gives none."""
+        """Start a member whose value is bare text. `fallback` is the type that the dialect itself declares; it applies
+        if the tool's schema declares none."""
         schema = self._get_schema(key, fallback)
         streaming = bool(schema.types) and schema.types <= {"string", "null"} and "string" in schema.types
         return ParameterWriter(self, key, schema, streaming=streaming and not self._is_ambiguous_key(key))
 
     def write_text(self, key: str, raw: str, schema: Schema) -> None:
-        """A member whose value is bare text, whole."""
+        """Write a member whose complete value is bare text."""
         if self._is_ambiguous_key(key):
             self._deferred_members.append((key, raw, False))
         else:
@@ -90,23 +89,23 @@ class ArgumentsWriter:
             self._write_member(key, value)
 
     def write_json(self, key: str, raw: str) -> None:
-        """A member whose value is JSON text, whole; mended and coerced where needed."""
+        """Write a member whose complete value is JSON text; repair and coerce it where needed."""
         if self._is_ambiguous_key(key):
             self._deferred_members.append((key, raw, True))
         else:
             self._write_member(key, self._coerce_json(key, raw))
 
     def read_member(self, source: Source, key: str) -> ParseStep[bool]:
-        """Read the JSON value that begins here as a member; False when the text ended inside it."""
+        """Read the JSON value that begins here as a member. Return False if the text ended inside it."""
         first = yield from source.peek()
         if first == '"' and self.can_stream(key):
             source.position += 1
             source.drop_capture()
             self.start_string(key)
-            whole = yield from copy_string(source, self.call.write, self.call.add_repair)
-            if whole:
+            complete = yield from copy_string(source, self.call.write, self.call.add_repair)
+            if complete:
                 self.call.write('"')
-            return whole
+            return complete
         raw = yield from take_json(source, self.call.add_repair)
         if raw is None:
             return False
@@ -114,17 +113,17 @@ class ArgumentsWriter:
         return True
 
     def can_stream(self, key: str) -> bool:
-        """Whether a value that is a string may go out while it is written: it needs no coercing and no other name."""
+        """Whether a string value may stream while it is read: it needs no coercion, and its key is certain."""
         types = self._get_schema(key).types
         return (not types or "string" in types) and not self._is_ambiguous_key(key)
 
     def is_missing(self, key: str) -> bool:
-        """Whether the tool declares a parameter of that name and it has not come yet."""
+        """Whether the tool declares this parameter and it was not written yet."""
         return key in self.call.schema.properties and key not in self._written_keys
 
     @property
     def has_all_parameters(self) -> bool:
-        """Whether every parameter that the tool declares has come, and no other: none can be missing."""
+        """Whether every declared parameter was written and no other: no parameter can be missing."""
         return self._written_keys == self.call.schema.properties.keys()
 
     def start_string(self, key: str) -> None:
@@ -157,29 +156,29 @@ class ArgumentsWriter:
         self.call.write(f'{before}"{escape_json(key)}": {value}')
 
     def _coerce_json(self, key: str, raw: str) -> str:
-        """JSON text of the type that the schema wants; verbatim when it was right."""
-        mended = repair_json(raw)
-        if mended is None:
-            self.call.add_repair("quoted_value", f"{key}: not JSON, passed on as a string")
+        """Return JSON text of the type that the schema declares; unchanged if the type was right."""
+        repaired = repair_json(raw)
+        if repaired is None:
+            self.call.add_repair("quoted_value", f"{key}: the value is not JSON and was passed on as a string")
             return f'"{escape_json(raw)}"'
-        value, repairs = coerce_value(parse_json(mended.text), self._get_schema(key), key)
-        for repair in (*mended.repairs, *repairs):
+        value, repairs = coerce_value(parse_json(repaired.text), self._get_schema(key), key)
+        for repair in (*repaired.repairs, *repairs):
             self.call.add_repair(repair.kind, repair.detail)
-        return json.dumps(value, ensure_ascii=False) if repairs else mended.text
+        return json.dumps(value, ensure_ascii=False) if repairs else repaired.text
 
     def _is_ambiguous_key(self, key: str) -> bool:
-        """Whether a key that the tool does not declare may be meant for a declared one that is still missing."""
+        """Whether an undeclared key may be a misspelling of a declared parameter that is still missing."""
         declared = self.call.schema.properties
         if key in declared or not declared:
             return False
         return any(is_similar_name(key, name) for name in declared if name not in self._written_keys)
 
     def _resolve_key(self, key: str) -> str:
-        """The declared parameter a doubtful key is meant for: the only missing one, under a near name."""
+        """Return the declared parameter that an ambiguous key means: the only missing one, with a similar name."""
         schema = self.call.schema
         missing = [name for name in schema.properties if name in schema.required and name not in self._written_keys]
         if len(missing) == 1 and is_similar_name(key, missing[0]):
-            self.call.add_repair("renamed_parameter", f"{key!r} became {missing[0]!r}, the only one missing")
+            self.call.add_repair("renamed_parameter", f"{key!r} became {missing[0]!r}, the only missing parameter")
             return missing[0]
         return key
 
@@ -187,8 +186,8 @@ class ArgumentsWriter:
 def read_object(source: Source, arguments: ArgumentsWriter) -> ParseStep[bool]:
     """Read the JSON object that begins here as a call's arguments, and close them.
 
-    False: the object could not be read to its end; the call is still open, and its owner decides. What was read of
-    the last member and not said is then kept by the source.
+    Return False if the object could not be read to its end: the call stays open and the caller decides what to do with
+    it. The source's capture then holds the part of the last member that was read but not written.
     """
     note = arguments.call.add_repair
     source.position += 1
@@ -198,7 +197,7 @@ def read_object(source: Source, arguments: ArgumentsWriter) -> ParseStep[bool]:
         if char == "}":
             source.position += 1
             if before == ",":
-                note("trailing_comma", "a comma stood before '}'")
+                note("trailing_comma", "a comma was written before '}'")
             arguments.close()
             return True
         if char == ",":

@@ -1,14 +1,14 @@
-"""Whose fault an error is decides its type.
+"""Error types. The type of an error says who must fix it.
 
     CallwrightError
-    ├─ ConfigError    a person's settings are wrong: every mistake, with its place and its remedy
-    ├─ MisuseError    our caller's bug: wrong argument, events in an illegal order
-    ├─ RequestError   a client's request cannot be served (field path in the message)
-    ├─ BackendError   the model's side failed: `kind` says how, `retryable` whether to try again
-    ├─ StoreError     the database failed: what was asked of it did not happen
+    ├─ ConfigError    the configuration is wrong: every mistake with its location and how to fix it
+    ├─ MisuseError    the calling program has a bug: a wrong argument, events in an illegal order
+    ├─ RequestError   a client's request cannot be served (the message has the path of the field)
+    ├─ BackendError   the model server failed: `kind` says how, `retryable` whether to try again
+    ├─ StoreError     the database failed: the operation did not happen
     ├─ WireError      a peer sent bytes outside its own protocol
     ├─ ToolError      shown to the model as a failed result
-    └─ PolicyError    a rule file is wrong: path, line, why
+    └─ PolicyError    a rule file is wrong: path, line and reason
 
 Malformed model output is not an error but an event (`events.Malformed`).
 """
@@ -33,15 +33,16 @@ __all__ = [
 BackendErrorKind = Literal[
     "auth", "rate_limit", "overloaded", "unavailable", "timeout", "refused", "protocol", "unusable"
 ]
-"""The last two: the server sent what is not in its protocol, or broke off; the model wrote what is of no use."""
+"""How a backend failed. `protocol`: the server left its protocol or closed the connection early. `unusable`: the
+model's output cannot be used."""
 
 
 class CallwrightError(Exception):
-    """The root: catch this to catch everything that Callwright raises on purpose."""
+    """The base class: catch it to catch everything that Callwright raises on purpose."""
 
 
 class ConfigError(CallwrightError):
-    """The configuration is wrong. `mistakes` has a sentence for each thing to mend."""
+    """The configuration is wrong. `mistakes` has one sentence for each thing to fix."""
 
     def __init__(self, mistakes: Sequence[str]) -> None:
         self.mistakes = tuple(mistakes)
@@ -54,7 +55,7 @@ class MisuseError(CallwrightError):
 
 
 class RequestError(CallwrightError):
-    """A client's request cannot be served as it stands. `param` is the path of the field that is wrong."""
+    """A client's request cannot be served. `param` is the path of the field that is wrong."""
 
     def __init__(self, message: str, *, param: str = "", status: int = 400, code: str = "") -> None:
         super().__init__(message)
@@ -64,10 +65,10 @@ class RequestError(CallwrightError):
 
 
 class BackendError(CallwrightError):
-    """The model's side failed, or sent more than we are willing to hold.
+    """The model server failed, or sent more than the limits allow.
 
-    `salvage` is the model's own output where the backend quoted it in its error, and may hold a call. `retryable`:
-    the same request may succeed later or elsewhere. `code` names a refusal that the caller can do something about.
+    `salvage` is the model's own output where the server quoted it in its error; it may contain a call. `retryable`
+    means that the same request may succeed later or elsewhere. `code` names a refusal that the caller can handle.
     """
 
     def __init__(
@@ -91,7 +92,7 @@ class BackendError(CallwrightError):
 
 
 class StoreError(CallwrightError):
-    """The database failed, or cannot be opened."""
+    """The database failed or cannot be opened."""
 
 
 class WireError(CallwrightError):

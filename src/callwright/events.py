@@ -1,14 +1,14 @@
-"""Events: what a model's turn is made of, and the orders in which they may come.
+"""Events: the steps of a model's turn, and the grammar of the orders in which they may occur.
 
     turn      := ( text | reasoning | call | malformed | usage )* Finish
     text      := TextDelta+                      never empty
-    reasoning := ReasoningDelta* ReasoningSealed?    never nothing at all, deltas never empty
+    reasoning := ReasoningDelta* ReasoningSealed?    at least one of the two, deltas never empty
     call      := CallStart CallDelta* CallEnd    one call open at a time, indices 0, 1, 2 …
     malformed := Malformed                       between calls only
     usage     := UsageSeen
 
-The fragments of a complete call join to one JSON object. `check` enforces all of this and is used
-by every test that has events in its hands.
+The fragments of a complete call join to one JSON object. `check_events` enforces the grammar; every test that handles
+events uses it.
 """
 
 from __future__ import annotations
@@ -42,26 +42,26 @@ FinishReason = Literal["stop", "tool_calls", "length", "content_filter", "error"
 
 
 class TextDelta(msgspec.Struct, frozen=True, tag="text", gc=False):
-    """More of the answer."""
+    """The next piece of the answer."""
 
     text: str
 
 
 class ReasoningDelta(msgspec.Struct, frozen=True, tag="reasoning", gc=False):
-    """More of the thinking."""
+    """The next piece of reasoning."""
 
     text: str
 
 
 class ReasoningSealed(msgspec.Struct, frozen=True, tag="reasoning_sealed"):
-    """A stretch of thinking is over, and this is what its server wants to see with it again: a signature, the whole of
-    it encrypted. Nobody but the wires looks into it."""
+    """The end of a section of reasoning. `opaque` is what the server expects to get back with it: a signature, or the
+    reasoning in encrypted form. Only the wires read it."""
 
     opaque: dict[str, Any]
 
 
 class CallStart(msgspec.Struct, frozen=True, tag="call_start", gc=False):
-    """A call begins; its name and id are final."""
+    """The start of a call. Its name and id are final."""
 
     index: int
     id: str
@@ -69,14 +69,14 @@ class CallStart(msgspec.Struct, frozen=True, tag="call_start", gc=False):
 
 
 class CallDelta(msgspec.Struct, frozen=True, tag="call_delta", gc=False):
-    """More of a call's arguments: a fragment of JSON text, to be appended."""
+    """The next piece of a call's arguments: a fragment of JSON text to append."""
 
     index: int
     text: str
 
 
 class CallEnd(msgspec.Struct, frozen=True, tag="call_end"):
-    """A call is over. When `complete` is false the output was cut inside it: its arguments are a prefix."""
+    """The end of a call. If `complete` is false, the output ended inside it and its arguments are a prefix."""
 
     index: int
     complete: bool = True
@@ -84,7 +84,7 @@ class CallEnd(msgspec.Struct, frozen=True, tag="call_end"):
 
 
 class Malformed(msgspec.Struct, frozen=True, tag="malformed", gc=False):
-    """Text that began like a call and was none. `shown` says that the reader got it as text too."""
+    """Text that began like a call and was none. `shown` says whether the client received it as text too."""
 
     raw: str
     reason: str
@@ -92,13 +92,13 @@ class Malformed(msgspec.Struct, frozen=True, tag="malformed", gc=False):
 
 
 class UsageSeen(msgspec.Struct, frozen=True, tag="usage"):
-    """The backend reported its tokens."""
+    """The token usage that the backend reported."""
 
     usage: Usage
 
 
 class Finish(msgspec.Struct, frozen=True, tag="finish"):
-    """The turn is over. `repairs` are those that belong to no call; `dialect` and `why` say what was read as what."""
+    """The end of the turn. `repairs` belong to no call; `dialect` and `why` say how the text was read."""
 
     reason: FinishReason
     repairs: tuple[Repair, ...] = ()
@@ -110,9 +110,9 @@ Event = TextDelta | ReasoningDelta | ReasoningSealed | CallStart | CallDelta | C
 
 
 def merge_deltas(events: Iterable[Event]) -> list[Event]:
-    """The same events with neighbouring deltas of one kind joined: what cutting must not change."""
+    """Join neighbouring deltas of one kind. The result does not depend on how the text was cut into chunks."""
     out: list[Event] = []
-    pieces: list[str] = []  # of the run that the last event began
+    pieces: list[str] = []  # of the run that starts with the last event of `out`
     running: object = None
     for event in events:
         kind = type(event)
@@ -132,15 +132,15 @@ def merge_deltas(events: Iterable[Event]) -> list[Event]:
 
 
 def _join_pieces(out: list[Event], pieces: list[str]) -> None:
-    """Put the pieces of a run into its first event, which is the last one there."""
+    """Join the pieces of a run into its first event, which is the last event of `out`."""
     if len(pieces) > 1:
         out[-1] = msgspec.structs.replace(out[-1], text="".join(pieces))
 
 
 def check_events(events: Iterable[Event], *, finished: bool = True) -> None:
-    """Raise `MisuseError` at the first event that the grammar does not allow there.
+    """Raise `MisuseError` at the first event that the grammar does not allow at its position.
 
-    With `finished=False` the stream may still be going on: no `Finish` is asked for.
+    With `finished=False` the stream may be incomplete, and no `Finish` is required.
     """
     checker = _GrammarChecker()
     for position, event in enumerate(events):
@@ -152,7 +152,7 @@ def check_events(events: Iterable[Event], *, finished: bool = True) -> None:
 
 
 class _GrammarChecker:
-    """The grammar as a machine: where we are, and what was seen of the open call."""
+    """A state machine for the grammar: the current state, and the fragments of the open call."""
 
     def __init__(self) -> None:
         self.finished = False
@@ -174,20 +174,20 @@ class _GrammarChecker:
             case TextDelta() | ReasoningDelta():
                 return "" if event.text else "the delta is empty"
             case ReasoningSealed():
-                return "" if event.opaque else "it seals with nothing"
+                return "" if event.opaque else "the seal is empty"
             case CallStart():
                 return self._check_start(event)
             case Malformed():
-                return "" if event.reason else "it gives no reason"
+                return "" if event.reason else "the reason is empty"
             case _:
                 self.finished = True
                 return self._check_finish(event)
 
     def _check_start(self, event: CallStart) -> str:
         if event.index != self.call_count:
-            return f"index {event.index} where {self.call_count} is next"
+            return f"the index is {event.index}, expected {self.call_count}"
         if not event.name or not event.id or event.id in self.ids:
-            return "a call needs a name and an id of its own"
+            return "a call needs a name and a unique id"
         self.call_count += 1
         self.ids.add(event.id)
         self.open_fragments = []
@@ -195,7 +195,7 @@ class _GrammarChecker:
 
     def _check_inside_call(self, event: CallDelta | CallEnd) -> str:
         if self.open_fragments is None or event.index != self.call_count - 1:
-            return "that call is not open"
+            return "this call is not open"
         if isinstance(event, CallDelta):
             self.open_fragments.append(event.text)
             return "" if event.text else "the delta is empty"
@@ -204,14 +204,14 @@ class _GrammarChecker:
         return (
             ""
             if not event.complete or _is_json_object(arguments)
-            else f"arguments are not a JSON object: {arguments!r}"
+            else f"the arguments are not a JSON object: {arguments!r}"
         )
 
     def _check_finish(self, event: Finish) -> str:
         if self.has_truncated_call and event.reason == "tool_calls":
-            return "a turn with a cut call does not end on tool_calls"
+            return "a turn with a truncated call cannot end with tool_calls"
         if event.reason == "tool_calls" and not self.call_count:
-            return "tool_calls without a call"
+            return "the finish reason is tool_calls, but there is no call"
         return ""
 
 

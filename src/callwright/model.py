@@ -1,8 +1,8 @@
-"""Values: what a conversation is made of. Frozen, without behaviour.
+"""Values: the parts of a conversation. They are frozen and have no behaviour.
 
-Tool arguments are JSON text, exactly as they go over the wire, never a parsed object: parsing and
-printing again would change numbers, key order and escapes. `opaque` carries what a backend wants
-echoed (signatures, reasoning ids); nobody here looks into it.
+Tool arguments are JSON text, exactly as they go over the wire, never a parsed object: parsing and printing again
+would change numbers, key order and escapes. `opaque` carries data that a backend expects to get back (signatures,
+reasoning ids); only the wires read it.
 """
 
 from __future__ import annotations
@@ -31,27 +31,27 @@ Role = Literal["system", "developer", "user", "assistant", "tool"]
 
 
 class Text(msgspec.Struct, frozen=True, tag="text"):
-    """Words for the reader."""
+    """Text of a message."""
 
     text: str
 
 
 class Reasoning(msgspec.Struct, frozen=True, tag="reasoning"):
-    """What the model thought before it spoke."""
+    """The model's reasoning before its answer."""
 
     text: str
     opaque: dict[str, Any] | None = None
 
 
 class Image(msgspec.Struct, frozen=True, tag="image"):
-    """A picture, by address or as a data URL."""
+    """An image, by URL or as a data URL."""
 
     url: str
     media_type: str = ""
 
 
 class ToolCall(msgspec.Struct, frozen=True, tag="tool_call"):
-    """One call of a tool; `arguments` is JSON text. `complete` is false when the output was cut inside it."""
+    """One call of a tool. `arguments` is JSON text; `complete` is false if the output ended inside the call."""
 
     id: str
     name: str
@@ -61,7 +61,7 @@ class ToolCall(msgspec.Struct, frozen=True, tag="tool_call"):
 
 
 class ToolResult(msgspec.Struct, frozen=True, tag="tool_result"):
-    """What came back from one call, matched to it by `call_id`."""
+    """The result of one call, matched to it by `call_id`."""
 
     call_id: str
     content: str
@@ -74,7 +74,7 @@ Part = Text | Reasoning | Image | ToolCall | ToolResult
 
 
 class Message(msgspec.Struct, frozen=True):
-    """One message of a conversation, its parts in order."""
+    """One message of a conversation, with its parts in order."""
 
     role: Role
     parts: tuple[Part, ...]
@@ -89,7 +89,7 @@ class ToolSpec(msgspec.Struct, frozen=True):
 
 
 class Usage(msgspec.Struct, frozen=True):
-    """Tokens of one turn."""
+    """Token counts of one turn."""
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -98,16 +98,16 @@ class Usage(msgspec.Struct, frozen=True):
 
 
 class Constraint(msgspec.Struct, frozen=True):
-    """What an answer is held to while it is written, in the forms that servers take; empty where one cannot say it."""
+    """The form that an answer must have, for constrained decoding. A form that cannot be expressed is left empty."""
 
     schema: dict[str, Any] | None = None
-    """A JSON schema for the whole answer."""
+    """A JSON schema for the complete answer."""
     grammar: str = ""
-    """The same and more as llama.cpp's GBNF."""
+    """The same form as a GBNF grammar of llama.cpp; it may allow text as well."""
 
 
 class Request(msgspec.Struct, frozen=True):
-    """One turn asked of a model, whatever wire it came in on."""
+    """A request for one turn of a model, independent of the wire that it came from."""
 
     model: str
     messages: tuple[Message, ...]
@@ -119,7 +119,7 @@ class Request(msgspec.Struct, frozen=True):
 
 
 class Repair(msgspec.Struct, frozen=True):
-    """Something that was mended on the way: `kind` from a closed list of words, `detail` for a person."""
+    """A repair that was made. `kind` is from a closed list; `detail` is for people."""
 
     kind: str
     detail: str = ""

@@ -1,7 +1,7 @@
-"""Parser: drives one dialect's grammar over one model's turn, chunk by chunk.
+"""Parser: run one dialect's grammar over one model's turn, chunk by chunk.
 
-`feed` and `close` return the events that the chunk settled. Reading is linear in the text, and any
-cutting of it gives the same merged events.
+`feed` and `close` return the events that the chunk decided. Parsing is linear in the length of the text, and the
+merged events do not depend on how the text is cut into chunks.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ __all__ = ["Parser"]
 
 
 class Parser:
-    """Reads one turn.
+    """Parses one turn.
 
     Args:
-        dialect: how the model writes calls; `dialect("auto")` when that is not known.
-        tools: what the request offers, as OpenAI tool objects or `ToolSpec`. Only these count as calls;
-            with none given, a dialect takes every name it reads (`auto` takes none).
-        prefill: what the prompt already wrote of the answer, such as `<think>` or `<|start|>assistant`.
-        ids: makes ids for calls whose dialect carries none.
-        truncated: what becomes of a call that the output was cut in.
-        unknown_tool: whether a call of a tool that was not offered stays text or is passed on.
-        limit: characters that may be held undecided before it is an error.
+        dialect: how the model writes calls; `get_dialect("auto")` if that is not known.
+        tools: the tools of the request, as OpenAI tool objects or `ToolSpec`. Only these count as calls; without any,
+            a dialect accepts every name (`auto` accepts none).
+        prefill: the beginning of the answer that the prompt contains, such as `<think>` or `<|start|>assistant`.
+        ids: makes ids for calls whose dialect has none.
+        truncated: what happens to a call if the output ended inside it.
+        unknown_tool: whether a call of an unknown tool stays text or is passed on.
+        limit: how many undecided characters may be buffered before an error is raised.
     """
 
     def __init__(
@@ -48,23 +48,23 @@ class Parser:
         limit: int = DEFAULT_LIMIT,
     ) -> None:
         if not isinstance(dialect, Dialect):
-            raise MisuseError(f"a parser needs a dialect, not {dialect!r}; dialect(NAME) gives one")
+            raise MisuseError(f"dialect must be a Dialect, not {dialect!r}; use get_dialect(NAME)")
         self.dialect = dialect
         self._closed = False
         self._segment_prefill = ""
         turn = partial(Turn, Toolbox(map(parse_tool_spec, tools)), ids, truncated=truncated, unknown_tool=unknown_tool)
         if not self._start_turn(Source(limit=limit), turn(), prefill):
-            # The prompt's last words are all text and open nothing: the answer begins after them.
+            # The prefill is plain text and opens nothing: the answer begins after it.
             self._start_turn(Source(limit=limit), turn())
 
     def _start_turn(self, source: Source, turn: Turn, prefill: str = "") -> bool:
-        """Begin to read, after a prefill. False: nothing but text was read in it."""
+        """Start to read, after the prefill. Return False if the prefill was nothing but text."""
         self.turn = turn
         turn.dialect = self.dialect.name
         turn.begin_prefill()
         self._start_grammar(source, prefill)
-        said = turn.end_prefill()
-        return not prefill or bool(prefill.removeprefix(said).strip())
+        prefill_text = turn.end_prefill()
+        return not prefill or bool(prefill.removeprefix(prefill_text).strip())
 
     def _start_grammar(self, source: Source, prefill: str) -> None:
         self._source = source
@@ -75,12 +75,12 @@ class Parser:
             next(self._grammar, None)
 
     def feed(self, text: str, special: Iterable[int] | None = None) -> list[Event]:
-        """Read a chunk. `special`: where in it special tokens begin, if the backend tells; once given, the
-        dialect's special tokens count only where they were announced."""
+        """Parse a chunk and return its events. `special` has the offsets of special tokens in the chunk, if the backend
+        reports them; from then on the dialect's special tokens count only at these offsets."""
         if self._closed:
-            raise MisuseError("the parser is closed: it reads one turn, make another for the next")
+            raise MisuseError("the parser is closed; create a new Parser for the next turn")
         if not isinstance(text, str):
-            raise MisuseError(f"a chunk is a string, not {type(text).__name__}; decode bytes before")
+            raise MisuseError(f"a chunk must be a string, not {type(text).__name__}; decode bytes first")
         if special is not None and not self._source.special_tokens:
             self._source.expect_tokens(self.dialect.tokens)
         self._source.feed(text, special or ())
@@ -88,8 +88,8 @@ class Parser:
         return self.turn.drain_events()
 
     def end_segment(self, after: str = "") -> None:
-        """The text breaks off here, because the backend says something else in between: what is undecided is read as
-        if the text ended. Reading goes on with text that stands by itself, or after these words."""
+        """End a segment of text, because the backend sent something else in between. Undecided text is read as if the
+        output ended here. The next segment is read on its own, after the prefill `after`."""
         if self._source.text[self._source.position :] or self.turn.has_open_call or after != self._segment_prefill:
             self._source.close()
             next(self._grammar, None)
@@ -97,7 +97,7 @@ class Parser:
             self._segment_prefill = after
 
     def close(self, reason: FinishReason | None = None) -> list[Event]:
-        """The model is done; `reason` is what the backend said of it. Returns the last events, `Finish` included."""
+        """End the turn and return the last events, including `Finish`. `reason` is what the backend reported."""
         if self._closed:
             return []
         self._closed = True

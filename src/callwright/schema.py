@@ -1,9 +1,8 @@
-"""What a raw value becomes: the one place where a tool's JSON schema decides the type of an argument.
+"""Types of arguments: the only module where a tool's JSON schema decides the type of a value.
 
-Tag dialects write values as bare text, JSON dialects write them almost right. `from_text` types the
-first kind, `coerce` the second. Rules, in order: what the schema calls a string is never changed;
-then JSON, then a Python literal, then the raw string. Each change of a value that was already typed
-is a named repair.
+Tag dialects write values as bare text, JSON dialects write them almost right. `text_to_json` types the first kind,
+`coerce_value` the second. The rules, in order: a value that the schema declares as a string is never changed; then
+JSON, then a Python literal, then the raw string. Each change of a value that already had a type is a named repair.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ __all__ = [
 ]
 
 _TYPE_ALIASES = {
-    # Names outside JSON schema that tool authors use all the same; BFCL's tools are full of them.
+    # Names outside JSON schema that tool authors use anyway; BFCL's tools use many of them.
     "str": "string",
     "text": "string",
     "char": "string",
@@ -54,7 +53,7 @@ _REF_LIMIT = 32
 
 
 class Schema:
-    """A JSON schema as far as typing needs it: which types it allows, and what lies below it."""
+    """A JSON schema as far as typing needs it: the types it allows, and the schemas below it."""
 
     def __init__(self, body: Any, root: Any = None, depth: int = 0) -> None:
         self._root = body if root is None else root
@@ -89,7 +88,7 @@ class Schema:
 
     @cached_property
     def types(self) -> frozenset[str]:
-        """The types allowed; empty when the schema does not say."""
+        """The allowed types; empty if the schema declares none."""
         kinds = self.body.get("type")
         names = [kinds] if isinstance(kinds, str) else kinds if isinstance(kinds, list) else []
         allowed = {_TYPE_ALIASES.get(str(name).lower(), str(name).lower()) for name in names} & _JSON_TYPES
@@ -106,7 +105,7 @@ class Schema:
 
     @cached_property
     def choices(self) -> tuple[Any, ...]:
-        """The values of enum or const; empty when any value may come."""
+        """The values of enum or const; empty if any value is allowed."""
         choices = self.body.get("enum")
         if isinstance(choices, list):
             return tuple(choices)
@@ -114,7 +113,7 @@ class Schema:
 
     @cached_property
     def properties(self) -> dict[str, Schema]:
-        """The declared members of an object, those of its branches included."""
+        """The declared members of an object, including those of its branches."""
         declared = self.body.get("properties")
         own = (
             {str(name): self._build_child(body) for name, body in declared.items()}
@@ -131,7 +130,7 @@ class Schema:
         return frozenset(map(str, names)) if isinstance(names, list) else frozenset()
 
     def get_member(self, name: str) -> Schema:
-        """The schema of one member of an object."""
+        """Return the schema of one member of an object."""
         found = self.properties.get(name)
         if found is not None:
             return found
@@ -146,12 +145,12 @@ class Schema:
         return next((branch.items for branch in self.branches if "array" in branch.types), ANY_SCHEMA)
 
     def matches_type(self, text: str) -> bool:
-        """Whether a value, as JSON text, is of one of the types allowed."""
+        """Whether a value, given as JSON text, has one of the allowed types."""
         return _matches_types(self.types, parse_json(text))
 
     @cached_property
     def is_string(self) -> bool:
-        """Whether a value can only be a string: it may stream while it is written."""
+        """Whether the value can only be a string, so that it may stream while it is read."""
         return self.types == {"string"}
 
 
@@ -159,7 +158,7 @@ ANY_SCHEMA = Schema({})
 
 
 class Tool:
-    """An offered tool with its schema compiled."""
+    """A tool of the request with its compiled schema."""
 
     def __init__(self, spec: ToolSpec) -> None:
         self.spec = spec
@@ -168,7 +167,7 @@ class Tool:
 
     @property
     def sample_arguments(self) -> dict[str, str]:
-        """Arguments that show every parameter, each as an empty string."""
+        """Sample arguments with every parameter, each as an empty string."""
         return dict.fromkeys(self.schema.properties, "")
 
 
@@ -192,15 +191,15 @@ class Toolbox:
         return tuple(self._tools)
 
     def get(self, name: str) -> Tool | None:
-        """The tool of that name; None when it was not offered."""
+        """Return the tool with this name, or None if the request does not have it."""
         return self._tools.get(name)
 
 
 def parse_tool_spec(tool: ToolSpec | Mapping[str, Any]) -> ToolSpec:
-    """A tool from any of the shapes that clients send.
+    """Return a tool from any of the shapes that clients send.
 
-    OpenAI's `{"type": "function", "function": {…}}`, the bare function object, the Responses API's flat
-    form, and Anthropic's `input_schema`.
+    These are OpenAI's `{"type": "function", "function": {…}}`, the bare function object, the flat form of the Responses
+    API, and Anthropic's `input_schema`.
     """
     if isinstance(tool, ToolSpec):
         return tool
@@ -214,7 +213,7 @@ def parse_tool_spec(tool: ToolSpec | Mapping[str, Any]) -> ToolSpec:
 
 
 def text_to_json(raw: str, schema: Schema) -> tuple[str, tuple[Repair, ...]]:
-    """The JSON for a value that a tag dialect wrote as bare text."""
+    """Return the JSON for a value that a tag dialect wrote as bare text."""
     types = schema.types
     if schema.is_string:
         return _quote_json(raw), ()
@@ -225,9 +224,14 @@ def text_to_json(raw: str, schema: Schema) -> tuple[str, tuple[Repair, ...]]:
     literal = convert_python_literal(text) if text else None
     if literal is not None and schema.matches_type(literal):
         return _coerce_json_text(literal, schema)
-    if types and types <= {"object", "array"} and (mended := repair_json(text)) and schema.matches_type(mended.text):
-        value, repairs = _coerce_json_text(mended.text, schema)
-        return value, mended.repairs + repairs
+    if (
+        types
+        and types <= {"object", "array"}
+        and (repaired := repair_json(text))
+        and schema.matches_type(repaired.text)
+    ):
+        value, repairs = _coerce_json_text(repaired.text, schema)
+        return value, repaired.repairs + repairs
     if literal is not None and "string" not in types:
         return _coerce_json_text(literal, schema)
     lowered = text.lower()
@@ -237,10 +241,10 @@ def text_to_json(raw: str, schema: Schema) -> tuple[str, tuple[Repair, ...]]:
 
 
 def _coerce_json_text(text: str, schema: Schema) -> tuple[str, tuple[Repair, ...]]:
-    """JSON text with its inside coerced; verbatim when nothing needed mending."""
+    """Return JSON text with its inner values coerced; unchanged if nothing needed a repair."""
     value = parse_json(text)
-    mended, repairs = coerce_value(value, schema)
-    return (json.dumps(mended, ensure_ascii=False) if repairs else text), repairs
+    coerced, repairs = coerce_value(value, schema)
+    return (json.dumps(coerced, ensure_ascii=False) if repairs else text), repairs
 
 
 def _quote_json(text: str) -> str:
@@ -271,22 +275,22 @@ def _matches_types(types: frozenset[str], value: Any) -> bool:
 
 
 def coerce_value(value: Any, schema: Schema, path: str = "") -> tuple[Any, tuple[Repair, ...]]:
-    """A value of the type that the schema wants, where that is plainly what was meant; with the repairs made."""
+    """Convert a value to the type that the schema declares, where that is safe. Return it with the repairs."""
     types = schema.types
     if not _matches_types(types, value):
-        mended = _convert_type(value, types)
-        if mended is None:
+        converted = _convert_type(value, types)
+        if converted is None:
             return value, ()
         repair = Repair(
-            "coerced_type", f"{path or 'value'}: {_get_json_type(value)} became {_get_json_type(mended[0])}"
+            "coerced_type", f"{path or 'value'}: {_get_json_type(value)} became {_get_json_type(converted[0])}"
         )
-        inner, repairs = coerce_value(mended[0], schema, path)
+        inner, repairs = coerce_value(converted[0], schema, path)
         return inner, (repair, *repairs)
     if isinstance(value, dict) and schema.properties:
         return _coerce_members(value, schema, path)
     if isinstance(value, list):
-        done = [coerce_value(item, schema.items, f"{path}[{at}]") for at, item in enumerate(value)]
-        return [item for item, _ in done], tuple(repair for _, repairs in done for repair in repairs)
+        coerced_items = [coerce_value(item, schema.items, f"{path}[{at}]") for at, item in enumerate(value)]
+        return [item for item, _ in coerced_items], tuple(repair for _, repairs in coerced_items for repair in repairs)
     return value, ()
 
 
@@ -300,7 +304,7 @@ def _coerce_members(value: dict[str, Any], schema: Schema, path: str) -> tuple[A
 
 
 def _convert_type(value: Any, types: frozenset[str]) -> tuple[Any] | None:
-    """The value in one of the types, in a tuple of one; None when no such reading is safe."""
+    """Convert the value to one of the types, in a tuple of one; None if no conversion is safe."""
     if isinstance(value, str):
         literal = convert_python_literal(value.strip()) or _repair_nested_json(value, types)
         parsed = parse_json(literal) if literal else None
@@ -318,15 +322,15 @@ def _convert_type(value: Any, types: frozenset[str]) -> tuple[Any] | None:
 
 
 def _repair_nested_json(text: str, types: frozenset[str]) -> str:
-    """JSON text inside a string, mended where the schema wants structure; true and false in any case."""
-    if types & {"object", "array"} and (mended := repair_json(text.strip())):
-        return mended.text
+    """Repair JSON text inside a string where an object or array is declared; accept true and false in any case."""
+    if types & {"object", "array"} and (repaired := repair_json(text.strip())):
+        return repaired.text
     lowered = text.strip().lower()
     return lowered if "boolean" in types and lowered in ("true", "false") else ""
 
 
 def is_similar_name(one: str, other: str) -> bool:
-    """Whether two parameter names are so alike that one was probably meant for the other."""
+    """Whether two parameter names are so similar that one is probably a misspelling of the other."""
     left, right = (name.replace("_", "").replace("-", "").lower() for name in (one, other))
     short, long = sorted((left, right), key=len)
     if left == right or (len(short) >= 3 and (long.startswith(short) or long.endswith(short))):

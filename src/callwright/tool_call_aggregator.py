@@ -1,4 +1,4 @@
-"""The aggregator as programs use it: random ids, and any dialect as a pattern for calls in text."""
+"""The aggregator for programs: random ids, and any dialect as a pattern for calls in text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["ToolCallAggregator", "text_pattern"]
 
 
 class ToolCallAggregator(Aggregator):
-    """Collects the tool calls of a turn from structured deltas, with ids like OpenAI's where none come.
+    """Collects the tool calls of a turn from structured deltas. Calls without an id get one like OpenAI's.
 
     >>> calls = ToolCallAggregator()
     >>> _ = calls.ingest_delta({"tool_calls": [{"index": 0, "function": {"name": "ping", "arguments": "{"}}]})
@@ -33,7 +33,7 @@ class ToolCallAggregator(Aggregator):
 
 
 def text_pattern(dialect: Dialect, tools: Iterable[ToolSpec | Mapping[str, Any]] = ()) -> TextPattern:
-    """A pattern that finds the calls which a dialect reads in a text; only whole ones count."""
+    """Return a pattern that finds the calls that a dialect reads in a text; only complete calls count."""
     offered = tuple(tools)
 
     def find(text: str) -> list[tuple[str, str]]:

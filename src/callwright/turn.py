@@ -1,9 +1,8 @@
-"""Turn: the only writer of events. Collected: what a whole turn comes to.
+"""Turn: the only writer of events. Collected: the result of a complete turn.
 
-Whatever is read (a dialect's text, a backend's structured deltas), it is said here, and this is
-where the event grammar is kept: one call open at a time, deltas of one kind joined within a feed,
-ids unique, one `Finish`. White space that stands alone next to a call is framing, not text; all
-other text goes out as it came, in order.
+Every reader (a dialect's grammar, a backend's structured deltas) writes to a `Turn`, and the turn enforces the event
+grammar: one call open at a time, deltas of one kind joined within a feed, unique ids, one `Finish`. White space that
+stands alone next to a call is framing, not text; all other text is passed on unchanged and in order.
 """
 
 from __future__ import annotations
@@ -44,17 +43,17 @@ __all__ = [
 
 IdFactory = Callable[[], str]
 TruncationMode = Literal["partial", "drop", "repair"]
-"""What becomes of a call that the output was cut in: `partial` hands on what came, marked incomplete;
-`drop` turns it into `Malformed`; `repair` closes its JSON, named and still marked. The last two hold
+"""What happens to a call if the output ended inside it: `partial` passes on what was read, marked as incomplete;
+`drop` turns it into `Malformed`; `repair` closes its JSON, records a repair and still marks it. The last two hold
 every call back until it ends."""
 UnknownToolMode = Literal["text", "pass"]
-"""What becomes of a call of a tool that was not offered."""
+"""What happens to a call of a tool that the request does not have."""
 
 _TEXT, _REASONING, _NOTHING = -1, -2, -3
 
 
 class CallWriter:
-    """One open call. `write` appends JSON text to its arguments; `end` is called exactly once."""
+    """One open call. `write` appends JSON text to its arguments; call `end` or `end_truncated` exactly once."""
 
     __slots__ = ("_buffer", "_turn", "describe_pending", "id", "index", "name", "repairs", "schema")
 
@@ -67,7 +66,7 @@ class CallWriter:
         self.schema: Schema = tool.schema if tool else ANY_SCHEMA
         self.repairs: dict[str, str] = {}
         self.describe_pending: Callable[[], str] = str
-        """What was read of the arguments and waits to be written."""
+        """Returns the text of arguments that were read but not written yet."""
         self._buffer: list[str] | None = None
         if turn.truncated != "partial":
             self._buffer = []
@@ -80,23 +79,23 @@ class CallWriter:
             self._buffer.append(text)
 
     def add_repair(self, kind: str, detail: str = "") -> None:
-        """Record a repair; each kind once, with its first detail, or all of them where something was dropped."""
+        """Record a repair: each kind once, with its first detail; all details where something was dropped."""
         known = self.repairs.setdefault(kind, detail)
         if kind.startswith("dropped") and detail not in known:
             self.repairs[kind] = f"{known}; {detail}"
 
     def end(self) -> None:
-        """The call is whole."""
+        """End a complete call."""
         self._end_call(complete=True)
 
     def end_truncated(self, tail: str = "") -> None:
-        """The output ended inside the call. What was read and not written yet is noted, and so is the `tail` of it."""
+        """End a call that the output ended inside of. Record text that was read but not written, and `tail`."""
         self._turn.is_truncated = True
-        if unsaid := ", ".join(filter(None, (self.describe_pending(), tail.strip()))):
-            self.add_repair("unsaid_value", unsaid)
+        if unwritten := ", ".join(filter(None, (self.describe_pending(), tail.strip()))):
+            self.add_repair("unwritten_value", unwritten)
         if self._buffer is not None and self._turn.truncated == "repair":
-            mended = repair_json("".join(self._buffer))
-            self._buffer = [mended.text if mended else "{}"]
+            repaired = repair_json("".join(self._buffer))
+            self._buffer = [repaired.text if repaired else "{}"]
             self.add_repair("closed_cut_call", "the output ended inside this call; its JSON was closed")
         self._end_call(complete=False)
 
@@ -106,7 +105,7 @@ class CallWriter:
 
 
 class Turn:
-    """Collects what is said in a turn as events; `drain` hands over those since the last time."""
+    """Collects the events of a turn; `drain_events` returns those since the last time."""
 
     def __init__(
         self,
@@ -121,7 +120,7 @@ class Turn:
         self.unknown_tool = unknown_tool
         self.is_truncated = False
         self.accepts_unknown_tools = True
-        """Cleared where only offered tools may count, whatever else was asked for."""
+        """Set to False where only tools of the request may count, whatever `unknown_tool` says."""
         self._in_prefill = False
         self._prefill_text: list[str] = []
         self.dialect = ""
@@ -134,16 +133,16 @@ class Turn:
         self._pending_space: list[str] | None = []
         self._is_empty = True
         self.has_text = False
-        """Whether words were said to the reader, white space aside."""
+        """Whether text other than white space was written."""
         self._call_count = 0
         self._open_call: CallWriter | None = None
         self._repairs: list[Repair] = []
         self._finished = False
 
-    # ── what readers say ─────────────────────────────────────────────────────────────────────────
+    # ── for readers ──────────────────────────────────────────────────────────────────────────────
 
     def add_text(self, text: str) -> None:
-        """Words for the reader."""
+        """Append text of the answer."""
         if self._pending_space is not None:
             if text.isspace():
                 self._pending_space.append(text)
@@ -158,30 +157,30 @@ class Turn:
             self.append_delta(_TEXT, text)
 
     def add_reasoning(self, text: str) -> None:
-        """Thinking."""
+        """Append reasoning."""
         if self._delta_kind != _REASONING:
             self._pending_space = []
             self._is_empty = False
         self.append_delta(_REASONING, text)
 
     def seal_reasoning(self, opaque: dict[str, Any]) -> None:
-        """The thinking so far is over; its server wants to see this with it again."""
+        """End the current section of reasoning with the data that its server expects to get back."""
         self._pending_space = []
         self._is_empty = False
         self._append_event(ReasoningSealed(opaque))
 
     def can_call(self, name: str) -> bool:
-        """Whether a call of that name counts as one: offered, or nobody said what is offered."""
+        """Whether a call with this name counts: the request has the tool, or it has no list of tools."""
         return name in self.tools or (
             bool(name) and self.accepts_unknown_tools and (not len(self.tools) or self.unknown_tool == "pass")
         )
 
     def reserve_ids(self, ids: Iterable[str]) -> None:
-        """These ids are taken, by earlier turns: a call that brings one of them gets another."""
+        """Reserve the ids of earlier turns: a call that has one of them gets another."""
         self._used_ids.update(ids)
 
     def start_call(self, name: str, call_id: str = "") -> CallWriter:
-        """Open a call. An id that the model wrote is kept unless it is taken."""
+        """Open a call. An id that the model wrote is used unless it is already taken."""
         if self._open_call is not None:
             raise MisuseError(f"call {self._open_call.name!r} is still open")
         while not call_id or call_id in self._used_ids:
@@ -196,30 +195,30 @@ class Turn:
         return call
 
     def add_malformed(self, raw: str, reason: str, *, shown: bool = False) -> None:
-        """Something began like a call and was none."""
+        """Record text that began like a call and was none."""
         self._append_event(Malformed(raw, reason, shown))
 
     def add_truncated(self, raw: str, where: str = "a call") -> None:
-        """The output ended inside what was to become a call, before it was one."""
+        """Record text that the output ended inside of before it was a call."""
         self.is_truncated = True
         self.add_malformed(raw, f"the output ended inside {where}")
 
     def add_usage(self, usage: Usage) -> None:
-        """The backend counted."""
+        """Record the token usage that the backend reported."""
         self._append_event(UsageSeen(usage))
 
     def add_repair(self, kind: str, detail: str = "") -> None:
-        """Record a repair that belongs to no call. What the prompt wrote needs none."""
+        """Record a repair that belongs to no call. Repairs of the prefill are not recorded."""
         repair = Repair(kind, detail)
         if not self._in_prefill and repair not in self._repairs:
             self._repairs.append(repair)
 
     def finish(self, reason: FinishReason | None = None) -> None:
-        """End the turn. A cut call makes it `length`; calls make it `tool_calls` whatever the backend said."""
+        """End the turn. A truncated call sets the reason to `length`; otherwise calls set it to `tool_calls`."""
         if self._open_call is not None:
             self._open_call.end_truncated()
         if self._pending_space and self._is_empty:
-            # A turn of nothing but white space: say it, rather than pretend that nothing came.
+            # A turn of nothing but white space: pass it on, so that the answer is not empty.
             self.append_delta(_TEXT, "".join(self._pending_space))
         if self.is_truncated:
             reason = "length"
@@ -232,12 +231,12 @@ class Turn:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was said yet: no word, no reasoning, no call. A prefill says nothing."""
+        """Whether nothing was written yet: no text, no reasoning, no call. The prefill does not count."""
         return self._is_empty or self._in_prefill
 
     @property
     def has_open_call(self) -> bool:
-        """Whether a call is being written."""
+        """Whether a call is open."""
         return self._open_call is not None
 
     @property
@@ -247,24 +246,24 @@ class Turn:
 
     @property
     def is_after_call(self) -> bool:
-        """Whether a call was the last that was said, white space aside."""
+        """Whether a call was the last thing written, white space aside."""
         return self._call_count > 0 and self._pending_space is not None
 
-    # ── the driver's side ────────────────────────────────────────────────────────────────────────
+    # ── for the parser ───────────────────────────────────────────────────────────────────────────
 
     def drain_events(self) -> list[Event]:
-        """The events since the last time."""
+        """Return the events since the last time."""
         if self._delta_parts:
             self._flush_delta()
         events, self._events = self._events, []
         return events
 
     def begin_prefill(self) -> None:
-        """Say and note nothing until `unmute`: what is read next is a prefill that the client knows."""
+        """Write no events until `end_prefill`: what is read next is the prefill, which the client knows."""
         self._in_prefill = True
 
     def end_prefill(self) -> str:
-        """The prefill is read; what comes now is new. Returns the text that was said meanwhile."""
+        """End the prefill and return the text that was read in it."""
         if self._delta_parts:
             self._flush_delta()
         self._in_prefill = False
@@ -273,10 +272,10 @@ class Turn:
         self.has_text = False
         return "".join(self._prefill_text)
 
-    # ── for Call ─────────────────────────────────────────────────────────────────────────────────
+    # ── for CallWriter ───────────────────────────────────────────────────────────────────────────
 
     def append_delta(self, kind: int, text: str) -> None:
-        """Append to the delta being built: of text, of reasoning, or of the call with that index."""
+        """Append to the current delta: of text, of reasoning, or of the call with that index."""
         if kind != self._delta_kind:
             if self._delta_parts:
                 self._flush_delta()
@@ -284,7 +283,7 @@ class Turn:
         self._delta_parts.append(text)
 
     def end_call(self, call: CallWriter, arguments: str, end: CallEnd) -> None:
-        """Say a call's end, and all of it if it was held back."""
+        """Write the end of a call, and all of the call if it was held back."""
         self._open_call = None
         if self.truncated == "drop" and not end.complete:
             self._call_count -= 1
@@ -320,7 +319,7 @@ class Turn:
 
 
 class Collected(msgspec.Struct, frozen=True):
-    """A whole turn: the answer a non-streaming client gets."""
+    """A complete turn: the answer that a client without streaming gets."""
 
     text: str
     reasoning: str
@@ -332,17 +331,17 @@ class Collected(msgspec.Struct, frozen=True):
     dialect: str = ""
     why: str = ""
     thoughts: tuple[Reasoning, ...] = ()
-    """The reasoning in its stretches, each with its seal if it has one."""
+    """The reasoning in sections, each with its seal if it has one."""
 
 
 def collect(events: Iterable[Event]) -> Collected:
-    """All of a turn's events as one value. Without a `Finish` the reason is None."""
+    """Collect the events of a complete turn into one value. Without a `Finish` the reason is None."""
     thoughts = ReasoningCollector()
     text: list[str] = []
     reasoning: list[str] = []
     starts: list[CallStart] = []
     fragments: dict[int, list[str]] = {}
-    whole: set[int] = set()
+    complete_calls: set[int] = set()
     repairs: list[Repair] = []
     malformed: list[Malformed] = []
     usage: Usage | None = None
@@ -361,12 +360,12 @@ def collect(events: Iterable[Event]) -> Collected:
                 fragments[event.index] = []
             case CallDelta():
                 if event.index not in fragments:
-                    raise MisuseError(f"call {event.index} has no start here: collect takes all the events of a turn")
+                    raise MisuseError(f"call {event.index} has no CallStart; collect needs all events of a turn")
                 fragments[event.index].append(event.text)
             case CallEnd():
                 repairs.extend(event.repairs)
                 if event.complete:
-                    whole.add(event.index)
+                    complete_calls.add(event.index)
             case Malformed():
                 malformed.append(event)
             case UsageSeen():
@@ -378,7 +377,8 @@ def collect(events: Iterable[Event]) -> Collected:
         "".join(text),
         "".join(reasoning),
         tuple(
-            ToolCall(start.id, start.name, "".join(fragments[start.index]), start.index in whole) for start in starts
+            ToolCall(start.id, start.name, "".join(fragments[start.index]), start.index in complete_calls)
+            for start in starts
         ),
         finish.reason if finish else None,
         tuple(repairs),
@@ -391,14 +391,14 @@ def collect(events: Iterable[Event]) -> Collected:
 
 
 class ReasoningCollector:
-    """Reasoning while it is told, in stretches: one ends with its seal, or where something else is said."""
+    """Collects reasoning in sections: a section ends with its seal, or where other output follows."""
 
     def __init__(self) -> None:
         self._finished_parts: list[Reasoning] = []
         self._pieces: list[str] = []
 
     def add_event(self, event: Event) -> None:
-        """Take note of an event of the turn."""
+        """Add an event of the turn."""
         if isinstance(event, ReasoningDelta):
             self._pieces.append(event.text)
         elif isinstance(event, ReasoningSealed):
@@ -407,11 +407,11 @@ class ReasoningCollector:
             self._end_part()
 
     def take_parts(self) -> tuple[Reasoning, ...]:
-        """What was thought since the last time."""
+        """Return the sections since the last time."""
         if self._pieces:
             self._end_part()
-        whole, self._finished_parts = tuple(self._finished_parts), []
-        return whole
+        parts, self._finished_parts = tuple(self._finished_parts), []
+        return parts
 
     def _end_part(self, opaque: dict[str, Any] | None = None) -> None:
         self._finished_parts.append(Reasoning("".join(self._pieces), opaque))

@@ -17,17 +17,17 @@ CALL = '<tool_call>{"name": "ping", "arguments": {}}'
 
 def test_wrong_uses_are_named() -> None:
     name: Any = "hermes"
-    with pytest.raises(MisuseError, match=r"a parser needs a dialect, not 'hermes'; dialect\(NAME\) gives one"):
+    with pytest.raises(MisuseError, match=r"dialect must be a Dialect, not 'hermes'; use get_dialect\(NAME\)"):
         Parser(name)
     parser = Parser(get_dialect("hermes"))
     chunk: Any = b"bytes"
-    with pytest.raises(MisuseError, match="a chunk is a string, not bytes"):
+    with pytest.raises(MisuseError, match="a chunk must be a string, not bytes"):
         parser.feed(chunk)
     parser.close()
     with pytest.raises(MisuseError, match="the parser is closed"):
         parser.feed("more")
     assert parser.close() == []
-    with pytest.raises(MisuseError, match="call 0 has no start here: collect takes all the events of a turn"):
+    with pytest.raises(MisuseError, match="call 0 has no CallStart; collect needs all events of a turn"):
         collect([CallDelta(0, "{}")])
 
 

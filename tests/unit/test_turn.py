@@ -254,7 +254,7 @@ def test_a_turn_is_silent_until_something_new_is_said() -> None:
     assert not it.is_empty
 
 
-@pytest.mark.parametrize("say", [lambda it: it.reasoning("x"), lambda it: it.call("f")])
+@pytest.mark.parametrize("say", [lambda it: it.add_reasoning("x"), lambda it: it.start_call("f")])
 def test_reasoning_and_calls_break_the_silence(say: Any) -> None:
     it = turn()
     say(it)

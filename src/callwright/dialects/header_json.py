@@ -40,7 +40,7 @@ class JsonCallHeader:
 
     @property
     def notes(self) -> dict[str, str]:
-        return {"mended_header": self.repair_detail} if self.repair_detail else {}
+        return {"repaired_header": self.repair_detail} if self.repair_detail else {}
 
 
 @dataclass(frozen=True, kw_only=True)

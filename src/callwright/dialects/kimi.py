@@ -69,7 +69,7 @@ class Kimi(HeaderJson):
         name = _find_fitting_tool(turn.tools, raw)
         if not name:
             return (yield from super().read_nameless_call(source, turn, head))
-        notes = {"mended_header": f"{head.id!r} names no tool; only {name!r} takes these arguments"}
+        notes = {"repaired_header": f"{head.id!r} names no tool; only {name!r} takes these arguments"}
         return (yield from emit_complete_call(source, turn, name, raw, self._build_call_id(name, head.id), notes))
 
     def render_call(self, *calls: ToolCall) -> str:

@@ -59,7 +59,7 @@ def _repair_arguments(message: Message, notes: list[Repair]) -> Message:
 def _repair_part(part: Part, notes: list[Repair]) -> Part:
     if not isinstance(part, ToolCall) or is_json_object(part.arguments):
         return part
-    notes.append(Repair("mended_arguments", f"those of {part.name} ({part.id}) were no JSON object"))
+    notes.append(Repair("repaired_arguments", f"those of {part.name} ({part.id}) were no JSON object"))
     return msgspec.structs.replace(part, arguments=repair_arguments(part.arguments))
 
 

@@ -57,7 +57,7 @@ def extract_leaked_calls(
             notes.append(Repair("dropped_repeat", f"a call of {call.name} stood in the text too"))
             continue
         said.append(msgspec.structs.replace(call, id=fresh()))
-        notes.append(Repair("unleaked_call", f"a call of {call.name} stood in the text of an earlier answer"))
+        notes.append(Repair("recovered_call", f"a call of {call.name} stood in the text of an earlier answer"))
     return Message(message.role, tuple(said))
 
 

@@ -1,1 +1,1 @@
-"""Incremental text: a source to read from, JSON as it streams, JSON mended. Knows nothing of models or calls."""
+"""Incremental parsing of text: a source, streaming JSON, and JSON repair. Independent of models and tool calls."""

@@ -1,9 +1,9 @@
-"""JSON as it streams: strings and values are copied while they are written, byte for byte.
+"""Streaming JSON: copy strings and values while they arrive, byte for byte.
 
-The scanner jumps from one structural character to the next, so a long string costs one search per
-chunk. Nothing inside a string can end a value. What models get wrong inside strings is mended on
-the fly, each time by name: raw control characters, escapes that JSON does not have, quotes that
-were not escaped. Valid JSON is never changed.
+The scanner jumps from one structural character to the next, so a long string costs one search per chunk. Nothing
+inside a string can end a value. Mistakes that models make inside strings are repaired on the fly, each with a named
+repair: raw control characters, escapes that JSON does not have, quotes that are not escaped. Valid JSON is never
+changed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from callwright.text.source import ParseStep, Source, TextBuffer, TextSink, comp
 __all__ = ["RepairSink", "copy_json", "copy_string", "escape_json", "take_json", "take_key", "take_string"]
 
 RepairSink = Callable[[str, str], object]
-"""Called with the kind and the detail of a repair."""
+"""A function that is called with the kind and the detail of a repair."""
 
 quote_json: Callable[[str], str] = json.encoder.encode_basestring
 _IN_STRING = re.compile(r'["\\\x00-\x1f]').search
@@ -31,16 +31,16 @@ _IN_SINGLE_QUOTES = re.compile(r"['\\]").search
 
 
 def escape_json(text: str) -> str:
-    """Text as the inside of a JSON string."""
+    """Escape text for the inside of a JSON string."""
     return quote_json(text)[1:-1]
 
 
 def copy_string(source: Source, emit: TextSink, note: RepairSink, *, key: bool = False) -> ParseStep[bool]:
-    """Copy the inside of a string whose opening quote is consumed; consume the closing quote.
+    """Copy the inside of a string whose opening quote is consumed, and consume the closing quote.
 
-    False: the text ended before the string did. A quote closes the string only where JSON could go
-    on after it; any other quote is one that the model forgot to escape. Keys hold no such quotes: the
-    first one ends them, so that a broken object does not swallow the text after it.
+    Return False if the text ended inside the string. A quote closes the string only where JSON could continue after it;
+    any other quote is one that the model did not escape. A key has no such quotes: its first quote ends it, so that a
+    broken object does not swallow the text after it.
     """
     while True:
         text, position = source.text, source.position
@@ -64,23 +64,23 @@ def copy_string(source: Source, emit: TextSink, note: RepairSink, *, key: bool =
         else:
             source.position += 1
             emit(escape_json(text[end]))
-            note("escaped_control_character", f"a raw {text[end]!r} stood inside a string")
+            note("escaped_control_character", f"a string contained a raw {text[end]!r}")
 
 
 def _is_closing_quote(source: Source) -> ParseStep[bool]:
-    """Whether the quote just consumed ends its string, judged by what comes next."""
+    """Whether the quote just consumed ends its string, judged by the text after it."""
     first = yield from source.peek()
     if not first or first in _AFTER_STRING:
         return True
     if not first.isspace():
         return False
-    # White space, then a quote: a forgotten comma rather than a forgotten escape.
+    # White space, then a quote: a missing comma rather than a missing escape.
     following = yield from _peek_nonspace(source)
     return not following or following in '"' or following in _AFTER_STRING
 
 
 def _peek_nonspace(source: Source) -> ParseStep[str]:
-    """The next character that is not white space, without consuming anything; empty at the end."""
+    """Return the next character that is not white space, without consuming anything; empty at the end."""
     while True:
         rest = source.text[source.position :].lstrip()
         if rest or source.closed:
@@ -89,12 +89,12 @@ def _peek_nonspace(source: Source) -> ParseStep[str]:
 
 
 def _copy_escape(source: Source, emit: TextSink, note: RepairSink) -> ParseStep[None]:
-    """Copy one escape; a backslash that begins none is data, and is escaped."""
+    """Copy one escape. A backslash that starts no escape is data, and is escaped."""
     while True:
         text, position = source.text, source.position
-        if whole := _ESCAPE(text, position):
-            source.position = whole.end()
-            emit(whole.group())
+        if escape := _ESCAPE(text, position):
+            source.position = escape.end()
+            emit(escape.group())
             return
         if source.closed or not _OPEN_ESCAPE(text, position):
             source.position += 1
@@ -105,10 +105,10 @@ def _copy_escape(source: Source, emit: TextSink, note: RepairSink) -> ParseStep[
 
 
 def copy_json(source: Source, emit: TextSink, note: RepairSink, depth: int = 0) -> ParseStep[bool]:
-    """Copy one JSON value that begins here, verbatim; False when the text ended inside it.
+    """Copy the JSON value that begins here, unchanged. Return False if the text ended inside it.
 
-    A scalar ends before a comma or a closing bracket, neither of which is consumed. With a `depth`
-    the copying begins inside that many brackets and goes to the end of the outermost.
+    A scalar ends before a comma or a closing bracket, neither of which is consumed. With a `depth`, copying starts
+    inside that many brackets and continues to the end of the outermost.
     """
     while True:
         text, position = source.text, source.position
@@ -137,7 +137,7 @@ def copy_json(source: Source, emit: TextSink, note: RepairSink, depth: int = 0) 
 
 
 def _copy_quoted(source: Source, quote: str, emit: TextSink, note: RepairSink) -> ParseStep[bool]:
-    """Copy the rest of a string with its closing quote. Python's single quotes are copied as they are."""
+    """Copy the rest of a string with its closing quote. Python's single-quoted strings are copied unchanged."""
     if quote == "'":
         return (yield from _copy_single_quoted(source, emit))
     closed = yield from copy_string(source, emit, note)
@@ -166,44 +166,45 @@ def _copy_single_quoted(source: Source, emit: TextSink) -> ParseStep[bool]:
 
 
 def take_json(source: Source, note: RepairSink) -> ParseStep[str | None]:
-    """The text of one JSON value that begins here; None when the text ended inside it."""
-    held = TextBuffer(source)
-    complete = yield from copy_json(source, held.add, note)
-    text = held.get_text().strip()
+    """Return the text of the JSON value that begins here, or None if the text ended inside it."""
+    buffer = TextBuffer(source)
+    complete = yield from copy_json(source, buffer.add, note)
+    text = buffer.get_text().strip()
     return text if complete and text else None
 
 
 def take_string(source: Source) -> ParseStep[str | None]:
-    """The text of the JSON string that begins here, quotes included, where every quote inside is escaped; None when
-    the text ended inside it. For strings that stand outside any JSON: nothing tells what may follow them."""
-    held = TextBuffer(source)
-    held.add((yield from source.peek()))
+    """Return the JSON string that begins here, with its quotes, or None if the text ended inside it. Every quote inside
+    must be escaped. For strings outside of JSON, where the text after a quote does not show whether the quote
+    closes."""
+    buffer = TextBuffer(source)
+    buffer.add((yield from source.peek()))
     source.position += 1
     escaped = True
     while escaped:
         piece, quote = yield from source.take_to(_QUOTE)
         if quote is None:
             return None
-        held.add(piece + quote)
+        buffer.add(piece + quote)
         escaped = (len(piece) - len(piece.rstrip("\\"))) % 2 == 1
-    return held.get_text()
+    return buffer.get_text()
 
 
 def take_key(source: Source, note: RepairSink) -> ParseStep[str | None]:
-    """One object key that begins here, with its colon and the white space after it; None when there is no key here.
+    """Consume an object key with its colon and the white space after it, and return it; None if there is no key here.
 
-    Keys in single quotes or without quotes are taken, and noted.
+    Keys in single quotes or without quotes are accepted and recorded.
     """
     quote = yield from source.peek()
-    held = TextBuffer(source)
+    buffer = TextBuffer(source)
     if quote == '"':
         source.position += 1
-        yield from copy_string(source, held.add, note, key=True)
-        key = str(json.loads(f'"{held.get_text()}"'))
+        yield from copy_string(source, buffer.add, note, key=True)
+        key = str(json.loads(f'"{buffer.get_text()}"'))
     elif quote == "'":
         source.position += 1
-        yield from _copy_single_quoted(source, held.add)
-        key = held.get_text()[:-1]
+        yield from _copy_single_quoted(source, buffer.add)
+        key = buffer.get_text()[:-1]
     else:
         key = yield from source.take_while(_BARE_KEY, 256)
     if (yield from source.skip_space()) != ":" or not (key or quote == '"'):

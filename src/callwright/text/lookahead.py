@@ -1,7 +1,7 @@
-"""A look at what comes next, without consuming it: where one character does not tell what a text means.
+"""Lookahead: read the following text without consuming it, where one character does not decide what the text means.
 
-The place is kept relative to the source's position, so that it survives the arrival of more text.
-Nothing is looked at twice, however slowly the text comes.
+The offset is relative to the source's position, so it stays valid when more text arrives. No character is examined
+twice, however small the chunks are.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _MAX_WORD_LENGTH = 256
 
 
 class Lookahead:
-    """A second position, `offset` characters after the source's own."""
+    """A second read position, `offset` characters after that of the source."""
 
     __slots__ = ("offset", "source")
 
@@ -26,7 +26,7 @@ class Lookahead:
         self.offset = offset
 
     def peek(self) -> ParseStep[str]:
-        """The next character, empty at the end."""
+        """Return the next character; empty at the end."""
         source = self.source
         while source.position + self.offset >= len(source.text):
             if source.closed:
@@ -35,13 +35,13 @@ class Lookahead:
         return source.text[source.position + self.offset]
 
     def skip_space(self) -> ParseStep[str]:
-        """Go past white space; the character after it, empty at the end."""
+        """Skip white space and return the character after it; empty at the end."""
         while (char := (yield from self.peek())).isspace():
             self.offset += 1
         return char
 
     def accept(self, markers: MarkerSet) -> ParseStep[str]:
-        """Go past the marker that stands here and return it; the empty string when none does."""
+        """Skip the marker that stands here and return it; empty if there is none."""
         source = self.source
         while not source.closed and markers.is_prefix_at(source.text, source.position + self.offset):
             yield
@@ -53,11 +53,11 @@ class Lookahead:
         return source.text[start:end]
 
     def take_word(self) -> ParseStep[str]:
-        """Go past a name or a number and return it, with the dots and dashes that names have."""
+        """Skip a name or a number and return it, including dots and dashes."""
         source = self.source
         while True:
             start = source.position + self.offset
-            end = _WORD.match(source.text, start, start + _MAX_WORD_LENGTH).end()  # type: ignore[union-attr]  # may be empty
+            end = _WORD.match(source.text, start, start + _MAX_WORD_LENGTH).end()  # type: ignore[union-attr]
             if end < len(source.text) or source.closed or end - start == _MAX_WORD_LENGTH:
                 self.offset += end - start
                 return source.text[start:end]

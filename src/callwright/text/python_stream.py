@@ -1,4 +1,4 @@
-"""Python call expressions as they stream: where one begins, and how its arguments are written.
+"""Streaming Python call expressions: find where a call begins, and read the keywords of its arguments.
 
 get_weather(city="Oslo", days=-2, tags=('a', 'b'))
 """
@@ -25,39 +25,39 @@ _MAX_WORD_LENGTH = 256
 
 
 class CallHead(NamedTuple):
-    """How a call begins: its name, and `print(` where its result is printed."""
+    """The head of a call: its name, and `print(` where its result is printed."""
 
     name: str
     wrapper: str
 
     @property
     def length(self) -> int:
-        """The length of the head with its opening bracket."""
+        """The length of the head, including its opening bracket."""
         return len(self.wrapper) + len(self.name) + 1
 
 
 def peek_call(source: Source, offset: int = 0) -> ParseStep[CallHead | None]:
-    """The head of the call that stands `offset` characters ahead, nothing consumed; None when none does."""
+    """Return the head of the call `offset` characters ahead, without consuming anything; None if there is none."""
     while not source.closed and _OPEN_CALL(source.text, source.position + offset):
         yield
-    hit = _CALL(source.text, source.position + offset)
-    return CallHead(hit[2], hit[1] or "") if hit else None
+    match = _CALL(source.text, source.position + offset)
+    return CallHead(match[2], match[1] or "") if match else None
 
 
 def build_argument_end_rule(*after: str) -> StringEndRule:
-    """Where a string argument can end, if these may follow the call."""
+    """Build the rule for where a string argument can end, if one of `after` may follow the call."""
     return StringEndRule(")", compile_markers(*after), "=:")
 
 
 def take_keyword(source: Source, note: RepairSink) -> ParseStep[tuple[str, str]]:
-    """Consume `NAME=` with the space around it; return the name, or what was consumed of a value without one."""
+    """Consume `NAME=` and the space around it. Return the name, or the consumed text of a value without a name."""
     word = yield from source.take_while(_WORD, _MAX_WORD_LENGTH)
     space = yield from source.take_while(_SPACE, _MAX_WORD_LENGTH)
     sign = yield from source.peek()
     if not word or sign not in ("=", ":"):
         return "", word + space
     if sign == ":":
-        note("colon_for_equals", f"':' stood after the keyword {word!r}")
+        note("colon_for_equals", f"':' was written instead of '=' after the keyword {word!r}")
     source.position += 1
     yield from source.skip_space()
     return word, ""

@@ -1,13 +1,13 @@
-"""Raw values between tags: written with no escaping, so that only position tells a closing tag from data.
+"""Raw values between tags: they have no escaping, so only the position of a closing tag tells it from data.
 
-A closing tag counts when the tags after it continue the structure in order: the next value opens,
-or what encloses it closes, outward and never inward again, or the text ends. A tag quoted inside a
-value is followed by other text, or by tags that close what would be closed already.
+A closing tag counts if the tags after it continue the structure in order: the next value opens, or the enclosing tags
+close from the inside out, or the text ends. A tag that a value quotes is followed by other text, or by tags that close
+something already closed.
 
-A value may quote a whole call. From the opening of a call in it on, the tags are paired: those that
-close what the quoted call opened are data. A value that quotes only the beginning of a call takes the
-real closing tags for those of the quoted one; where these are followed by what may follow the real
-ones, nothing more is said, and when whole calls come after that and no other end, the value ended there.
+A value may quote a complete call. From the opening tag of that call on, tags are paired, and those that close the
+quoted call are data. A value that quotes only the beginning of a call would take the real closing tags for those of
+the quoted call. Where they are followed by what may follow the real ones, the value is held back from there; if only
+complete calls and no other end follow, the value ended there.
 """
 
 from __future__ import annotations
@@ -33,15 +33,14 @@ _NAME = re.compile(r"\s*[^][<>\s]*\s*")
 class RawValueRule:
     """How a raw value ends.
 
-    `close` ends it, framed by `inset` (a newline for some families). `around` are the tags that close
-    what encloses it, from the inside out. `opens` are those that open the next value; in an `inline`
-    family they need no line of their own to end a value whose closing tag is missing. `begins` are
-    those that open a call, `over` those that end one, if not the innermost of `around` does, and `own`
-    those of `opens` whose value ends as this one does, if not all of them. `loose` is its closing tag
-    without the prefix that belongs there, for the models that forget it. `tag_end` ends an opening tag
-    with attributes. With `others`, whole elements of any name may stand between it and the next tag. A
-    `guarded` value stands in a mark of its own inside its tags, as CDATA does: without the end of that,
-    text after the call is still the value.
+    `close_tag` ends it, framed by `inset` (a newline in some families). `enclosing_tags` close what encloses it, from
+    the inside out. `value_tags` open the next value; in an `is_inline` family they need no line of their own to end a
+    value whose closing tag is missing. `call_tags` open a call; `call_closers` end one, if that is not the innermost of
+    `enclosing_tags`. `own_value_tags` are those of `value_tags` whose values end like this one, if not all do.
+    `loose_close_tag` is the closing tag without its prefix, for models that forget it. `tag_end` ends an opening tag
+    with attributes. With `allows_other_elements`, complete elements of any name may stand between the value and the
+    next tag. An `is_guarded` value has a mark of its own inside its tags, like CDATA: until that mark ends, text after
+    the call is still part of the value.
     """
 
     close_tag: str
@@ -60,18 +59,18 @@ class RawValueRule:
     def copy_value(
         self, source: Source, emit: TextSink, expects: Callable[[str], bool] | None = None
     ) -> ParseStep[str | None]:
-        """Emit the value and return the tag that ended it; None when the text ended first.
+        """Emit the value and return the tag that ended it, or None if the text ended first.
 
-        Its own closing tag is consumed. Where that is missing, an enclosing tag on a line of its own
-        ends the value too, or the opening of a next one whose key `expects` accepts; these are left.
+        The value's own closing tag is consumed. If it is missing, an enclosing tag on a line of its own ends the value,
+        or the opening of a next value whose key `expects` accepts; these tags are not consumed.
         """
         quoted = _QuotedCalls(self)
-        say = emit
+        write = emit
         while True:
             text, position = source.text, source.position
             start, end = self._end_markers.find_first(text, position, source.closed)
             if start > position:
-                say(text[position:start])
+                write(text[position:start])
                 source.position = start
             if end > start:
                 tag = text[start:end]
@@ -81,10 +80,10 @@ class RawValueRule:
                     return self._end_value(source, tag)
                 if role == "doubt":
                     source.start_capture()
-                    quoted.doubtful_tag, say = tag, ignore
-                # After the newline of what would have been an implied end, the real one may stand.
+                    quoted.doubtful_tag, write = tag, ignore
+                # The real end may follow the newline of what looked like an implied end.
                 size = 1 if role == "words" and tag[0] == "\n" else len(tag)
-                say(tag[:size])
+                write(tag[:size])
                 source.position += size
             elif not source.closed:
                 yield
@@ -98,7 +97,7 @@ class RawValueRule:
     def _classify_tag(
         self, source: Source, tag: str, quoted: _QuotedCalls, expects: Callable[[str], bool] | None
     ) -> ParseStep[Literal["end", "doubt", "tag", "words"]]:
-        """What the tag at the source's position is: the end of the value, or maybe so, a quoted tag, or words."""
+        """Classify the tag at the position: the end of the value, a possible end, a quoted tag, or plain words."""
         bare = tag.lstrip("\n")
         if source.is_literal(bare, source.position + len(tag) - len(bare)):
             return "words"
@@ -143,15 +142,15 @@ class RawValueRule:
         return self.call_closers or self.enclosing_tags[self.is_guarded :][:1]
 
     def _is_call_start(self, source: Source, tag: str) -> ParseStep[bool]:
-        """Whether a name, and then the inside of a call or its end, follows a tag that begins one."""
+        """Whether a name, and then the inside of a call or its end, follows a tag that opens a call."""
         header = _NAME if tag.endswith(self.tag_end) else self._header_pattern
         while True:
             start = source.position + len(tag)
-            hit = header.match(source.text, start)
-            if hit and not self._inner_markers.is_prefix_at(source.text, hit.end()):
-                return self._inner_markers.match_at(source.text, hit.end()) >= 0
+            match = header.match(source.text, start)
+            if match and not self._inner_markers.is_prefix_at(source.text, match.end()):
+                return self._inner_markers.match_at(source.text, match.end()) >= 0
             if source.closed or len(source.text) - start > _MAX_KEY_LENGTH:
-                return source.closed and (bool(hit) or "<" not in source.text[start:])
+                return source.closed and (bool(match) or "<" not in source.text[start:])
             yield
 
     @cached_property
@@ -174,7 +173,7 @@ class RawValueRule:
         return compile_markers(*self._closing_levels, *self.value_tags, *self.call_tags)
 
     def _is_structural(self, source: Source, tag: str, expects: Callable[[str], bool] | None) -> ParseStep[bool]:
-        """Whether the tag at the source's position is structure rather than data."""
+        """Whether the tag at the position is structure rather than data."""
         if self._is_closing_tag(tag):
             return (yield from self._has_valid_continuation(source, len(tag), 0, None))
         if tag.lstrip("\n") in self.value_tags:
@@ -192,7 +191,8 @@ class RawValueRule:
     def _has_valid_continuation(
         self, source: Source, ahead: int, level: int, expects: Callable[[str], bool] | None, *, sure: bool = True
     ) -> ParseStep[bool]:
-        """Whether the tags from `ahead` on continue the structure outward from `level`, to text only if `sure`."""
+        """Whether the tags from `ahead` on continue the structure outward from `level`; text may follow only if
+        `sure`."""
         outermost = len(self.enclosing_tags)
         first = True
         before = ""
@@ -211,11 +211,11 @@ class RawValueRule:
                 ahead = size
                 continue
             if tag not in self._closing_levels:
-                # Another call, text, or the end: fine after the outermost tag, or where nothing comes at all.
+                # Another call, text, or the end: valid after the outermost tag, or where nothing follows at all.
                 if at == len(source.text):
                     return True
-                begun = bool(tag) or before in self.call_tags
-                return (not first or level == outermost) and (begun or sure)
+                has_begun = bool(tag) or before in self.call_tags
+                return (not first or level == outermost) and (has_begun or sure)
             if self._closing_levels[tag] <= level:
                 return False
             level = self._closing_levels[tag]
@@ -223,7 +223,7 @@ class RawValueRule:
             first = False
 
     def _find_element_end(self, source: Source, ahead: int) -> ParseStep[int]:
-        """Where the element that opens `ahead` of here ends, counted from here; 0 when none does."""
+        """Return the end of the element that opens at offset `ahead`, relative to the position; 0 if there is none."""
         searched = 0
         while True:
             start = source.position + ahead
@@ -239,7 +239,7 @@ class RawValueRule:
             yield
 
     def _find_next_tag(self, source: Source, ahead: int) -> ParseStep[int]:
-        """The position of the next word from `ahead` on, once it is clear which tag it is, if any."""
+        """Return the position of the next non-space text from `ahead` on, once it is clear which tag it is, if any."""
         while True:
             at = source.position + ahead
             while at < len(source.text) and source.text[at].isspace():
@@ -249,7 +249,7 @@ class RawValueRule:
             yield
 
     def _has_expected_key(self, source: Source, ahead: int, expects: Callable[[str], bool]) -> ParseStep[bool]:
-        """Whether the tag that opens here carries a key that is expected."""
+        """Whether the tag that opens here has an expected key."""
         while True:
             key = _KEY.match(source.text, source.position + ahead)
             if key:
@@ -260,7 +260,7 @@ class RawValueRule:
 
 
 class _QuotedCalls:
-    """What a value quotes of a call: how many calls, and values in them, are open where it has come to."""
+    """The calls that a value quotes: how many calls, and values inside them, are open at the current position."""
 
     __slots__ = ("_rule", "doubtful_tag", "open_calls", "open_values")
 
@@ -269,10 +269,10 @@ class _QuotedCalls:
         self.open_calls = 0
         self.open_values = 0
         self.doubtful_tag = ""
-        """The tag at which the value ended, if it quotes only half a call."""
+        """The tag where the value ended, if it quotes only half a call."""
 
     def track_tag(self, tag: str) -> bool:
-        """Whether a tag is one inside a quoted call, or its end, other than the end of a value."""
+        """Update the state for a tag. Whether it belongs to a quoted call, other than as the end of a value."""
         rule = self._rule
         if not self.open_calls or not (
             tag in rule.value_tags or tag in rule.own_value_tags or tag in rule.call_end_tags

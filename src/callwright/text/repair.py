@@ -1,8 +1,8 @@
-"""JSON that is almost JSON, mended: each mend has a name, and what is right already stays as it is.
+"""Repair JSON that is almost valid. Every repair has a name, and valid JSON stays unchanged.
 
-One tolerant reader takes JSON, Python literals, and both with the faults that models make: single
-quotes, bare keys, comments, raw control characters, trailing or forgotten commas, brackets that
-never close. It works on whole texts; `json_stream` is for text that still grows.
+One tolerant reader accepts JSON, Python literals, and both with the mistakes that models make: single quotes, bare
+keys, comments, raw control characters, trailing or missing commas, brackets that are never closed. It works on
+complete texts; `json_stream` is for text that still arrives.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from callwright.text.json_stream import escape_json
 __all__ = ["RepairedJson", "convert_python_literal", "is_json", "parse_json", "repair_json"]
 
 MAX_DEPTH = 100
-"""Deeper than any argument we have seen, shallow enough for Python's stack."""
+"""Deeper than any argument seen so far, and shallow enough for Python's stack."""
 
 PYTHON_REPAIR_KINDS = frozenset({"single_quotes", "python_word", "tuple", "trailing_comma", "python_escape"})
-"""The repairs after which a text was a plain Python literal rather than damaged JSON."""
+"""Repairs that only turn a plain Python literal into JSON. All other repairs mean that the JSON was damaged."""
 
 _LITERAL_WORDS = {"true": "true", "false": "false", "null": "null", "True": "true", "False": "false", "None": "null"}
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?\Z").match
@@ -35,18 +35,18 @@ _CLOSERS = {"{": "}", "[": "]", "(": ")"}
 
 
 class RepairedJson(msgspec.Struct, frozen=True):
-    """Valid JSON, and what had to be done for it."""
+    """Valid JSON and the repairs that made it valid."""
 
     text: str
     repairs: tuple[Repair, ...]
 
 
 class _UnrepairableError(Exception):
-    """Nothing sensible can be made of the text."""
+    """The text contains no value that can be read."""
 
 
 def parse_json(text: str) -> Any:
-    """The value of strict JSON text; `ValueError` for anything else, over-deep nesting and NaN included."""
+    """Parse strict JSON; raise `ValueError` for anything else, including NaN and nesting that is too deep."""
     try:
         return json.loads(text, parse_constant=_reject_constant)
     except RecursionError:
@@ -67,29 +67,29 @@ def is_json(text: str) -> bool:
 
 
 def repair_json(text: str) -> RepairedJson | None:
-    """The text as valid JSON, with the repairs it took; None when it holds no value that can be read."""
+    """Return the text as valid JSON with its repairs, or None if it contains no value that can be read."""
     if is_json(text):
         return RepairedJson(text, ())
     reader = _TolerantReader(text)
     try:
-        mended = reader.read_value(0)
+        repaired = reader.read_value(0)
     except _UnrepairableError:
         return None
     if reader.skip_to_rest():
         return None
-    return RepairedJson(mended, tuple(Repair(kind, detail) for kind, detail in reader.repairs.items()))
+    return RepairedJson(repaired, tuple(Repair(kind, detail) for kind, detail in reader.repairs.items()))
 
 
 def convert_python_literal(text: str) -> str | None:
-    """The JSON for a text that is strict JSON or a plain Python literal; None for anything else."""
-    mended = repair_json(text)
-    if mended is None or any(repair.kind not in PYTHON_REPAIR_KINDS for repair in mended.repairs):
+    """Convert a text that is strict JSON or a plain Python literal to JSON; None for anything else."""
+    repaired = repair_json(text)
+    if repaired is None or any(repair.kind not in PYTHON_REPAIR_KINDS for repair in repaired.repairs):
         return None
-    return mended.text
+    return repaired.text
 
 
 class _TolerantReader:
-    """Recursive descent over one text. `notes` collects each kind of repair once, with its first detail."""
+    """A recursive-descent reader of one text. `repairs` has each kind of repair once, with its first detail."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -115,14 +115,14 @@ class _TolerantReader:
     def _add_repair(self, kind: str, detail: str) -> None:
         known = self.repairs.setdefault(kind, detail)
         if kind.startswith("dropped") and detail not in known:
-            # What is dropped must be found somewhere, each piece of it.
+            # Every piece of dropped text is recorded.
             self.repairs[kind] = f"{known}; {detail}"
 
     def _skip_space(self) -> str:
-        """Skip white space and comments; the next character, empty at the end."""
+        """Skip white space and comments, and return the next character; empty at the end."""
         end = _SPACE.match(self.text, self.position).end()  # type: ignore[union-attr]  # it matches the empty string
         if comment := self.text[self.position : end].strip():
-            self._add_repair("dropped_comment", f"a comment stood inside the JSON: {comment}")
+            self._add_repair("dropped_comment", f"the JSON contained a comment: {comment}")
         self.position = end
         return self.text[end : end + 1]
 
@@ -132,7 +132,7 @@ class _TolerantReader:
         while self._move_to_next("}", members):
             key = self._read_key()
             if self._skip_space() != ":":
-                # Cut after a key: a key without a value says nothing.
+                # Truncated after a key: a key without a value is dropped.
                 self._add_repair("dropped_key", f"the key {key} had no value")
                 continue
             self.position += 1
@@ -152,7 +152,7 @@ class _TolerantReader:
         return "[" + ", ".join(items) + "]"
 
     def _move_to_next(self, closer: str, before: list[str]) -> bool:
-        """Move to the next member or past the closer; say which."""
+        """Move to the next member, or past the closer. Return whether there is a next member."""
         char = self._skip_space()
         comma = char == ","
         if comma:
@@ -164,7 +164,7 @@ class _TolerantReader:
         if char == closer:
             self.position += 1
             if comma:
-                self._add_repair("trailing_comma", f"a comma stood before {closer!r}")
+                self._add_repair("trailing_comma", f"a comma was written before {closer!r}")
             return False
         if char in ",)]}:":
             raise _UnrepairableError
@@ -181,11 +181,11 @@ class _TolerantReader:
         return f'"{escape_json(word)}"'
 
     def _read_word(self) -> str:
-        hit = _BARE_WORD.match(self.text, self.position)
-        if hit is None:
+        match = _BARE_WORD.match(self.text, self.position)
+        if match is None:
             raise _UnrepairableError
-        self.position = hit.end()
-        return hit.group()
+        self.position = match.end()
+        return match.group()
 
     def _read_bare_value(self) -> str:
         word = self._read_word()
@@ -206,15 +206,15 @@ class _TolerantReader:
             self._add_repair("non_finite", f"JSON has no {word}")
             return "null"
         self._add_repair("number_form", f"{word} is not how JSON writes a number")
-        whole = word.lstrip("+-")
-        return str(int(word)) if whole.replace("_", "").isdecimal() else repr(number)
+        digits = word.lstrip("+-")
+        return str(int(word)) if digits.replace("_", "").isdecimal() else repr(number)
 
     def _complete_word(self, word: str) -> str:
-        """A literal that the end of the text cut short."""
+        """Complete a literal that the end of the text cut short."""
         if self.position == len(self.text):
             for full, meaning in _LITERAL_WORDS.items():
                 if full.startswith(word):
-                    self._add_repair("completed_word", f"{word} was cut short of {full}")
+                    self._add_repair("completed_word", f"{word} was completed to {full}")
                     return meaning
         raise _UnrepairableError
 
@@ -238,12 +238,12 @@ class _TolerantReader:
                 parts.append(self._read_escape())
                 continue
             if char < " ":
-                self._add_repair("escaped_control_character", f"a raw {char!r} stood inside a string")
+                self._add_repair("escaped_control_character", f"a string contained a raw {char!r}")
             parts.append(char)
         return f'"{escape_json("".join(parts))}"'
 
     def _read_escape(self) -> str:
-        """The character that an escape stands for; the backslash is consumed."""
+        """Return the character that an escape represents; the backslash is already consumed."""
         char = self.text[self.position : self.position + 1]
         self.position += len(char)
         if char in ('"', "\\", "'", "\n"):

@@ -1,12 +1,12 @@
 """The text that a grammar reads: it grows at one end while it is consumed at the other.
 
-A grammar is a generator. Each primitive here is one too, used with `yield from`; a bare `yield`
-means "I need more text". Whoever drives the grammar answers with `Source.feed` or `Source.close`
-and resumes it. A primitive never consumes text whose meaning the next character could still
-change, and never holds back more than that, so the cuts between chunks leave no trace in what is
-read. Consumed text is not looked at again: reading is linear in the length of the text.
+A grammar is a generator. Each primitive here is one too, used with `yield from`; a bare `yield` means "more text is
+needed". The caller then calls `Source.feed` or `Source.close` and resumes the generator. A primitive never consumes
+text whose meaning the next character could still change, and never holds back more than that, so the result does not
+depend on how the text is cut into chunks. Consumed text is not examined again: reading is linear in the length of the
+text.
 
-What a grammar collects before it can decide is bounded by `limit`; reaching it is a `BackendError`.
+The text that a grammar buffers before it can decide is bounded by `limit`; exceeding it raises `BackendError`.
 """
 
 from __future__ import annotations
@@ -22,48 +22,49 @@ __all__ = ["DEFAULT_LIMIT", "MarkerSet", "ParseStep", "Source", "TextSink", "com
 
 T = TypeVar("T")
 ParseStep = Generator[None, None, T]
-"""A piece of grammar: yields when it needs more text, returns what it read."""
+"""A step of a grammar: a generator that yields when it needs more text and returns what it read."""
 
 TextSink = Callable[[str], object]
 
 DEFAULT_LIMIT = 16 * 1024 * 1024
-"""Characters held undecided before we call it a fault: far above any sane argument, far below the machine."""
+"""How many undecided characters may be buffered: far more than any real argument, far less than the memory."""
 
 _NONSPACE = re.compile(r"\S")
 
 
 class MarkerSet:
-    """A set of markers, compiled once: find the first, the longest where several begin, or a prefix of one."""
+    """A compiled set of markers: finds the first one in a text (the longest, if several begin there), or a prefix."""
 
     __slots__ = ("_first", "_match", "_prefixes", "_reach", "markers")
 
     def __init__(self, markers: Iterable[str]) -> None:
         self.markers = tuple(sorted(set(markers), key=lambda marker: (-len(marker), marker)))
         if not self.markers or not self.markers[-1]:
-            raise MisuseError("markers must be given, and none of them empty")
+            raise MisuseError("a marker set needs at least one marker, and no marker may be empty")
         self._first = re.compile(f"[{''.join(sorted({re.escape(marker[0]) for marker in self.markers}))}]").search
         self._match = re.compile("|".join(map(re.escape, self.markers))).match
         self._prefixes = frozenset(marker[:size] for marker in self.markers for size in range(len(marker)))
         self._reach = len(self.markers[0])
 
     def find_first(self, text: str, position: int, final: bool) -> tuple[int, int]:
-        """Where the first marker stands. Start equal to end: no marker, and text from there on must wait."""
+        """Return start and end of the first marker. Start equal to end: no marker, and the text from there on must
+        wait."""
         while first := self._first(text, position):
             start = first.start()
             if not final and self.is_prefix_at(text, start):
                 return start, start
-            if hit := self._match(text, start):
-                return start, hit.end()
+            if match := self._match(text, start):
+                return start, match.end()
             position = start + 1
         return len(text), len(text)
 
     def match_at(self, text: str, position: int) -> int:
-        """End of the marker that stands at `position`, or -1."""
-        hit = self._match(text, position)
-        return hit.end() if hit else -1
+        """Return the end of the marker at `position`, or -1."""
+        match = self._match(text, position)
+        return match.end() if match else -1
 
     def is_prefix_at(self, text: str, position: int) -> bool:
-        """Whether all the text from `position` on is the beginning of a (or of a longer) marker."""
+        """Whether all the text from `position` on is the beginning of a marker, or of a longer one."""
         return len(text) - position < self._reach and text[position:] in self._prefixes
 
     def has_partial_end(self, text: str) -> bool:
@@ -74,15 +75,15 @@ class MarkerSet:
 
 @lru_cache(maxsize=4096)
 def compile_markers(*markers: str) -> MarkerSet:
-    """The compiled set of these markers."""
+    """Return the compiled set of these markers."""
     return MarkerSet(markers)
 
 
 class Source:
     """A growing text with a read position.
 
-    `text[position:]` is what is not consumed yet; `closed` says that no more will come. Primitives
-    of sister modules work on these three directly: attribute access is what makes them cheap.
+    `text[position:]` is not consumed yet; `closed` means that no more text will arrive. The primitives of the other
+    modules use these attributes directly, because attribute access is cheaper than a method call.
     """
 
     __slots__ = (
@@ -103,7 +104,7 @@ class Source:
         self.position = 0
         self.closed = False
         self.is_rewound = False
-        """Whether text is being read again: then nothing is put in doubt a second time, and reading stays linear."""
+        """Whether text is being read a second time. Nothing is rewound again then, so that reading stays linear."""
         self.limit = limit
         self.special_tokens: frozenset[str] = frozenset()
         self._token_offsets: set[int] = set()
@@ -113,15 +114,15 @@ class Source:
 
     @classmethod
     def from_text(cls, text: str) -> Source:
-        """A source that is complete: reading from it never waits."""
+        """Return a source that is complete: reading from it never waits."""
         source = cls(text)
         source.closed = True
         return source
 
-    # ── the driver's side ──────────────────────────────────────────────────────────────────────
+    # ── for the parser ─────────────────────────────────────────────────────────────────────────
 
     def feed(self, chunk: str, tokens: Iterable[int] = ()) -> None:
-        """Append a chunk; what was consumed before is forgotten. `tokens`: where in it special tokens begin."""
+        """Append a chunk and forget the consumed text. `tokens` are the offsets of special tokens in the chunk."""
         position = self.position
         if self._captured is not None:
             self._captured.append(self.text[self._capture_start : position])
@@ -142,36 +143,36 @@ class Source:
             )
 
     def close(self) -> None:
-        """Say that the text has ended."""
+        """Mark the end of the text."""
         self.closed = True
 
     def expect_tokens(self, markers: frozenset[str]) -> None:
-        """From now on these markers count only where `feed` is told that a special token stands."""
+        """From now on these markers count only where `feed` reports a special token."""
         self.special_tokens = markers
 
     def is_literal(self, marker: str, start: int) -> bool:
-        """Whether what looks like a special token at this place in `text` is known to be none."""
+        """Whether the text at this position looks like a special token but is known to be none."""
         return marker in self.special_tokens and self._base_offset + start not in self._token_offsets
 
     def build_overflow_error(self) -> BackendError:
-        """The error for a reader that would have to hold more than the limit."""
-        message = f"the model's output holds an undecided stretch of more than {self.limit} characters"
+        """Return the error for a reader that would have to buffer more than the limit."""
+        message = f"the model's output has more than {self.limit} characters in a row that cannot be classified"
         return BackendError(message, kind="unusable")
 
-    # ── keeping what is consumed while it is not yet sure what it is ──────────────────────────────
+    # ── capturing consumed text until its meaning is known ────────────────────────────────────────
 
     def start_capture(self, prefix: str = "") -> None:
-        """Keep what is consumed from here on, for `kept`, after what was kept `before`."""
+        """Record the text that is consumed from here on, for `end_capture`. The record starts with `prefix`."""
         self._captured = [prefix]
         self._capture_start = self.position
 
     @property
     def is_capturing(self) -> bool:
-        """Whether what is consumed is being kept."""
+        """Whether consumed text is being recorded."""
         return self._captured is not None
 
     def end_capture(self) -> str:
-        """All that was consumed since `keep`; keeping ends. Empty when nothing was being kept."""
+        """Stop recording and return the text consumed since `start_capture`; empty if nothing was recorded."""
         if self._captured is None:
             return ""
         text = "".join(self._captured) + self.text[self._capture_start : self.position]
@@ -179,7 +180,7 @@ class Source:
         return text
 
     def rewind(self) -> None:
-        """Go back to where keeping began."""
+        """Go back to where the recording started."""
         self.is_rewound = True
         text = self.end_capture()
         self.text = text + self.text[self.position :]
@@ -187,13 +188,13 @@ class Source:
         self.position = 0
 
     def drop_capture(self) -> None:
-        """It is sure now: what was kept is not needed."""
+        """Stop recording and discard the record."""
         self._captured = None
 
     # ── primitives ──────────────────────────────────────────────────────────────────────────────
 
     def copy_until(self, markers: MarkerSet, emit: TextSink) -> ParseStep[str | None]:
-        """Emit text up to the first marker, consume the marker and return it; None when the text ended first."""
+        """Emit text up to the first marker, consume the marker and return it; None if the text ended first."""
         while True:
             text, position = self.text, self.position
             start, end = markers.find_first(text, position, self.closed)
@@ -212,13 +213,13 @@ class Source:
             yield
 
     def take_to(self, markers: MarkerSet) -> ParseStep[tuple[str, str | None]]:
-        """The text up to the first marker, and that marker (consumed); None for the marker at the end of the text."""
-        held = TextBuffer(self)
-        marker = yield from self.copy_until(markers, held.add)
-        return held.get_text(), marker
+        """Return the text up to the first marker, and that marker (consumed), or None if the text ended first."""
+        buffer = TextBuffer(self)
+        marker = yield from self.copy_until(markers, buffer.add)
+        return buffer.get_text(), marker
 
     def accept(self, markers: MarkerSet) -> ParseStep[str]:
-        """Consume and return the marker that stands here; the empty string when none does."""
+        """Consume and return the marker at the position; return an empty string if there is none."""
         while not self.closed and markers.is_prefix_at(self.text, self.position):
             yield
         end = markers.match_at(self.text, self.position)
@@ -228,7 +229,7 @@ class Source:
         return self.text[start:end]
 
     def peek_marker(self, markers: MarkerSet) -> ParseStep[str]:
-        """The marker that stands here after white space, without consuming anything; empty when none does."""
+        """Return the marker after optional white space, without consuming anything; empty if there is none."""
         while True:
             start = _find_space_end(self.text, self.position)
             if self.closed or not markers.is_prefix_at(self.text, start):
@@ -237,26 +238,26 @@ class Source:
             yield
 
     def accept_next(self, markers: MarkerSet) -> ParseStep[str]:
-        """Consume and return the marker that stands here after white space, and that space; where none does, consume
-        nothing."""
+        """Consume optional white space and the marker after it, and return the marker. If there is none, consume
+        nothing and return an empty string."""
         marker = yield from self.peek_marker(markers)
         if marker:
             self.position = _find_space_end(self.text, self.position) + len(marker)
         return marker
 
     def is_truncated_at(self, markers: MarkerSet) -> bool:
-        """Whether the text has ended here, after white space or in the beginning of a marker. Nothing is consumed."""
+        """Whether the text ended here: after white space, or in the beginning of a marker. Nothing is consumed."""
         return self.closed and markers.is_prefix_at(self.text, _find_space_end(self.text, self.position))
 
     def is_truncated_inside(self, markers: MarkerSet) -> ParseStep[bool]:
         """Whether the text ends here, after white space, in the middle of a marker."""
         yield from self.peek_marker(markers)
         start = _find_space_end(self.text, self.position)
-        whole = markers.match_at(self.text, start) == len(self.text)
-        return self.closed and start < len(self.text) and not whole and markers.is_prefix_at(self.text, start)
+        is_complete = markers.match_at(self.text, start) == len(self.text)
+        return self.closed and start < len(self.text) and not is_complete and markers.is_prefix_at(self.text, start)
 
     def take_rest(self) -> str:
-        """Consume and return all that has come."""
+        """Consume and return all text that has arrived."""
         start, self.position = self.position, len(self.text)
         return self.text[start:]
 
@@ -271,14 +272,14 @@ class Source:
             yield
 
     def skip_newlines(self, max_count: int) -> ParseStep[None]:
-        """Consume up to `most` newlines that stand here: the framing that templates put around a block."""
+        """Consume up to `max_count` newlines: the framing that templates put around a block."""
         for _ in range(max_count):
             if (yield from self.peek()) != "\n":
                 return
             self.position += 1
 
     def peek(self) -> ParseStep[str]:
-        """The next character without consuming it, empty at the end."""
+        """Return the next character without consuming it; empty at the end."""
         while self.position == len(self.text):
             if self.closed:
                 return ""
@@ -286,10 +287,10 @@ class Source:
         return self.text[self.position]
 
     def take_while(self, pattern: re.Pattern[str], max_length: int) -> ParseStep[str]:
-        """Consume the longest match of a pattern such as `[\\w.]*`, of at most `most` characters."""
+        """Consume the longest match of a pattern such as `[\\w.]*`, of at most `max_length` characters."""
         while True:
-            hit = pattern.match(self.text, self.position, self.position + max_length)
-            end = hit.end() if hit else self.position
+            match = pattern.match(self.text, self.position, self.position + max_length)
+            end = match.end() if match else self.position
             if end < len(self.text) or self.closed or end - self.position == max_length:
                 start, self.position = self.position, end
                 return self.text[start:end]
@@ -297,7 +298,7 @@ class Source:
 
 
 class TextBuffer:
-    """Text collected until its meaning is known, within the source's limit."""
+    """Collects text until its meaning is known, within the source's limit."""
 
     __slots__ = ("_parts", "_size", "_source")
 
@@ -322,4 +323,4 @@ def _find_space_end(text: str, position: int) -> int:
 
 
 def ignore(*_: str) -> None:
-    """Where the text of something that is skipped goes, and the notes on it: the source keeps what is needed."""
+    """Discard text and notes. A sink for text that is skipped; the source's capture has what is needed."""

@@ -1,11 +1,10 @@
-"""Strings and values of notations that do not quote as JSON does: Python literals, Gemma's quote tokens.
+"""Strings and values in notations that do not quote like JSON: Python literals, Gemma's quote tokens.
 
     city='Oslo', note="say "hi"", tags=('a', "b"), code:<|"|>print(1)<|"|>
 
-A string goes out decoded while it is written. A quote closes it only where the notation can go on
-after it: models forget to escape quotes, and a wrong guess here would end a value early and spoil
-all that follow. Values that are no strings are taken whole, their strings turned into JSON on the
-way; what they become is for the schema to say.
+A string is emitted decoded while it arrives. A quote closes it only where the notation can continue after the quote:
+models forget to escape quotes, and a wrong guess would end a value early and damage all that follow. Other values are
+read to their end, and strings inside them become JSON; their type is decided by the schema.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from callwright.text.source import MarkerSet, ParseStep, Source, TextBuffer, Tex
 __all__ = ["PYTHON_QUOTES", "ClosingCheck", "Notation", "Quote", "StringEndRule"]
 
 ClosingCheck = Callable[[Source, int], ParseStep[bool]]
-"""Whether a string ends where the source stands, if the quote there has that length."""
+"""Whether a string ends at the source's position, where a quote of that length stands."""
 
 _ESCAPE = re.compile(
     r"""\\(?:([\\'"/abfnrtv\n])|x(HH)|u([dD][89abAB]HH\\u[dD][c-fC-F]HH|(?![dD][89a-fA-F])HHHH)"""
@@ -44,16 +43,16 @@ class Quote:
 
     mark: str
     literal: str = ""
-    """What the mark means inside a string, if it is a token of its own; otherwise it is one quote of several."""
+    """What the mark means inside a string if it is a token of its own; otherwise it is an ordinary quote."""
     escapes: bool = True
-    """Python's escapes count."""
+    """Whether Python's escapes count."""
     unescaped_lines: bool = False
-    """A raw newline shows that nothing is escaped: after one, escapes do not count."""
+    """Whether a raw newline means that nothing is escaped: escapes after it do not count."""
 
     def copy_string(self, source: Source, emit: TextSink, note: RepairSink, closes: ClosingCheck) -> ParseStep[bool]:
-        """Emit the inside of a string whose opening mark is consumed; consume the closing one.
+        """Emit the inside of a string whose opening mark is consumed, and consume the closing mark.
 
-        False: the text ended before the string did.
+        Return False if the text ended inside the string.
         """
         stops = compile_markers(self.mark, "\\") if self.escapes else compile_markers(self.mark)
         while True:
@@ -64,7 +63,7 @@ class Quote:
                 emit(piece)
                 source.position = start
                 if len(self.mark) == 1 and "\n" in piece:
-                    note("escaped_control_character", "a raw newline stood inside a string")
+                    note("escaped_control_character", "a string contained a raw newline")
                     if self.unescaped_lines:
                         stops = compile_markers(self.mark)
                         continue
@@ -90,17 +89,17 @@ PYTHON_QUOTES = tuple(Quote(mark) for mark in ('"""', "'''", '"', "'"))
 
 
 def _copy_escape(source: Source, emit: TextSink, note: RepairSink) -> ParseStep[None]:
-    """Emit what an escape stands for; a backslash that begins none is data, as in Python."""
+    """Emit the character that an escape represents. A backslash that starts no escape is data, as in Python."""
     while not source.closed and _OPEN_ESCAPE(source.text, source.position):
         yield
-    hit = _ESCAPE(source.text, source.position)
-    if hit is None:
+    match = _ESCAPE(source.text, source.position)
+    if match is None:
         emit("\\")
         source.position += 1
-        note("escaped_backslash", "a backslash that begins no escape was kept")
+        note("escaped_backslash", "a backslash that starts no escape was kept")
         return
-    source.position = hit.end()
-    letter, byte, unit, code, octal = hit.groups()
+    source.position = match.end()
+    letter, byte, unit, code, octal = match.groups()
     if letter:
         emit(_LETTER_ESCAPES.get(letter, letter))
     elif unit:
@@ -114,22 +113,22 @@ class StringEndRule:
     """Where a string can end: what may follow its closing quote, white space aside."""
 
     brackets: str
-    """Brackets that may close what the string stands in."""
+    """Brackets that may close what encloses the string."""
     after: MarkerSet
-    """What may follow such a bracket; so may the end of the text."""
+    """What may follow such a bracket, besides the end of the text."""
     key_signs: str
-    """What follows a word that comes after a comma, if the word is the next key or value."""
+    """What follows the word after a comma, if that word is the next key."""
     allows_positional: bool = True
-    """Values without a key may come after a comma."""
+    """Whether values without a key may follow a comma."""
     allows_colon: bool = False
-    """The string may be the key of a dictionary."""
+    """Whether the string may be the key of a dictionary."""
     quotes: MarkerSet = _PLAIN_QUOTES
-    """What may open the next value or stand around the next key."""
+    """Quotes that may open the next value or enclose the next key."""
     inner_markers: MarkerSet | None = None
-    """What shows, after all that, that it was quoted inside the string: nothing opens or closes there."""
+    """Markers that show, after all that, that the quote was inside the string: no string opens or closes there."""
 
     def is_string_end(self, source: Source, size: int) -> ParseStep[bool]:
-        """Whether a string ends where the source stands, with a quote of that size."""
+        """Whether a string ends at the source's position, with a quote of that size."""
         ahead = Lookahead(source, size)
         char = yield from ahead.skip_space()
         ahead.offset += 1
@@ -158,7 +157,7 @@ class StringEndRule:
         return self.allows_positional and sign in "([{*"
 
     def _is_end_after_bracket(self, ahead: Lookahead) -> ParseStep[bool]:
-        """Whether what follows the bracket may follow it."""
+        """Whether the text after the bracket may follow it."""
         while not (yield from ahead.accept(self.after)):
             char = yield from ahead.peek()
             if not char.isspace():
@@ -178,34 +177,34 @@ class Notation:
     nested: StringEndRule
 
     def accept_quote(self, source: Source) -> ParseStep[Quote | None]:
-        """Consume the quote that stands here; None when none does."""
+        """Consume the quote at the position and return it; None if there is none."""
         mark = yield from source.accept(self._quote_markers)
         return self._quotes_by_mark.get(mark)
 
     def take_value(self, source: Source, note: RepairSink, prefix: str = "") -> ParseStep[str | None]:
-        """The value that stands here, up to a comma or a bracket that does not belong to it.
+        """Return the value at the position, up to a comma or a bracket that does not belong to it.
 
-        Its strings are JSON, the rest is as it came. None: the text ended first. `begun` is what
-        was consumed of the value already.
+        Its strings become JSON, everything else is unchanged. Return None if the text ended first. `prefix` is the part
+        of the value that was consumed already.
         """
-        held = TextBuffer(source)
-        held.add(prefix)
+        buffer = TextBuffer(source)
+        buffer.add(prefix)
         depth = 0
-        while (stop := (yield from source.copy_until(self._structure_markers, held.add))) is not None:
+        while (stop := (yield from source.copy_until(self._structure_markers, buffer.add))) is not None:
             if depth == 0 and stop in ",)]}":
                 source.position -= 1
-                return held.get_text().strip()
-            held.add('"' if stop in self._quotes_by_mark else stop)
+                return buffer.get_text().strip()
+            buffer.add('"' if stop in self._quotes_by_mark else stop)
             if stop not in self._quotes_by_mark:
                 depth += _BRACKET_DEPTHS[stop]
                 continue
             if not (
                 yield from self._quotes_by_mark[stop].copy_string(
-                    source, _wrap_escaping(held.add), note, self.nested.is_string_end
+                    source, _wrap_escaping(buffer.add), note, self.nested.is_string_end
                 )
             ):
                 return None
-            held.add('"')
+            buffer.add('"')
         return None
 
     @cached_property

@@ -69,7 +69,7 @@ def test_rc12_a_spoilt_session_is_mended_and_that_is_reported() -> None:
     _, report = run(backend, ask(*sent, message("assistant", Text(leak)), message("user", Text("??"))))
     roles = [each.role for each in backend.asked[0].messages]
     assert roles == ["user", "assistant", "tool", "user", "assistant", "tool", "user"]
-    assert kinds(report) == ["mended_arguments", "unleaked_call", "missing_result", "missing_result"]
+    assert kinds(report) == ["repaired_arguments", "recovered_call", "missing_result", "missing_result"]
 
 
 def test_a_history_is_sent_as_it_is_where_that_is_set() -> None:

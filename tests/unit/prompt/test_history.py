@@ -233,7 +233,7 @@ def test_broken_arguments_never_make_a_request_fail(sent: str, told: str) -> Non
     """Codex 0.166 sends back what it could not parse: reference on clients, section 4."""
     mended, repairs = repair_history((answer(call("a", sent)), result("a", "")))
     assert mended[0] == answer(call("a", told))
-    assert [repair.kind for repair in repairs] == ["mended_arguments"] * (sent != told)
+    assert [repair.kind for repair in repairs] == ["repaired_arguments"] * (sent != told)
 
 
 def test_an_empty_answer_is_left_out() -> None:
@@ -254,7 +254,7 @@ def test_rc1_a_call_that_leaked_as_text_does_not_teach_the_model_to_leak() -> No
     text, made = mended[1].parts
     assert (text.text.strip(), made.name, json.loads(made.arguments)) == ("Let me see.", "read_file", {"path": "a.py"})  # type: ignore[union-attr]
     assert mended[2].parts[0] == ToolResult(made.id, LOST_RESULT, "read_file", is_error=True)  # type: ignore[union-attr]
-    assert [repair.kind for repair in repairs] == ["unleaked_call", "missing_result"]
+    assert [repair.kind for repair in repairs] == ["recovered_call", "missing_result"]
     assert repair_history(sent, read, {"read_file"}) == (mended, repairs), (
         "the same every turn, or no prompt cache holds"
     )

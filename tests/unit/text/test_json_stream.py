@@ -76,7 +76,7 @@ def test_details_of_string_repairs() -> None:
     out: list[str] = []
     drive(lambda s: copy_string(s, out.append, lambda k, d: notes.append((k, d))), ['a\tb\\q"x"}'])
     assert notes == [
-        ("escaped_control_character", "a raw '\\t' stood inside a string"),
+        ("escaped_control_character", "a string contained a raw '\\t'"),
         ("escaped_backslash", "JSON has no escape '\\\\q'"),
         ("escaped_quote", "a quote inside a string was not escaped"),
     ]

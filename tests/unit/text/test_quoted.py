@@ -214,4 +214,4 @@ def test_a_keyword_is_taken_from_the_middle_of_a_text() -> None:
     notes: dict[str, str] = {}
     found, source = drive(after_x(lambda s: take_keyword(s, notes.setdefault)), ["xcity : 'Oslo'"])
     assert (found, rest(source)) == (("city", ""), "'Oslo'")
-    assert notes == {"colon_for_equals": "':' stood after the keyword 'city'"}
+    assert notes == {"colon_for_equals": "':' was written instead of '=' after the keyword 'city'"}

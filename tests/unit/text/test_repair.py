@@ -86,7 +86,7 @@ def test_details_say_what_was_wrong() -> None:
     assert {repair.kind: repair.detail for repair in mended.repairs} == {
         "quoted_key": "the key 'a' was not in quotes",
         "python_word": "True became true",
-        "trailing_comma": "a comma stood before '}'",
+        "trailing_comma": "a comma was written before '}'",
     }
 
 

@@ -38,7 +38,7 @@ def rest(source: Source) -> str:
 
 @pytest.mark.parametrize("markers", [(), ("",), ("<a>", "")])
 def test_markers_must_be_given_and_not_be_empty(markers: tuple[str, ...]) -> None:
-    with pytest.raises(MisuseError, match="none of them empty"):
+    with pytest.raises(MisuseError, match="no marker may be empty"):
         MarkerSet(markers)
 
 

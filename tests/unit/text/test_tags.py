@@ -95,7 +95,7 @@ def test_a_literal_that_looks_like_a_token_is_data() -> None:
     assert "".join(out) == "a\n</p>\n</f>"
 
 
-PREFIXED = RawValueRule("§</p>", ("§</f>", "§</t>"), ("§<",), loose="</p>")
+PREFIXED = RawValueRule("§</p>", ("§</f>", "§</t>"), ("§<",), loose_close_tag="</p>")
 
 
 @pytest.mark.parametrize(
