@@ -22,18 +22,9 @@ from typing import Any, TypeVar
 
 import uvicorn
 
-from callwright.backends import open_backend
-from callwright.cli.serve import create_store_opener
-from callwright.config import load_config
-from callwright.config.template_files import load_templates
-from callwright.engine import Engine
-from callwright.gateway import app
-from callwright.gateway.error_responder import ErrorResponder
-from callwright.gateway.profiles import PROFILES
-from callwright.gateway.server import GatewayServer, open_listener
+from callwright.app import build_gateway_state, create_server, load_config
+from callwright.gateway.server import open_listener
 from callwright.gateway.service import GatewayService, GatewayState
-from callwright.gateway.turn_endpoints import TurnEndpoints
-from callwright.wire import SERVER_CODECS
 
 T = TypeVar("T")
 SECONDS = 20.0
@@ -133,7 +124,7 @@ class Hosted:
         self._listener = open_listener("127.0.0.1", 0)
         self.port: int = self._listener.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
-        self._gateway = GatewayServer(self._load, _assemble)
+        self._gateway = create_server(self._load)
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._up = threading.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -206,12 +197,7 @@ class Hosted:
         return self.run(lambda: len(asyncio.all_tasks()))
 
     def _load(self) -> GatewayState:
-        config = load_config(self.file, {}, profiles=PROFILES)
-        backends = {settings.name: open_backend(settings) for settings in config.backends}
-        templates = load_templates(config)
-        engine = Engine(config.models, backends, config.tools, config.jobs, config.prompt, templates)
-        secrets = frozenset(secret for settings in config.backends for secret in settings.secrets)
-        return GatewayState(config.server, config.keys, engine, secrets, create_store_opener(config))
+        return build_gateway_state(load_config(self.file, environment={}))
 
     def _run(self) -> None:
         with asyncio.Runner(loop_factory=uvicorn.Config("", log_config=None).get_loop_factory()) as runner:
@@ -228,9 +214,3 @@ def raw(path: str, body: Any, *headers: str) -> bytes:
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
     lines = [f"POST {path} HTTP/1.1", "host: localhost", f"content-length: {len(data)}", *headers, "", ""]
     return "\r\n".join(lines).encode() + data
-
-
-def _assemble(service: GatewayService) -> Any:
-    return app.build_app(
-        service, SERVER_CODECS, TurnEndpoints(service, ErrorResponder(SERVER_CODECS, service.metrics)).build_endpoint
-    )

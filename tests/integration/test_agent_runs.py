@@ -18,6 +18,7 @@ import pytest
 from rich.console import Console, RenderableType
 
 from callwright.agent.loop.answer_stream import COMPLETION_SIGNAL
+from callwright.agent.session import agent_app
 from callwright.agent.session_api import ApprovalReply
 from callwright.agent.session_events import (
     BranchCreated,
@@ -33,7 +34,6 @@ from callwright.agent.session_events import (
 from callwright.agent.tools.base import ToolContext
 from callwright.agent.ui.console.session_transcript import SessionTranscript
 from callwright.backends.embedded import is_embedded_available
-from callwright.cli import agent_setup
 from callwright.model import ToolSpec
 from tests.support.agents import (
     ALWAYS,
@@ -504,7 +504,7 @@ def test_a_tool_of_a_plugin_is_asked_about(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reply: ApprovalReply, asked: int, called: list[Any]
 ) -> None:
     plugin = Plugin()
-    monkeypatch.setattr(agent_setup, "load_plugins", lambda own: ([SimpleNamespace(tool=plugin)], ()))
+    monkeypatch.setattr(agent_app, "load_plugins", lambda own: ([SimpleNamespace(tool=plugin)], ()))
     project = Project(tmp_path, approve="commands")
     project.says(turn(call("deploy", to="a"), call("deploy", to="b")), turn("${result}"))
     done = work(project, "run the deployment", reply)

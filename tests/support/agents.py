@@ -11,7 +11,6 @@ is opened again goes on where it was. A `Way` says how the model makes its calls
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import os
@@ -31,8 +30,9 @@ from callwright.agent.session.agent_session import AgentSession
 from callwright.agent.session.session_manager import SessionManager
 from callwright.agent.session_api import ApprovalReply
 from callwright.agent.session_events import ApprovalRequested, StampedEvent, TaskStopped
+from callwright.app import load_config, open_agent_app, open_session_archive
 from callwright.cli import _build_parser, main
-from callwright.cli.agent_setup import load_agent_config, open_agent, open_session_archive
+from callwright.cli.agent import load_agent_config
 
 __all__ = [
     "ALWAYS",
@@ -48,6 +48,7 @@ __all__ = [
     "Turn",
     "Way",
     "call",
+    "open_manager",
     "told",
     "tree",
     "turn",
@@ -85,6 +86,18 @@ WAYS = (
     Way("taught harmony", "harmony", taught=True),
     Way("taught minimax", "minimax_m2", taught=True),
 )
+
+
+@asynccontextmanager
+async def open_manager(
+    config: Path | str, folder: Path, environment: Mapping[str, str], flags: Sequence[str] = ()
+) -> AsyncIterator[SessionManager]:
+    """The sessions of a folder in this process, with the settings and flags of `callwright agent`."""
+    arguments = _build_parser("agent").parse_args(["agent", "--config", str(config), *flags])
+    with patch.dict(os.environ, environment, clear=True):
+        loaded = load_agent_config(arguments)
+    async with open_agent_app(loaded, policy_file=arguments.policy, environment=environment) as agent:
+        yield await agent.create_session_manager(folder)
 
 
 class Turn(NamedTuple):
@@ -253,12 +266,11 @@ class Project:
 
     async def stored(self) -> list[StampedEvent]:
         """The events of the only session, as they are on the disk."""
-        arguments = argparse.Namespace(config=self.config)
-        with patch.dict(os.environ, self.environment, clear=True):
-            async with open_session_archive(arguments) as archive:
-                rows = await archive.list_sessions()
-                assert len(rows) <= 1
-                return await archive.load_events(rows[0].id) if rows else []
+        config = load_config(self.config, environment=self.environment)
+        async with open_session_archive(config, environment=self.environment) as archive:
+            rows = await archive.list_sessions()
+            assert len(rows) <= 1
+            return await archive.load_events(rows[0].id) if rows else []
 
     def run(self, *words: str) -> Ran:
         """The same to its end."""
@@ -272,10 +284,8 @@ class Project:
     async def desk(self, *words: str) -> AsyncIterator[SessionManager]:
         """The sessions of the project, put together as the command line does it."""
         (self.base / "home").mkdir(exist_ok=True)
-        arguments = _build_parser("agent").parse_args(["agent", "--config", str(self.config), *words])
-        with patch.dict(os.environ, self.environment, clear=True):
-            async with open_agent(arguments, load_agent_config(arguments)) as bench:
-                yield await bench.create_session_manager(self.root)
+        async with open_manager(self.config, self.root, self.environment, words) as manager:
+            yield manager
 
     def read(self, path: str) -> str:
         return (self.root / path).read_text()

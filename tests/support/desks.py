@@ -17,7 +17,6 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import acp
 from acp.client.connection import ClientSideConnection
@@ -25,8 +24,7 @@ from acp.connection import StreamDirection, StreamEvent
 from acp.schema import AllowedOutcome, DeniedOutcome, RequestPermissionResponse
 
 from callwright.agent.session.session_manager import SessionManager
-from callwright.cli import _build_parser
-from callwright.cli.agent_setup import load_agent_config, open_agent
+from tests.support.agents import open_manager
 
 __all__ = ["DONE", "Editor", "Place", "tool"]
 
@@ -92,10 +90,8 @@ class Place:
     @asynccontextmanager
     async def desk(self, *flags: str) -> AsyncIterator[SessionManager]:
         """The sessions of the project."""
-        arguments = _build_parser("agent").parse_args(["agent", "--config", self.settings(), *flags])
-        with patch.dict(os.environ, self.environment, clear=True):
-            async with open_agent(arguments, load_agent_config(arguments)) as bench:
-                yield await bench.create_session_manager(self.root)
+        async with open_manager(self.settings(), self.root, self.environment, flags) as manager:
+            yield manager
 
     @asynccontextmanager
     async def process(self, *flags: str) -> AsyncIterator[asyncio.subprocess.Process]:

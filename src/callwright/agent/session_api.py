@@ -10,7 +10,7 @@ import msgspec
 from callwright.agent.changes.diff import Hunk
 from callwright.agent.session_events import ChangesKept, ChangesUndone, EventCallback, StampedEvent, TaskStopped
 
-__all__ = ["ApprovalReply", "FileReview", "SessionCatalog", "SessionHandle", "SessionRow"]
+__all__ = ["UNATTENDED_REPLY", "ApprovalReply", "FileReview", "SessionCatalog", "SessionHandle", "SessionRow"]
 
 
 class ApprovalReply(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,6 +23,14 @@ class ApprovalReply(msgspec.Struct, frozen=True, kw_only=True):
     """What the model is told, if anything."""
     is_unattended: bool = False
     """Nobody was there to ask."""
+
+
+UNATTENDED_REPLY = ApprovalReply(
+    verdict="deny",
+    words="Nobody is there to ask: this runs by itself. Go on without it, or say at the end what is needed.",
+    is_unattended=True,
+)
+"""The answer to every approval where nobody can be asked."""
 
 
 class FileReview(msgspec.Struct, frozen=True, kw_only=True):

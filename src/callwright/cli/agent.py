@@ -16,11 +16,11 @@ from callwright.agent.settings import AgentSettings
 from callwright.errors import BackendError, ConfigError
 
 if TYPE_CHECKING:
+    from callwright.agent.session.agent_app import AgentApp
     from callwright.agent.session.session_manager import SessionManager
-    from callwright.cli.agent_setup import AgentApp
     from callwright.config import Config
 
-__all__ = ["add_command", "run_agent"]
+__all__ = ["add_command", "load_agent_config", "run_agent"]
 
 _EXAMPLES = """\
 examples:
@@ -37,7 +37,7 @@ exit codes: 0 done, 1 failed or not finished, 2 wrong usage, 3 something was den
 
 def add_command(commands: Any) -> None:
     """Add the command to the command line."""
-    from callwright.cli.config import add_config_flags
+    from callwright.cli.config import add_journal_flag
     from callwright.cli.startup import add_model_options
 
     parser = commands.add_parser(
@@ -50,6 +50,7 @@ def add_command(commands: Any) -> None:
     parser.add_argument("task", nargs="*", metavar="TASK", help="what to do; without it you are asked")
     faces = parser.add_mutually_exclusive_group()
     faces.add_argument("--web", action="store_true", help="in a browser, at an address of this machine only")
+    parser.add_argument("--port", type=int, metavar="N", help="the port of --web (any that is free)")
     faces.add_argument("--json", action="store_true", help="events as JSON lines; what would be asked is denied")
     faces.add_argument("--headless", action="store_true", help="the same in words")
     faces.add_argument(
@@ -70,7 +71,7 @@ def add_command(commands: Any) -> None:
     )
     limits.add_argument("--branch", action="store_const", const=True, help="make a git branch for each task")
     add_model_options(parser)
-    add_config_flags(parser)
+    add_journal_flag(parser)
     parser.set_defaults(run=run_agent)
 
 
@@ -81,13 +82,12 @@ def _list_approval_modes() -> tuple[str, ...]:
 
 def run_agent(arguments: argparse.Namespace) -> int:
     """Work. A backend that fails is no wrong usage."""
-    from callwright.cli.agent_setup import load_agent_config
-
     task = " ".join(arguments.task).strip()
     if not task and not sys.stdin.isatty() and not (arguments.web or arguments.acp or arguments.resume is not None):
         task = sys.stdin.read().strip()
     if (arguments.json or arguments.headless) and not task and arguments.resume is None:
         raise ConfigError(["there is no task: name one, as in: callwright agent --json 'fix the failing test'"])
+    _check_flags(arguments, task)
     try:
         return asyncio.run(_start_agent(arguments, load_agent_config(arguments), task))
     except BackendError as problem:
@@ -95,55 +95,89 @@ def run_agent(arguments: argparse.Namespace) -> int:
         return 1
 
 
+def _check_flags(arguments: argparse.Namespace, task: str) -> None:
+    """Refuse what would have no effect."""
+    if arguments.port is not None and not arguments.web:
+        raise ConfigError(["--port needs --web: nothing else listens on a port"])
+    ui = "--web" if arguments.web else "--acp" if arguments.acp else ""
+    if ui and (task or arguments.resume is not None):
+        given = "a task" if task else "--resume"
+        raise ConfigError([f"{given} has no effect with {ui}: start the task, or open the session, from there"])
+
+
+def load_agent_config(arguments: argparse.Namespace) -> Config:
+    """The configuration with the agent's flags, or what is found on this machine; looking for it takes a loop of its
+    own. `--model` chooses among all models here, unless it is that of a `--backend`."""
+    from callwright.cli.startup import build_config_loader
+
+    chosen = "" if arguments.backend else arguments.model
+    if chosen:
+        arguments.model = None
+    config = build_config_loader(arguments).load()
+    return msgspec.structs.replace(config, agent=_apply_flags(config.agent, arguments, chosen or config.agent.model))
+
+
+def _apply_flags(settings: AgentSettings, arguments: argparse.Namespace, model: str) -> AgentSettings:
+    """The settings of this run; flags are checked by the same types as the file."""
+    names = ("iterations", "tokens", "seconds", "approve", "branch")
+    given = {name: value for name in names if (value := getattr(arguments, name)) is not None}
+    try:
+        return msgspec.convert({**msgspec.to_builtins(settings), **given, "model": model}, AgentSettings)
+    except msgspec.ValidationError as problem:
+        raise ConfigError([f"invalid limit: {problem}"]) from None
+
+
 async def _start_agent(arguments: argparse.Namespace, config: Config, task: str) -> int:
-    from callwright.cli.agent_setup import open_agent
+    from callwright.app import open_agent_app
 
-    async with open_agent(arguments, config) as bench:
+    async with open_agent_app(config, policy_file=arguments.policy, environment=os.environ) as agent:
         if arguments.acp:
-            return await _serve_acp(bench)
-        desk = await bench.create_session_manager(arguments.workspace)
-        for warning in bench.warnings:
+            return await _serve_acp(agent)
+        manager = await agent.create_session_manager(arguments.workspace)
+        for warning in agent.warnings:
             print(f"callwright: {warning}", file=sys.stderr)
-        return await (_serve_web(desk, arguments) if arguments.web else _run_in_terminal(desk, arguments, task))
+        return await (_serve_web(manager, arguments) if arguments.web else _run_in_terminal(manager, arguments, task))
 
 
-async def _run_in_terminal(desk: SessionManager, arguments: argparse.Namespace, task: str) -> int:
+async def _run_in_terminal(manager: SessionManager, arguments: argparse.Namespace, task: str) -> int:
     """In the terminal, or without anybody."""
-    session = await _find_session_id(desk, arguments.resume)
+    session = await _find_session_id(manager, arguments.resume)
     if arguments.json or arguments.headless:
         from callwright.agent.ui.headless import run_headless
 
-        return await run_headless(await desk.open(session), task, json=arguments.json, resume=bool(session))
+        return await run_headless(await manager.open(session), task, json=arguments.json, resume=bool(session))
     from callwright.agent.ui.console import run_terminal_ui
     from callwright.config import get_state_folder
 
     return await run_terminal_ui(
-        desk, task=task, resume=session, once=arguments.once, history=get_state_folder(os.environ) / "typed"
+        manager, task=task, resume=session, once=arguments.once, history=get_state_folder(os.environ) / "typed"
     )
 
 
-async def _find_session_id(desk: SessionManager, requested: str | None) -> str:
+async def _find_session_id(manager: SessionManager, requested: str | None) -> str:
     """The session to open again; empty for a new one."""
     if requested is None or requested:
         return requested or ""
     rows = [
-        row for row in await desk.list_sessions(limit=200) if row.workspace == desk.workspace and row.state != "working"
+        row
+        for row in await manager.list_sessions(limit=200)
+        if row.workspace == manager.workspace and row.state != "working"
     ]
     if not rows:
         raise ConfigError(["there is no session of this folder to go on with; see: callwright sessions"])
     return next((row for row in rows if row.state == "interrupted"), rows[0]).id
 
 
-async def _serve_acp(bench: AgentApp) -> int:
+async def _serve_acp(agent: AgentApp) -> int:
     from callwright import __version__
     from callwright.agent.ui.acp import serve_acp
     from callwright.agent.ui.stdio import open_stdio
 
     async with open_stdio() as lines:
-        return await serve_acp(lines, bench.create_session_manager, __version__)
+        return await serve_acp(lines, agent.create_session_manager, __version__)
 
 
-async def _serve_web(desk: SessionManager, arguments: argparse.Namespace) -> int:
+async def _serve_web(manager: SessionManager, arguments: argparse.Namespace) -> int:
     import uvicorn
 
     from callwright.agent.ui.web import build_page_url, create_web_app
@@ -153,10 +187,11 @@ async def _serve_web(desk: SessionManager, arguments: argparse.Namespace) -> int
     listener = open_listener("127.0.0.1", int(arguments.port or 0))
     url = build_page_url(f"http://127.0.0.1:{listener.getsockname()[1]}", token)
     print(
-        f"The agent works in {desk.workspace}. Open this in your browser; it is for you alone:\n\n  {url}\n", flush=True
+        f"The agent works in {manager.workspace}. Open this in your browser; it is for you alone:\n\n  {url}\n",
+        flush=True,
     )
     server = uvicorn.Server(
-        uvicorn.Config(create_web_app(desk, token), log_level="warning", lifespan="on", ws="websockets-sansio")
+        uvicorn.Config(create_web_app(manager, token), log_level="warning", lifespan="on", ws="websockets-sansio")
     )
     await server.serve(sockets=[listener])
     return 0

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import (
@@ -34,6 +35,7 @@ from callwright.turn import Collected, collect
 
 if TYPE_CHECKING:
     from callwright.backends.base import EventStream
+    from callwright.config import Config
 
 __all__ = ["add_command", "run_chat", "run_tool"]
 
@@ -62,7 +64,7 @@ class ChatConnection(NamedTuple):
 
 def add_command(commands: Any) -> None:
     """Add the command to the command line."""
-    from callwright.cli.config import add_config_flags
+    from callwright.cli.config import add_journal_flag
     from callwright.cli.startup import add_model_options
 
     parser = commands.add_parser(
@@ -76,7 +78,7 @@ def add_command(commands: Any) -> None:
     parser.add_argument("--url", type=normalize_url, metavar="URL", help="ask this running gateway")
     add_key_option(parser)
     add_model_options(parser)
-    add_config_flags(parser)
+    add_journal_flag(parser)
     parser.set_defaults(run=run_chat)
 
 
@@ -86,7 +88,7 @@ def run_chat(arguments: argparse.Namespace) -> int:
         return _run_conversation(_connect_gateway(arguments.url, arguments.key), arguments.words)
     from callwright.cli.startup import build_config_loader
 
-    return _run_conversation(_open_engine(build_config_loader(arguments).load()), arguments.words)
+    return _run_conversation(_connect_engine(build_config_loader(arguments).load()), arguments.words)
 
 
 @asynccontextmanager
@@ -105,26 +107,11 @@ async def _connect_gateway(url: str, key: str) -> AsyncIterator[ChatConnection]:
 
 
 @asynccontextmanager
-async def _open_engine(config: Any) -> AsyncIterator[ChatConnection]:
-    from callwright.backends import open_backend
-    from callwright.config.template_files import load_templates
-    from callwright.engine import Engine, TurnReport
-    from callwright.wire.base import ClientRequest
+async def _connect_engine(config: Config) -> AsyncIterator[ChatConnection]:
+    from callwright.app import open_engine
 
-    backends = {each.name: open_backend(each) for each in config.backends}
-    engine = Engine(config.models, backends, config.tools, config.jobs, config.prompt, load_templates(config))
-
-    def answer(request: Request) -> EventStream:
-        route = engine.get_route(request.model)
-        return engine.run_turn(ClientRequest(request=request, stream=True), route, route.rules, TurnReport())
-
-    try:
-        silent = await engine.refresh_models()
-        if not engine.models:
-            raise BackendError("; ".join(silent.values()) or "the backends have no models")
-        yield ChatConnection([model.name for model in engine.models], answer)
-    finally:
-        await engine.close()
+    async with open_engine(config, client="chat", environment=os.environ) as engine:
+        yield ChatConnection([model.name for model in engine.models], engine.stream_turn)
 
 
 def _run_conversation(opening: AbstractAsyncContextManager[ChatConnection], words: list[str]) -> int:

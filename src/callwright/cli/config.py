@@ -23,6 +23,7 @@ from callwright.errors import ConfigError
 __all__ = [
     "add_command",
     "add_config_flags",
+    "add_journal_flag",
     "collect_flags",
     "run_check",
     "run_init",
@@ -71,17 +72,25 @@ def add_command(commands: Any) -> None:
 
 def add_config_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags that set something for one run."""
-    group = parser.add_argument_group("settings for this run")
+    group = add_journal_flag(parser)
     group.add_argument("--host", help="the address to listen on")
     group.add_argument("--port", help="the port to listen on; 0 for any")
     group.add_argument("--debug", action="store_const", const=True, help="write more into the log")
-    group.add_argument("--journal", metavar="LEVEL", help="what is kept of each turn: off, meta (as the log) or full")
+
+
+def add_journal_flag(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+    """Add the one of them that every command takes that runs turns; returns the group for others."""
+    group = parser.add_argument_group("settings for this run")
+    group.add_argument(
+        "--journal", metavar="LEVEL", help="how much of each turn to record: off, meta (as the log) or full"
+    )
+    return group
 
 
 def collect_flags(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The flags of `add_flags` in the form that `callwright.config` takes."""
-    server = {"host": arguments.host, "port": arguments.port, "debug": arguments.debug}
-    return {"server": server, "store": {"journal": arguments.journal}}
+    """The flags of `add_config_flags` in the form that `callwright.config` takes; a command may have some of them."""
+    server = {name: getattr(arguments, name, None) for name in ("host", "port", "debug")}
+    return {"server": server, "store": {"journal": getattr(arguments, "journal", None)}}
 
 
 def run_check(arguments: argparse.Namespace) -> int:

@@ -133,20 +133,17 @@ def _run_replay(arguments: argparse.Namespace) -> int:
 
 
 async def _replay_entry(entry: JournalEntry, config: Config) -> JournalEntry:
-    from callwright.config.template_files import load_templates
-    from callwright.engine import Engine
+    from callwright.app import build_engine
     from callwright.gateway.replay import build_replay_backends, replay_turn
 
     backends = build_replay_backends(entry, (backend.name for backend in config.backends))
-    engine = Engine(config.models, backends, config.tools, config.jobs, config.prompt, load_templates(config))
-    return await replay_turn(entry, engine)
+    return await replay_turn(entry, build_engine(config, backends))
 
 
 def _load_config(arguments: argparse.Namespace) -> Config:
-    from callwright.config import load_config
-    from callwright.gateway.profiles import PROFILES
+    from callwright.app import load_config
 
-    return load_config(arguments.config, os.environ, profiles=PROFILES)
+    return load_config(arguments.config, environment=os.environ)
 
 
 def _find_entries(arguments: argparse.Namespace, config: Config | None = None) -> list[JournalEntry]:

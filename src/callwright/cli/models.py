@@ -6,13 +6,16 @@ import argparse
 import asyncio
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from callwright.cli.gateway_client import add_key_option, fetch_models, normalize_url
+
+if TYPE_CHECKING:
+    from callwright.config import Config
 
 __all__ = ["add_command", "run_models"]
 
@@ -29,7 +32,6 @@ _COLUMNS = {
 
 def add_command(commands: Any) -> None:
     """Add the command to the command line."""
-    from callwright.cli.config import add_config_flags
     from callwright.cli.startup import add_model_options
 
     parser = commands.add_parser("models", help="list the models that would be served, or that a gateway serves")
@@ -37,7 +39,6 @@ def add_command(commands: Any) -> None:
     add_key_option(parser)
     parser.add_argument("--json", action="store_true", help="as JSON, for programs")
     add_model_options(parser)
-    add_config_flags(parser)
     parser.set_defaults(run=run_models)
 
 
@@ -68,13 +69,12 @@ def _list_from_config(arguments: argparse.Namespace) -> tuple[list[dict[str, Any
     return asyncio.run(_list_from_backends(build_config_loader(arguments).load()))
 
 
-async def _list_from_backends(config: Any) -> tuple[list[dict[str, Any]], dict[str, str]]:
+async def _list_from_backends(config: Config) -> tuple[list[dict[str, Any]], dict[str, str]]:
     import msgspec
 
-    from callwright.backends import open_backend
-    from callwright.engine import Engine
+    from callwright.app import build_engine
 
-    engine = Engine(config.models, {each.name: open_backend(each) for each in config.backends}, config.tools)
+    engine = build_engine(config)
     try:
         silent = await engine.refresh_models()
         rows = [

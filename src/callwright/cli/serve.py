@@ -18,10 +18,8 @@ if TYPE_CHECKING:
     import socket
 
     from callwright.cli.startup import ConfigLoader
-    from callwright.config import Config
-    from callwright.gateway.journal_writer import StoreOpener
     from callwright.gateway.server import GatewayServer
-    from callwright.gateway.service import GatewayService
+    from callwright.gateway.service import GatewayService, GatewayState
 
 __all__ = ["add_command", "create_gateway", "run_serve"]
 
@@ -80,57 +78,24 @@ def run_serve(arguments: argparse.Namespace) -> int:
 
 
 def create_gateway(loader: ConfigLoader, tasks: set[asyncio.Task[Any]], *, debug: bool = False) -> GatewayServer:
-    """The whole service: engine, gateway and server around one configuration.
+    """The gateway and its server around one configuration, which is loaded again when its file changes.
 
     `tasks` is where it keeps what it does beside serving: after each load, the backends are asked for their models.
     """
-    from callwright.backends import open_backend
-    from callwright.config.template_files import load_templates
-    from callwright.engine import Engine
-    from callwright.gateway import app, json_logging
-    from callwright.gateway.error_responder import ErrorResponder
-    from callwright.gateway.server import GatewayServer
-    from callwright.gateway.service import GatewayState
-    from callwright.gateway.turn_endpoints import TurnEndpoints
+    from callwright.app import build_gateway_state, create_server
+    from callwright.gateway import json_logging
     from callwright.redaction import Redactor
-    from callwright.wire import SERVER_CODECS
 
-    def load() -> GatewayState:
-        config = loader.load()
-        backends = {settings.name: open_backend(settings) for settings in config.backends}
-        secrets = frozenset(secret for each in config.backends for secret in (each.key, *each.secrets) if secret)
-        engine = Engine(config.models, backends, config.tools, config.jobs, config.prompt, load_templates(config))
-        asking = asyncio.ensure_future(engine.refresh_models())
-        tasks.add(asking)
-        asking.add_done_callback(tasks.discard)
-        return GatewayState(
-            config.server, config.keys, engine, secrets.union(config.store.secrets), create_store_opener(config)
-        )
-
-    def assemble(service: GatewayService) -> Any:
-        return app.build_app(
-            service,
-            SERVER_CODECS,
-            TurnEndpoints(service, ErrorResponder(SERVER_CODECS, service.metrics)).build_endpoint,
-        )
+    def load_state() -> GatewayState:
+        state = build_gateway_state(loader.load(), environment=os.environ)
+        listing = asyncio.ensure_future(state.engine.refresh_models())
+        tasks.add(listing)
+        listing.add_done_callback(tasks.discard)
+        return state
 
     redactor = Redactor()
     json_logging.configure_logging(sys.stderr, redactor, debug=debug)
-    return GatewayServer(load, assemble, watch=[loader.path] if loader.path else [], redactor=redactor)
-
-
-def create_store_opener(config: Config) -> StoreOpener | None:
-    """Where the journal goes and conversations are found again. What databases need is loaded only if it is used."""
-    settings = config.store
-    if settings.journal == "off" and not any(backend.kind == "conversation" for backend in config.backends):
-        return None
-    from functools import partial
-
-    from callwright.config import get_state_folder
-    from callwright.gateway.journal_writer import StoreOpener
-    from callwright.store.open import open_store
-
-    return StoreOpener(settings, partial(open_store, settings, get_state_folder(os.environ)))
+    return create_server(load_state, watch=[loader.path] if loader.path else [], redactor=redactor)
 
 
 def _open_socket(host: str, port: int) -> socket.socket:

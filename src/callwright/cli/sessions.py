@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import sys
 import time
 from collections.abc import Awaitable, Callable
@@ -77,13 +78,14 @@ def _add_options(parser: argparse.ArgumentParser, verb: _SubcommandHandler) -> N
 
 
 def _run_subcommand(arguments: argparse.Namespace) -> int:
-    from callwright.cli.agent_setup import open_session_archive
+    from callwright.app import load_config, open_session_archive
 
     if arguments.limit < 1:
         raise MisuseError("-n must be 1 or more")
 
     async def run() -> None:
-        async with open_session_archive(arguments) as sessions:
+        config = load_config(getattr(arguments, "config", None), environment=os.environ)
+        async with open_session_archive(config, environment=os.environ) as sessions:
             await arguments.verb(sessions, arguments)
 
     asyncio.run(run())

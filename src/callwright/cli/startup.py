@@ -16,12 +16,13 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import msgspec
 
+from callwright.app import load_config
 from callwright.backends.embedded import is_embedded_available
 from callwright.backends.settings import BackendKind
 from callwright.cli.config import collect_flags
 from callwright.cli.discovery import ModelServer, discover_servers, find_server
 from callwright.cli.gateway_client import normalize_url
-from callwright.config import Config, load_config, read_config
+from callwright.config import Config, read_config
 from callwright.errors import BackendError, ConfigError
 from callwright.gateway.profiles import PROFILES
 
@@ -44,7 +45,7 @@ class ConfigLoader(NamedTuple):
 
     def load(self) -> Config:
         """The configuration, read now. Raises `ConfigError`."""
-        return load_config(self.path, os.environ, self.flags, profiles=PROFILES)
+        return load_config(self.path, settings=self.flags, environment=os.environ)
 
 
 def add_model_options(parser: argparse.ArgumentParser) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
+from typing import Protocol
 
 import msgspec
 
@@ -17,12 +18,12 @@ from callwright.engine.routing import ModelRoute, RouteTable, merge_rules
 from callwright.engine.settings import ModelSettings, ToolRules
 from callwright.engine.turn_report import TurnReport
 from callwright.errors import BackendError, RequestError
-from callwright.model import Repair
+from callwright.model import Repair, Request
 from callwright.prompt.prompt_templates import PromptTemplates
 from callwright.prompt.settings import PromptSettings
 from callwright.wire.base import ClientRequest
 
-__all__ = ["Engine", "ModelListing", "ModelRoute", "TurnReport", "merge_rules"]
+__all__ = ["Engine", "ModelListing", "ModelRoute", "TurnJournal", "TurnReport", "merge_rules"]
 
 _DEFAULT_CONTEXT = 131_072
 """What is said of a window that nobody knows: Copilot refuses prompts over the listed size, so not too small."""
@@ -50,6 +51,14 @@ class ModelListing(msgspec.Struct, frozen=True, kw_only=True):
     reasoning: bool = False
 
 
+class TurnJournal(Protocol):
+    """Records the turns of `Engine.stream_turn`."""
+
+    def record_turn(self, request: Request, route: ModelRoute, report: TurnReport, turn: EventStream) -> EventStream:
+        """The same turn, recorded while it runs."""
+        ...
+
+
 class Engine:
     """Models, the backends that have them, and the turns that run on them.
 
@@ -71,6 +80,8 @@ class Engine:
         self.backends = backends
         self.conversations: ConversationRegistry | None = None
         """Where backends' conversations are found again; None for nowhere: then each turn tells all of its history."""
+        self.turn_journal: TurnJournal | None = None
+        """Records the turns of `stream_turn`; None for no record. The gateway records its turns itself."""
         self._settings = tuple(models)
         self._jobs = tuple(jobs)
         self._model_infos: dict[tuple[str, str], ModelInfo] = {}
@@ -83,6 +94,16 @@ class Engine:
     def _build_routes(self, models: Sequence[ModelSettings]) -> RouteTable:
         harmony = [name for name, backend in self.backends.items() if backend.settings.kind == "harmony"]
         return RouteTable(models, tuple(self.backends), self.rules, self._prompt, harmony)
+
+    def stream_turn(self, request: Request, report: TurnReport | None = None) -> EventStream:
+        """The events of one turn for a program in this process, by the rules of its model. `report` is filled.
+
+        `RequestError` 404 when there is no such model.
+        """
+        route = self.get_route(request.model)
+        report = report or TurnReport()
+        turn = self.run_turn(ClientRequest(request=request, stream=True), route, route.rules, report)
+        return self.turn_journal.record_turn(request, route, report, turn) if self.turn_journal else turn
 
     def run_turn(
         self, client_request: ClientRequest, route: ModelRoute, rules: ToolRules, report: TurnReport

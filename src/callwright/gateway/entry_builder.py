@@ -32,7 +32,8 @@ class JournalEntryBuilder:
 
     def __init__(self, headers: Mapping[str, str], *, keep_content: bool) -> None:
         self._started_at = time.time()
-        self._keeps_content = keep_content
+        self.keeps_content = keep_content
+        """What was said is kept, not only what the log says."""
         self._headers = headers
         self._body = b""
         self._reports: Sequence[TurnReport] = ()
@@ -42,14 +43,14 @@ class JournalEntryBuilder:
 
     def set_body(self, body: bytes) -> None:
         """Take the body of the request."""
-        if self._keeps_content:
+        if self.keeps_content:
             self._body = body
 
     def attach_recorders(self, reports: Sequence[TurnReport]) -> None:
         """Attach a recorder to each report, one per choice."""
         self._reports = reports
         for choice, report in enumerate(reports):
-            report.recorder = TurnRecorder(choice, keep_content=self._keeps_content)
+            report.recorder = TurnRecorder(choice, keep_content=self.keeps_content)
             self._recorders.append(report.recorder)
 
     def record_turns(self, turns: Sequence[EventStream]) -> list[EventStream]:

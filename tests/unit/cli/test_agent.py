@@ -44,7 +44,7 @@ def test_without_any_configuration_a_model_is_found(monkeypatch, capsys):
     [
         (["--json"], "there is no task"),
         (["--headless", "--model", "nothing-like-it", "x"], "there is no model 'nothing-like-it'"),
-        (["--headless", "--iterations", "0", "x"], "a limit cannot be that"),
+        (["--headless", "--iterations", "0", "x"], "invalid limit"),
         (["--headless", "--workspace", "nowhere", "x"], "nowhere"),
         (["--resume", "--headless"], "no session of this folder"),
         (["--resume", "0000-ffffff", "--headless"], "no session"),

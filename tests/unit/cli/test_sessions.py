@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
-import sys
-import types
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import msgspec
 import pytest
 
-from callwright import cli
+from callwright import app, cli
 from callwright.agent.session_api import SessionRow
 from callwright.agent.session_events import StampedEvent
 from tests.support.played import PlayedSessions, recorded
@@ -22,12 +19,11 @@ def sessions(monkeypatch: pytest.MonkeyPatch) -> PlayedSessions:
     played = PlayedSessions(stored={name: recorded(name) for name in ("fix", "undo", "question")})
 
     @asynccontextmanager
-    async def open_archive(arguments: argparse.Namespace) -> AsyncIterator[PlayedSessions]:
+    async def open_archive(config: object, *, environment: object) -> AsyncIterator[PlayedSessions]:
         yield played
 
-    agent = types.ModuleType("callwright.cli.agent_setup")
-    agent.open_archive = open_archive  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "callwright.cli.agent_setup", agent)
+    monkeypatch.setattr(app, "load_config", lambda path, *, environment: None)
+    monkeypatch.setattr(app, "open_session_archive", open_archive)
     monkeypatch.setenv("COLUMNS", "120")
     return played
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import aclosing, contextmanager, suppress
 from typing import TextIO
 
-from callwright.agent.session_api import ApprovalReply, SessionHandle
+from callwright.agent.session_api import UNATTENDED_REPLY, SessionHandle
 from callwright.agent.session_events import ApprovalRequested, StampedEvent, StopReason, TaskStopped
 from callwright.agent.ui.event_feed import find_opening_index, follow_events
 from callwright.errors import MisuseError
@@ -27,11 +27,6 @@ EXIT_CODES: dict[StopReason, int] = {
     "person": 130,
 }
 """2 is what the command line says to a mistake of the person who called it."""
-_UNATTENDED_REPLY = ApprovalReply(
-    verdict="deny",
-    words="Nobody is there to ask: this runs by itself. Go on without it, or say at the end what is needed.",
-    is_unattended=True,
-)
 
 
 async def run_unattended(
@@ -56,7 +51,7 @@ async def run_unattended(
                     await asyncio.to_thread(write, events)
                     for stamped in events:
                         if deny and isinstance(stamped.event, ApprovalRequested):
-                            session.answer_approval(stamped.event.approval, _UNATTENDED_REPLY)
+                            session.answer_approval(stamped.event.approval, UNATTENDED_REPLY)
         stopped = await work
     except BrokenPipeError:
         session.stop()
