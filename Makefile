@@ -5,11 +5,13 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 JOBS ?= 2
+# Kept, so that neither the tests nor the many processes that they start compile everything again.
+export PYTHONDONTWRITEBYTECODE =
 # The part of the package whose branches are all tested.
 COVERED := */callwright/text/*,*/callwright/dialects/*,*/callwright/guard/*,*/callwright/schema*,*/callwright/arguments*,*/callwright/turn*,*/callwright/events*
 
 .DEFAULT_GOAL := help
-.PHONY: help setup serve demo test laws check format cover clients clients-quick templates bfcl embedded bench bench-core bench-gateway bench-codex bench-agent fuzz mutate readme lock clean
+.PHONY: help setup serve demo test test-all test-loaded test-newest laws check format cover clients clients-quick templates bfcl embedded bench bench-core bench-gateway bench-codex bench-agent fuzz mutate readme lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1|\2/' | while IFS='|' read -r name text; do printf '  make %-13s %s\n' "$$name" "$$text"; done
@@ -46,8 +48,17 @@ CODEX := .cache/codex/.stamp
 $(CODEX): src/callwright/backends/codex/binary.py .venv/.stamp
 	$(BIN)/python -m tests.support.codex
 
-test: .venv/.stamp $(LIBRARIES) $(CODEX) ## unit tests, vectors, house rules, and the laws with few examples
+test: .venv/.stamp $(LIBRARIES) $(CODEX) ## all tests, long matrices sampled: at most five minutes on two cores
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -q
+
+test-all: .venv/.stamp $(LIBRARIES) $(CODEX) ## all tests in full: at most 40 minutes
+	CALLWRIGHT_FULL=1 $(BIN)/python -m pytest -n $(JOBS) --dist worksteal -q
+
+test-loaded: .venv/.stamp $(LIBRARIES) $(CODEX) ## make test while four busy loops occupy the processor
+	$(BIN)/python scripts/loaded.py --loops 4 $(MAKE) --no-print-directory test
+
+test-newest: .venv/.stamp ## the unit tests on the newest Python of this machine, if it is newer than that of .venv
+	$(BIN)/python scripts/newest_python.py
 
 laws: .venv/.stamp ## the laws with at least 200 examples for each dialect
 	CALLWRIGHT_LAW_EXAMPLES=$${CALLWRIGHT_LAW_EXAMPLES:-200} $(BIN)/python -m pytest -n $(JOBS) -q --timeout 1800 tests/properties

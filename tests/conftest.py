@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.support.databases import cluster, emptied
 from tests.support.npm import LIBRARIES, MISSING
+from tests.support.sampling import FULL
 from tests.support.upstream import Upstream
 
 # `make laws` asks for 200 and more, new ones each time; a quick run makes do with fewer, and always the same.
@@ -25,6 +26,15 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("callwright")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave what is marked `full` to `make test-all`, which begins with it: those tests take longest."""
+    marked = [item for item in items if item.get_closest_marker("full")]
+    others = [item for item in items if not item.get_closest_marker("full")]
+    items[:] = [*marked, *others] if FULL else others
+    if marked and not FULL:
+        config.hook.pytest_deselected(items=marked)
 
 
 @pytest.fixture

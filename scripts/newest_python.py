@@ -1,0 +1,71 @@
+"""Run the unit tests on the newest Python of this machine, in an environment of its own: `make test-newest`.
+
+Looks for `python3.N` on the search path and among pyenv's. Where none is newer than the Python that runs this, there
+is nothing to do.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+ENVIRONMENT = ROOT / ".cache" / "newest"
+SUPPORTED = range(12, 14)
+"""The second numbers of the versions beyond 3.11 that the classifiers of pyproject.toml name."""
+
+
+def find_interpreters() -> dict[int, Path]:
+    """By the second number of their version: what is on the search path, or else what pyenv has."""
+    found: dict[int, Path] = {}
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+    for path in sorted(pyenv.glob("3.*/bin/python3.*")):
+        if match := re.fullmatch(r"python3\.(\d+)", path.name):
+            found[int(match[1])] = path
+    for minor in SUPPORTED:
+        if (path_found := shutil.which(f"python3.{minor}")) and works(Path(path_found), minor):
+            found[minor] = Path(path_found)
+    return {minor: path for minor, path in found.items() if minor in SUPPORTED}
+
+
+def works(python: Path, minor: int) -> bool:
+    """Whether it starts: pyenv puts a name on the path for every version, also for one that is switched off."""
+    ran = subprocess.run([python, "-c", "import sys; print(sys.version_info[1])"], capture_output=True, check=False)
+    return ran.returncode == 0 and ran.stdout.decode().strip() == str(minor)
+
+
+def prepare(python: Path) -> Path:
+    """The interpreter of an environment with what `make setup` installs, made again when the requirements change."""
+    stamp, inner = ENVIRONMENT / ".stamp", ENVIRONMENT / "bin" / "python"
+    wanted = "\n".join([str(python), *(path.read_text() for path in sorted((ROOT / "requirements").glob("*.txt")))])
+    if stamp.is_file() and stamp.read_text() == wanted:
+        return inner
+    shutil.rmtree(ENVIRONMENT, ignore_errors=True)
+    subprocess.run([python, "-m", "venv", ENVIRONMENT], check=True)
+    pip = [inner, "-m", "pip", "--disable-pip-version-check", "--quiet", "install"]
+    subprocess.run([*pip, "--require-hashes", "-r", ROOT / "requirements" / "dev.txt"], check=True)
+    subprocess.run([*pip, "--require-hashes", "--no-deps", "-r", ROOT / "requirements" / "local.txt"], check=True)
+    subprocess.run([*pip, "--no-deps", "--no-build-isolation", "-e", ROOT], check=True)
+    stamp.write_text(wanted)
+    return inner
+
+
+def main() -> int:
+    found = find_interpreters()
+    newest = max(found, default=0)
+    if newest <= sys.version_info[1]:
+        print(f"No Python newer than 3.{sys.version_info[1]} is here; there is nothing more to test.")
+        return 0
+    python = prepare(found[newest])
+    jobs = os.environ.get("JOBS", "2")
+    print(f"The unit tests on {found[newest]}:", flush=True)
+    command = [python, "-m", "pytest", "-n", jobs, "--dist", "worksteal", "-q", "-p", "no:cacheprovider", "tests/unit"]
+    return subprocess.run(command, cwd=ROOT, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
