@@ -114,7 +114,7 @@ def test_a_file_read_page_by_page_is_the_whole_file(text: str, limit: int) -> No
         while True:
             page = asyncio.run(read_file.tool.read({"path": "t.txt", "start_line": start, "limit": limit}, room))
             _, *lines = page.split("\n")
-            more = re.fullmatch(r"\(\d+ more lines?; go on with start_line (\d+)\)", lines[-1]) if lines else None
+            more = re.fullmatch(r"\(\d+ more lines?; continue with start_line (\d+)\)", lines[-1]) if lines else None
             seen += [line.split("\t", 1)[1] for line in (lines[:-1] if more else lines)]
             if not more:
                 break

@@ -98,7 +98,7 @@ def test_the_rules_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert "git push" in shown
     assert ".env" in shown
     assert main(["policy", "list", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["everybody's"]["rule"]
+    assert json.loads(capsys.readouterr().out)["default"]["rule"]
 
 
 def test_a_wrong_file_is_a_sentence(capsys: pytest.CaptureFixture[str], own_folder: Path) -> None:

@@ -1,7 +1,7 @@
-"""What a command or a file may do: tiers of danger, and decisions by rules.
+"""Judges commands, files and tool calls: how dangerous they are, and whether they may run.
 
-A `Policy` is immutable. It reads commands as the shell would, judges every command in them and answers with the
-strictest judgement. It never runs anything, and any text gets an answer.
+A `Policy` is immutable. It parses commands as the shell does, judges each command in them and returns the strictest
+judgement. It runs nothing, and it accepts any text.
 """
 
 from __future__ import annotations
@@ -34,30 +34,30 @@ __all__ = ["Decision", "Judgement", "Policy", "Tier", "load_default_rules", "loa
 
 
 class Policy:
-    """Rules of everybody, of a person and of a project."""
+    """The default rules together with those of a user and of a project."""
 
     def __init__(
         self,
-        mine: RuleFile | None = None,
-        project: RuleFile | None = None,
+        user_rules: RuleFile | None = None,
+        project_rules: RuleFile | None = None,
         *,
         workspace: str = "",
         remembered: frozenset[str] = frozenset(),
     ) -> None:
-        self._files = (load_default_rules(), mine or RuleFile(), project or RuleFile())
+        self._files = (load_default_rules(), user_rules or RuleFile(), project_rules or RuleFile())
         self._workspace = workspace
         self._remembered = remembered
-        defaults, own, theirs = self._files
-        self._file_rules = ((*defaults.file, *own.file), theirs.file)
-        code = [said.project_code for said in self._files if said.project_code]
+        defaults, user, project = self._files
+        self._file_rules = ((*defaults.file, *user.file), project.file)
+        code = [rules.project_code for rules in self._files if rules.project_code]
         self.allows_project_code = "ask" not in (code[1:] or code)
-        """The project's own code may be run without a question."""
+        """Whether the project's own code may run without approval."""
         patterns = [parse_pattern(text) for text in sorted(remembered)]
         self._allowed_tools = {
             pattern["tool"] for pattern in patterns if isinstance(pattern, dict) and "tool" in pattern
         }
         self._judge = CommandJudge(
-            [rule for said in self._files for rule in said.rule],
+            [rule for rules in self._files for rule in rules.rule],
             self._file_rules,
             remembered=[tuple(map(str, pattern)) for pattern in patterns if isinstance(pattern, list) and pattern],
             project_code=self.allows_project_code,
@@ -65,7 +65,7 @@ class Policy:
         )
 
     def judge_command(self, text: str) -> Judgement:
-        """May this run in a shell, in the workspace?"""
+        """Judge a command line that is to run in a shell in the workspace."""
         verdicts = self.judge_each_command(text)
         decision = find_strictest_decision(verdict.decision for verdict in verdicts) or "allow"
         tier = find_highest_tier(verdict.tier for verdict in verdicts)
@@ -80,11 +80,11 @@ class Policy:
         )
 
     def judge_each_command(self, text: str) -> list[CommandVerdict]:
-        """What was found out about each command in a text."""
+        """Judge each command of a text and return all verdicts."""
         return self._judge.judge_text(text)
 
     def judge_file(self, path: str, action: Literal["read", "write"]) -> Judgement:
-        """May this file be read, or written? `path` is relative to the workspace."""
+        """Judge whether a file may be read or written. `path` is relative to the workspace."""
         does: FileAction = "edit" if action == "write" else "read"
         resolved = resolve_path(ShellWord(path.replace("\\", "/")), ".", self._workspace) or path
         if classify_path(resolved) not in ("inside", "all"):
@@ -93,7 +93,7 @@ class Policy:
         decision = find_strictest_decision(one[0] for one in found) or "allow"
         if decision == "allow":
             return Judgement(tier="none", decision="allow", why=f"no rule protects {path}", is_read_only=does == "read")
-        rule = next(rule for said, rule in found if said == decision)
+        rule = next(rule for found_decision, rule in found if found_decision == decision)
         return Judgement(
             tier="high",
             decision=decision,
@@ -102,80 +102,80 @@ class Policy:
         )
 
     def judge_tool(self, name: str, arguments: Mapping[str, Any]) -> Judgement:
-        """May this tool of a plugin or an MCP server be called?"""
-        rules = [rule for said in self._files for rule in said.tool if fnmatchcase(name, rule.name)]
+        """Judge whether a tool of a plugin or an MCP server may be called."""
+        rules = [rule for file in self._files for rule in file.tool if fnmatchcase(name, rule.name)]
         tier = find_highest_tier(rule.tier for rule in rules)
         decision = find_strictest_decision(rule.decision for rule in rules)
         if decision is None:
             allowed = name in self._allowed_tools
-            why = f"you allowed {name} before" if allowed else f"no rule is about the tool {name}"
+            why = f"{name} was allowed earlier" if allowed else f"no rule covers the tool {name}"
             remember = () if allowed else (f"{{ tool = {format_pattern([name])[1:-1]} }}",)
             return Judgement(tier="none", decision="allow" if allowed else "ask", why=why, allow_patterns=remember)
         decision = "ask" if tier == "critical" and decision == "allow" else decision
         rule = next((rule for rule in rules if rule.decision == decision), rules[0])
-        return Judgement(tier=tier, decision=decision, why=rule.why or f"the rule about the tools {rule.name}")
+        return Judgement(tier=tier, decision=decision, why=rule.why or f"matches the tool rule {rule.name}")
 
     def with_allowances(self, patterns: Sequence[str]) -> Policy:
-        """The same with remembered allowances: what a `Judgement.remember` said. Raises `PolicyError`."""
-        _, mine, project = self._files
-        return Policy(mine, project, workspace=self._workspace, remembered=self._remembered | {*patterns})
+        """Return the policy with more allowances, as in `Judgement.allow_patterns`. Raises `PolicyError`."""
+        _, user, project = self._files
+        return Policy(user, project, workspace=self._workspace, remembered=self._remembered | {*patterns})
 
     def list_rules(self) -> Iterable[tuple[str, RuleFile]]:
-        """All rules, by whose they are."""
-        return zip(("everybody's", "yours", "the project's"), self._files, strict=True)
+        """Return all rules, with the name of their source."""
+        return zip(("default", "user", "project"), self._files, strict=True)
 
 
 @cache
 def load_default_rules() -> RuleFile:
-    """The rules that hold for everybody."""
+    """Load the rules that ship with the package."""
     text = resources.files("callwright.agent.policy").joinpath("rules.toml").read_text(encoding="utf-8")
     return parse_rules(text, "rules.toml")
 
 
 def load_policy(user_file: Path | None, project_file: Path | None, *, workspace: Path | None = None) -> Policy:
-    """The policy of a person and a project; a file that there is not says nothing. Raises `PolicyError`.
+    """Load the policy of a user and a project; a missing file adds no rules. Raises `PolicyError`.
 
-    With `workspace`, absolute paths into it are known to be inside.
+    With `workspace`, absolute paths into the workspace count as inside.
     """
-    own = load_rules(user_file) if user_file and user_file.exists() else None
-    theirs = load_rules(project_file, tighten_only=True) if project_file and project_file.exists() else None
-    policy = Policy(own, theirs, workspace=workspace.as_posix() if workspace else "")
-    for path, said in ((user_file, own), (project_file, theirs)):
-        if path and said:
-            _check_examples(said, path, policy._judge)
+    user = load_rules(user_file) if user_file and user_file.exists() else None
+    project = load_rules(project_file, tighten_only=True) if project_file and project_file.exists() else None
+    policy = Policy(user, project, workspace=workspace.as_posix() if workspace else "")
+    for path, rules in ((user_file, user), (project_file, project)):
+        if path and rules:
+            _check_examples(rules, path, policy._judge)
     return policy
 
 
 def _check_examples(rules: RuleFile, path: Path, judge: CommandJudge) -> None:
     for number, rule in enumerate(rules.rule):
-        for examples, wanted in ((rule.match, True), (rule.not_match, False)):
+        for examples, expected in ((rule.match, True), (rule.not_match, False)):
             for example in examples:
                 matched = any(
                     command.argv and rule.matches(command, get_program_facts(command.name).parse_argv(command.argv))
                     for command in judge.list_commands(example)
                 )
-                if matched != wanted:
+                if matched != expected:
                     line = find_table_line(path.read_text(encoding="utf-8"), "rule", number)
-                    does = "does not match" if wanted else "matches"
+                    does = "does not match" if expected else "matches"
                     raise PolicyError(
-                        f"{path}, line {line}: the rule about `{rule.label}` {does} its example {example!r}"
+                        f"{path}, line {line}: the rule for `{rule.label}` {does} its example {example!r}"
                     )
 
 
 def _explain_decision(verdicts: Sequence[CommandVerdict], decision: Decision, tier: Tier) -> str:
     if not verdicts:
-        return "There is nothing to run."
+        return "The command is empty."
     deciding = [verdict for verdict in verdicts if verdict.decision == decision]
     worst_of_them = [verdict for verdict in deciding if verdict.tier == tier] or deciding
     verdict = worst_of_them[0]
     if not verdict.argv:
         return verdict.why[:1].upper() + verdict.why[1:] + "."
-    shown = " ".join(verdict.argv)
-    return f"`{shown if len(shown) <= 80 else f'{shown[:79]}…'}`: {verdict.why}."
+    command = " ".join(verdict.argv)
+    return f"`{command if len(command) <= 80 else f'{command[:79]}…'}`: {verdict.why}."
 
 
 def _build_allow_patterns(verdicts: Sequence[CommandVerdict]) -> tuple[str, ...]:
-    """What would make all of it allowed, or nothing if that cannot be."""
+    """Return the patterns that would allow everything, or nothing if no pattern can."""
     patterns: list[str] = []
     for verdict in verdicts:
         name = verdict.argv[0].rpartition("/")[2] if verdict.argv else ""

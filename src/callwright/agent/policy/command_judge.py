@@ -1,8 +1,8 @@
-"""How a command is judged: every command in it on its own, and the strictest answer for all.
+"""Judges a command line: each command in it on its own, and the strictest decision for all.
 
-For each command the findings of all rules and looks are gathered, in no order. Their worst tier is its tier. A
-decision that a rule made is kept, the strictest if there are several; without one it is allowed if an allowance
-covers its tier, and asks otherwise.
+For each command all findings of the rules and checks are collected, in no particular order. The highest tier among them
+is its tier. If rules made decisions, the strictest one applies; otherwise the command is allowed if an allowance covers
+its tier, and needs approval if none does.
 """
 
 from __future__ import annotations
@@ -52,17 +52,17 @@ _PROGRAM_NAME = re.compile(r"[\w@%+:,.\[/~-]+", re.ASCII)
 
 
 class CommandVerdict(NamedTuple):
-    """What was found out about one command."""
+    """The findings and allowances for one command."""
 
     argv: tuple[str, ...]
     findings: tuple[PolicyFinding, ...]
     allowances: tuple[Allowance, ...]
     changes_files: bool = False
-    """It changes files."""
+    """Whether it changes files."""
 
     @property
     def is_read_only(self) -> bool:
-        """It is known to change nothing."""
+        """Whether it is known to change nothing."""
         return any(one.is_read_only for one in self.allowances) and not self.findings and not self.changes_files
 
     @property
@@ -72,30 +72,30 @@ class CommandVerdict(NamedTuple):
 
     @property
     def decision(self) -> Decision:
-        """What becomes of it."""
-        made = find_strictest_decision(finding.decision for finding in self.findings if finding.decision)
-        if made and made != "allow":
-            return made
+        """Whether it is allowed, needs approval or is denied."""
+        decided = find_strictest_decision(finding.decision for finding in self.findings if finding.decision)
+        if decided and decided != "allow":
+            return decided
         covered = any(TIERS.index(self.tier) <= TIERS.index(allowance.max_tier) for allowance in self.allowances)
         return "allow" if covered and self.tier != "critical" else "ask"
 
     @property
     def can_be_allowed(self) -> bool:
-        """It asks only because nothing allows it."""
-        made = any(finding.decision for finding in self.findings)
-        return self.decision == "ask" and not made and self.tier != "critical"
+        """Whether it needs approval only because nothing allows it."""
+        has_decision = any(finding.decision for finding in self.findings)
+        return self.decision == "ask" and not has_decision and self.tier != "critical"
 
     @property
     def why(self) -> str:
-        """The reason for its decision and tier: the gravest finding, or what allows it."""
+        """The reason for its decision and tier: the most severe finding, or what allows it."""
         if self.findings:
             deciding = [found for found in self.findings if found.decision == self.decision == "deny"] or self.findings
             return max(deciding, key=lambda found: TIERS.index(found.tier)).why
-        return self.allowances[0].why if self.allowances else "no rule is about it"
+        return self.allowances[0].why if self.allowances else "no rule covers it"
 
 
 class _WorkBudget:
-    """What was done for one text, and whether more may be done: wrappers within wrappers must come to an end."""
+    """Limits the work for one text: wrappers inside wrappers must end at some depth."""
 
     def __init__(self) -> None:
         self.commands: list[ShellCommand] = []
@@ -107,7 +107,7 @@ class _WorkBudget:
 
 
 class CommandJudge:
-    """Rules, ready to be asked. It keeps nothing between two commands."""
+    """Applies rules to commands. It holds no state between two commands."""
 
     def __init__(
         self,
@@ -136,27 +136,27 @@ class CommandJudge:
             work = _WorkBudget()
             self._judge_script(parse_script(text), found, work)
             if name := find_downloaded_program(work.commands):
-                why = f"it runs {name}, which it has just downloaded and nobody has seen"
+                why = f"it runs {name}, which it has just downloaded and which nobody has reviewed"
                 found.append(CommandVerdict((), (PolicyFinding("critical", why, "ask"),), ()))
         else:
             tier: Tier = "critical" if DANGEROUS_TEXT.search(text) else "high"
-            found.append(CommandVerdict((), (PolicyFinding(tier, "it is too long to be looked through", "ask"),), ()))
+            found.append(CommandVerdict((), (PolicyFinding(tier, "it is too long to be checked", "ask"),), ()))
         return found
 
     def list_commands(self, text: str) -> list[ShellCommand]:
-        """Every command in a text, wrappers looked through: what a rule's examples are tried on."""
+        """List every command in a text, including those that wrappers run; used to try a rule's examples."""
         work = _WorkBudget()
         self._judge_script(parse_script(text), [], work)
         return work.commands
 
     def _judge_script(self, script: ShellScript, found: list[CommandVerdict], work: _WorkBudget) -> None:
-        for trouble in script.problems[:4]:
-            found.append(CommandVerdict((), (PolicyFinding(trouble.tier, trouble.why, "ask"),), ()))
+        for problem in script.problems[:4]:
+            found.append(CommandVerdict((), (PolicyFinding(problem.tier, problem.why, "ask"),), ()))
         for command in script.commands:
             self._judge_command(command, found, work)
 
     def _judge_command(self, command: ShellCommand, found: list[CommandVerdict], work: _WorkBudget) -> CommandVerdict:
-        """Judge one, and what it runs; all verdicts go to `found`, its own is returned too."""
+        """Judge one command and what it runs. All verdicts are added to `found`; its own is also returned."""
         findings: list[PolicyFinding] = []
         allowances: list[Allowance] = []
         nested: list[CommandVerdict] = []
@@ -218,13 +218,13 @@ class CommandJudge:
         if not command.name:
             return
         if not _PROGRAM_NAME.fullmatch(first.known_text):
-            yield PolicyFinding("high", "the name of the program is written with unusual characters", "ask")
+            yield PolicyFinding("high", "the program's name has unusual characters", "ask")
             if (plain := replace_lookalikes(first.known_text)) != first.known_text:
                 yield NestedScript(" ".join([plain, *(word.known_text for word in command.argv[1:])]))
         if "/" in first.text:
             yield from self._check_program_path(command)
         if self._is_info_request([word.text for word in command.argv]):
-            yield Allowance("it only tells about itself", is_read_only=True)
+            yield Allowance("it only prints its version or help", is_read_only=True)
             return
         facts = get_program_facts(command.name)
         options = facts.parse_argv(command.argv)
@@ -237,7 +237,7 @@ class CommandJudge:
         yield from self._file_access.check_operands(command, options, facts)
 
     def _is_info_request(self, argv: Sequence[str]) -> bool:
-        """`X --version`, `X --help`, and `X subcommand --help` where there are subcommands."""
+        """Return whether it is `X --version`, `X --help`, or `X subcommand --help` for a program with subcommands."""
         if len(argv) == 3:
             subcommands = any(len(rule.pattern) > 1 for rule in self._rules.get(argv[0], ()))
             return subcommands and argv[1].isalpha() and argv[2] == "--help"
@@ -248,7 +248,7 @@ class CommandJudge:
         for rule in (*self._rules.get(command.name, ()), *self._rules.get("*", ())):
             if not rule.matches(command, options):
                 continue
-            why = rule.why or f"the rule about `{rule.label}`"
+            why = rule.why or f"matches the rule for `{rule.label}`"
             if rule.runs_project_code:
                 yield Allowance(
                     rule.why or "it runs the project's own code", rule.tier or "none", runs_project_code=True
@@ -259,10 +259,10 @@ class CommandJudge:
                 yield PolicyFinding(rule.tier or "none", why, rule.decision)
         for prefix in self._remembered:
             if argv[: len(prefix)] == prefix:
-                yield Allowance("you allowed it before", "high" if argv == prefix else "medium")
+                yield Allowance("it was allowed earlier", "high" if argv == prefix else "medium")
 
     def _check_program_path(self, command: ShellCommand) -> Iterator[InspectionItem]:
-        """A program that is named by its path: one of the system's folders, the project's own, or any other."""
+        """Check a program named by its path: in a system folder, in the project, or elsewhere."""
         path = resolve_path(command.argv[0], command.folder, self._workspace)
         if classify_path(path) == "inside":
             yield Allowance("it runs a file of the project", runs_project_code=True)
@@ -272,11 +272,11 @@ class CommandJudge:
 
 def _report_too_complex(command: ShellCommand) -> Iterator[InspectionItem]:
     dangerous = DANGEROUS_TEXT.search(" ".join(word.known_text for word in command.argv))
-    yield PolicyFinding("critical" if dangerous else "high", "there is too much in it to be looked through", "ask")
+    yield PolicyFinding("critical" if dangerous else "high", "it is too complex to be checked", "ask")
 
 
 def _guess_wrapped_commands(command: ShellCommand) -> Iterator[InspectionItem]:
-    """A program that nothing is known about may run what it is given."""
+    """Yield the commands that a program without known facts may run from its arguments."""
     for at, word in enumerate(command.argv[1:8], 1):
         if DANGEROUS_TEXT.fullmatch(word.known_text.rpartition("/")[2]):
             yield PossibleCommand(command.with_argv(command.argv[at:]))
@@ -285,23 +285,21 @@ def _guess_wrapped_commands(command: ShellCommand) -> Iterator[InspectionItem]:
 def _report_unknown_program(command: ShellCommand) -> Iterator[InspectionItem]:
     flags = "".join(word.known_text for word in command.argv[1:] if re.fullmatch(r"-[A-Za-z]+", word.known_text))
     if command.script and command.script.has_downloads:
-        yield PolicyFinding("critical", "it runs what was downloaded or decoded, which nobody has seen", "ask")
+        yield PolicyFinding("critical", "it runs downloaded or decoded code that nobody has reviewed", "ask")
     elif ("r" in flags.lower() and "f" in flags) or (
         command.script and DANGEROUS_TEXT.search(command.script.outermost_text)
     ):
-        yield PolicyFinding(
-            "critical", "it cannot be seen which program it runs, and it may be one that destroys", "ask"
-        )
+        yield PolicyFinding("critical", "the program that it runs cannot be determined and may be destructive", "ask")
     else:
-        yield PolicyFinding("high", "it cannot be seen which program it runs", "ask")
+        yield PolicyFinding("high", "the program that it runs cannot be determined", "ask")
 
 
 def _find_deceptive_characters(text: str) -> Iterator[tuple[Tier, str]]:
-    """Characters that make a text look like another one."""
+    """Find characters that make a text look like another one."""
     before = ""
     for char in text:
         if char < " " and char not in "\n\t":
-            yield "high", f"it holds a control character ({ord(char):#04x})"
+            yield "high", f"it contains a control character ({ord(char):#04x})"
             return
         if char > "~":
             kind = unicodedata.category(char)
@@ -309,6 +307,6 @@ def _find_deceptive_characters(text: str) -> Iterator[tuple[Tier, str]]:
             if (
                 kind in ("Cf", "Cc", "Co", "Cn", "Cs", "Zl", "Zp", "Zs") and not joins_emoji
             ) or char in "\u115f\u1160\u3164\uffa0\u2800":
-                yield "high", f"it holds an invisible character (U+{ord(char):04X})"
+                yield "high", f"it contains an invisible character (U+{ord(char):04X})"
                 return
         before = char

@@ -1,7 +1,7 @@
-"""A command's words told apart: options, the values that belong to them, and operands.
+"""Parses the words of a command into options, their values, and operands.
 
-Which options take a value is a fact about each program (`programs.toml`). Where it is not known, a word after an
-option may be its value: `Options.subcommands` has the readings that are possible.
+Which options take a value depends on the program (`programs.toml`). Where that is unknown, a word after an option may
+be its value: `CommandOptions.can_start_with` considers every possible reading.
 """
 
 from __future__ import annotations
@@ -22,44 +22,44 @@ class CommandOptions(NamedTuple):
     """The words of a command after its name."""
 
     flags: tuple[str, ...]
-    """As they are written: `-rf`, `--force`, `--output=x`."""
+    """As written: `-rf`, `--force`, `--output=x`."""
     values: tuple[tuple[str, ShellWord], ...]
-    """What was given to the options that take a value."""
+    """The options that take a value, each with its value."""
     operands: tuple[ShellWord, ...]
     ambiguous_count: int
     """How many of the first operands may be values of the options before them."""
     first_operand_index: int
-    """Where the first operand stands in the argv; its length if there is none."""
+    """The index of the first operand in argv, or the length of argv if there is none."""
 
     def has_flag(self, flag: str) -> bool:
-        """Whether a flag is given: `-f` also within `-rf`, `--force` also shortened or with a value."""
+        """Return whether a flag is present: `-f` also within `-rf`, `--force` also abbreviated or with a value."""
         return any(_matches_flag(flag, written) for written in self.flags)
 
     def has_any_flag(self, flags: Collection[str]) -> bool:
-        """Whether one of them is given."""
+        """Return whether any of the flags is present."""
         return any(self.has_flag(flag) for flag in flags)
 
     def iter_values(self, *names: str) -> Iterator[ShellWord]:
-        """Everything that was given to an option, under any of its names."""
+        """Yield all values of an option, under any of its names."""
         return (word for name, word in self.values if name in names)
 
     def starts_with(self, tokens: Sequence[Collection[str]]) -> bool:
-        """Whether the operands begin with these, in the strict reading."""
+        """Return whether the operands begin with these tokens, in the strict reading."""
         return _matches_tokens(self.operands, tokens)
 
     def can_start_with(self, tokens: Sequence[Collection[str]]) -> bool:
-        """Whether they may, in some reading of which words are values of options."""
+        """Return whether they begin with these tokens in any reading of which words are option values."""
         return any(_matches_tokens(self.operands[skip:], tokens) for skip in range(self.ambiguous_count + 1))
 
 
 def parse_options(
     argv: Sequence[ShellWord], takes_value: Collection[str] = (), *, stop_at_operand: bool = False
 ) -> CommandOptions:
-    """Tell the words apart. With `first_ends` everything from the first operand on is an operand."""
+    """Parse argv. With `stop_at_operand`, everything from the first operand on is an operand."""
     flags: list[str] = []
     values: list[tuple[str, ShellWord]] = []
     operands: list[ShellWord] = []
-    loose, after_option, rest, at = 0, False, len(argv), 1
+    ambiguous, after_option, rest, at = 0, False, len(argv), 1
     while at < len(argv):
         text = argv[at].known_text
         if text == "--" or not text.startswith("-") or text == "-":
@@ -68,7 +68,7 @@ def parse_options(
             if start > at or stop_at_operand:
                 operands += argv[start:]
                 break
-            loose += after_option and loose == len(operands)
+            ambiguous += after_option and ambiguous == len(operands)
             operands.append(argv[at])
             after_option = False
             at += 1
@@ -79,19 +79,19 @@ def parse_options(
         if sign and text.startswith("--"):
             values.append((name, ShellWord(joined)))
         elif short := _parse_short_option(text, takes_value):
-            flag, given = short
-            if given:
-                values.append((flag, ShellWord(given)))
+            flag, value = short
+            if value:
+                values.append((flag, ShellWord(value)))
             elif at + 1 < len(argv):
                 at += 1
                 values.append((flag, argv[at]))
             after_option = False
         at += 1
-    return CommandOptions(tuple(flags), tuple(values), tuple(operands), loose, rest)
+    return CommandOptions(tuple(flags), tuple(values), tuple(operands), ambiguous, rest)
 
 
 def _parse_short_option(text: str, takes_value: Collection[str]) -> tuple[str, str] | None:
-    """The option of a word that takes a value, and the value if it stands in the same word (`-n5`, `-xn5`)."""
+    """Return the option of a word that takes a value, and the value if it is in the same word (`-n5`, `-xn5`)."""
     if text in takes_value:
         return text, ""
     if not text.startswith("--"):

@@ -1,4 +1,4 @@
-"""What makes some programs dangerous that no rule over flags and words can say."""
+"""Checks for dangers that no rule over flags and words can express."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ _LOADS_MODULE = re.compile(r"(^|\s)(-r|--require|--import|--loader|--experimenta
 
 
 def check_dangers(command: ShellCommand, options: CommandOptions, workspace: str) -> Iterator[InspectionItem]:
-    """What is dangerous about a command beyond what the rules say."""
-    look = _PROGRAM_CHECKS.get(command.name)
-    if look:
-        yield from look(command, options, workspace)
+    """Yield the dangers of a command beyond those that the rules cover."""
+    check = _PROGRAM_CHECKS.get(command.name)
+    if check:
+        yield from check(command, options, workspace)
     elif command.name.startswith("mkfs"):
-        yield PolicyFinding("critical", "makes a new file system, and whatever was there is gone")
+        yield PolicyFinding("critical", "creates a file system and erases what was there")
 
 
 def check_assignment(name: str, value: str) -> Iterator[InspectionItem]:
-    """What an assignment does to the commands after it."""
+    """Yield how an assignment affects the commands after it."""
     if _COMMAND_VARIABLE.fullmatch(name):
         yield NestedScript(value.lstrip("|"))
     elif _DANGEROUS_VARIABLE.fullmatch(name) or (name == "NODE_OPTIONS" and _LOADS_MODULE.search(value)):
@@ -49,17 +49,17 @@ def check_assignment(name: str, value: str) -> Iterator[InspectionItem]:
 def _check_rm(command: ShellCommand, options: CommandOptions, workspace: str) -> Iterator[InspectionItem]:
     recursive, forced = options.has_any_flag(("-r", "-R", "--recursive")), options.has_any_flag(("-f", "--force"))
     if options.has_flag("--no-preserve-root"):
-        yield PolicyFinding("critical", "deletes from the root on")
-    if recursive:  # with or without `-f`: nobody is at the terminal whom it could ask
-        yield PolicyFinding("critical", "deletes whole folders without a question, and nothing brings them back")
+        yield PolicyFinding("critical", "deletes from the root folder down")
+    if recursive:  # also without `-f`: there is no terminal at which rm could ask for confirmation
+        yield PolicyFinding("critical", "deletes whole folders without confirmation and cannot be undone")
         return
     for operand in options.operands:
-        where = classify_path(resolve_path(operand, command.folder, workspace))
-        if where == "inside":
+        region = classify_path(resolve_path(operand, command.folder, workspace))
+        if region == "inside":
             yield PolicyFinding("medium", f"deletes {operand.known_text}")
-        elif where == "unknown":
-            yield PolicyFinding("high", "it cannot be seen what it deletes")
-        elif forced or where in ("system", "device"):
+        elif region == "unknown":
+            yield PolicyFinding("high", "the files that it deletes cannot be determined")
+        elif forced or region in ("system", "device"):
             yield PolicyFinding("critical", f"deletes {operand.known_text}")
         else:
             yield PolicyFinding("high", f"deletes {operand.known_text}")
@@ -69,7 +69,7 @@ def _check_rm(command: ShellCommand, options: CommandOptions, workspace: str) ->
 
 def _check_dd(command: ShellCommand, _: CommandOptions, __: str) -> Iterator[InspectionItem]:
     if any(word.known_text.startswith("of=") for word in command.argv):
-        yield PolicyFinding("critical", "writes over a device or file, block by block")
+        yield PolicyFinding("critical", "overwrites a device or file, block by block")
     else:
         yield PolicyFinding("medium", "copies blocks")
 
@@ -89,7 +89,7 @@ def _check_git(command: ShellCommand, options: CommandOptions, _: str) -> Iterat
         yield from (NestedScript(text.text) for text in texts)
     for word in options.operands:
         if word.text.startswith("ext::"):
-            yield PolicyFinding("critical", "the address makes git run a command", "ask")
+            yield PolicyFinding("critical", "the URL makes git run a command", "ask")
             yield NestedScript(word.text[5:])
     if options.starts_with([("config",)]) and len(options.operands) > 2:
         runs = _COMMAND_SETTING.fullmatch(options.operands[1].known_text)
@@ -97,9 +97,9 @@ def _check_git(command: ShellCommand, options: CommandOptions, _: str) -> Iterat
         if runs:
             yield NestedScript(options.operands[2].text.lstrip("!"))
     yield from map(FileWrite, options.iter_values("--output"))
-    for place in options.iter_values("-C", "--git-dir", "--work-tree"):
-        if classify_path(resolve_path(place, command.folder)) not in ("inside", "all"):
-            yield PolicyFinding("medium", f"works in {place.known_text}, which is not in the workspace")
+    for folder in options.iter_values("-C", "--git-dir", "--work-tree"):
+        if classify_path(resolve_path(folder, command.folder)) not in ("inside", "all"):
+            yield PolicyFinding("medium", f"works in {folder.known_text}, which is not in the workspace")
 
 
 def _check_tar(command: ShellCommand, options: CommandOptions, _: str) -> Iterator[InspectionItem]:
@@ -107,12 +107,12 @@ def _check_tar(command: ShellCommand, options: CommandOptions, _: str) -> Iterat
     letters = words[0] if words and not words[0].startswith("-") else "".join(f for f in options.flags if f[:2] != "--")
     for action in options.iter_values("--checkpoint-action"):
         if action.text.startswith("exec="):
-            yield PolicyFinding("high", "runs a command while it packs", "ask")
+            yield PolicyFinding("high", "runs a command while creating the archive", "ask")
             yield NestedScript(action.text[5:])
     if options.has_any_flag(("--list",)) or ("t" in letters and not any(char in letters for char in "xcruA")):
         yield Allowance("it only lists an archive", is_read_only=True)
         return
-    yield PolicyFinding("medium", "packs or unpacks files, and may write over some")
+    yield PolicyFinding("medium", "packs or unpacks files and may overwrite some")
     yield from map(FileWrite, options.iter_values("-C", "--directory"))
     if any(char in letters for char in "cru") or options.has_any_flag(("--create",)):
         yield from map(FileWrite, options.iter_values("-f", "--file"))
@@ -125,7 +125,7 @@ def _check_kill(command: ShellCommand, options: CommandOptions, _: str) -> Itera
     if words in (["-l"], ["-L"]):
         yield Allowance("it only lists signals", is_read_only=True)
     elif len(words) > 1 and words[-1] in ("-1", "1"):
-        yield PolicyFinding("critical", "ends every process of this user, or the first of the system")
+        yield PolicyFinding("critical", "ends all processes of this user, or the init process")
     else:
         forced = (
             any(re.fullmatch(r"-(9|KILL|SIGKILL)", word, re.IGNORECASE) for word in words)
@@ -156,19 +156,19 @@ def _check_docker(command: ShellCommand, options: CommandOptions, workspace: str
     words = [word.known_text for word in command.argv]
     if "run" not in words and "create" not in words:
         return
-    whole = parse_options(command.argv, ("-v", "--volume", "--mount", "--pid", "--cap-add"))
-    for mount in whole.iter_values("-v", "--volume", "--mount"):
+    parsed = parse_options(command.argv, ("-v", "--volume", "--mount", "--pid", "--cap-add"))
+    for mount in parsed.iter_values("-v", "--volume", "--mount"):
         found = re.search(r"(?:source|src)=([^,]+)", mount.text) or re.match(r"([^:,]+):", mount.text)
         source = ShellWord(found[1]) if found else mount
         path = resolve_path(source, command.folder, workspace)
         if "docker.sock" in mount.text or classify_path(path) in ("system", "home", "device"):
-            yield PolicyFinding("critical", f"gives the container {source.known_text} of this machine")
+            yield PolicyFinding("critical", f"mounts {source.known_text} of this machine into the container")
         elif classify_path(path) not in ("inside", "all") and "/" in source.text:
-            yield PolicyFinding("high", f"gives the container {source.known_text} of this machine")
-    if whole.has_any_flag(("--privileged", "--cap-add")) or any(
-        word.text == "host" for word in whole.iter_values("--pid")
+            yield PolicyFinding("high", f"mounts {source.known_text} of this machine into the container")
+    if parsed.has_any_flag(("--privileged", "--cap-add")) or any(
+        word.text == "host" for word in parsed.iter_values("--pid")
     ):
-        yield PolicyFinding("high", "gives the container power over this machine")
+        yield PolicyFinding("high", "gives the container control over this machine")
 
 
 def _check_editor(command: ShellCommand, _: CommandOptions, __: str) -> Iterator[InspectionItem]:
@@ -185,7 +185,7 @@ def _check_editor(command: ShellCommand, _: CommandOptions, __: str) -> Iterator
             yield PolicyFinding("high", f"`{command.name}` runs a command of its own", "ask")
             yield NestedScript(next(filter(None, shell.groups()), ""))
         elif code and re.search(r"system|delete|call|lua|python|source|write|w!|wq", code):
-            yield PolicyFinding("high", f"`{command.name}` runs commands that it is given", "ask")
+            yield PolicyFinding("high", f"`{command.name}` runs commands from its arguments", "ask")
 
 
 def _check_make(command: ShellCommand, options: CommandOptions, workspace: str) -> Iterator[InspectionItem]:
@@ -194,7 +194,7 @@ def _check_make(command: ShellCommand, options: CommandOptions, workspace: str) 
             yield PolicyFinding("high", "changes what make runs", "ask")
             yield NestedScript(word.text.partition("=")[2])
     for text in options.iter_values("--eval"):
-        yield PolicyFinding("high", "gives make a recipe", "ask")
+        yield PolicyFinding("high", "passes a recipe to make", "ask")
         yield NestedScript(text.text)
     for file in options.iter_values("-f", "--file", "--makefile", "-C", "--directory"):
         if file.text == "-" or classify_path(resolve_path(file, command.folder, workspace)) not in ("inside", "all"):
@@ -205,7 +205,7 @@ def _check_ssh(command: ShellCommand, options: CommandOptions, _: str) -> Iterat
     for setting in options.iter_values("-o"):
         found = re.match(r"(?i)\s*(proxycommand|localcommand|knownhostscommand)\s*[= ]\s*(.*)", setting.text)
         if found:
-            yield PolicyFinding("high", f"{found[1]} runs a command here", "ask")
+            yield PolicyFinding("high", f"{found[1]} runs a command on this machine", "ask")
             yield NestedScript(found[2])
 
 
@@ -216,42 +216,40 @@ def _check_remote_copy(command: ShellCommand, options: CommandOptions, _: str) -
         ("--delete", "--remove-source-files", "--delete-after", "--delete-before", "--delete-excluded")
     ):
         yield PolicyFinding("high", "deletes what is not at the source")
-    yield PolicyFinding("medium", "copies files, and may write over some")
+    yield PolicyFinding("medium", "copies files and may overwrite some")
 
 
 def _check_netcat(command: ShellCommand, options: CommandOptions, _: str) -> Iterator[InspectionItem]:
-    yield PolicyFinding("high", "opens a connection of its own")
+    yield PolicyFinding("high", "opens a network connection")
     runs = parse_options(command.argv, ("-e", "-c", "--exec", "--sh-exec", "--lua-exec"))
     for text in runs.iter_values("-e", "-c", "--exec", "--sh-exec", "--lua-exec"):
-        yield PolicyFinding("critical", "hands a program to whoever is at the other end")
+        yield PolicyFinding("critical", "gives the other end of the connection access to a program")
         yield NestedScript(text.text)
     for word in command.argv[1:]:
         if found := re.search(r"(?i)\b(exec|system|shell):(.*)", word.text):
-            yield PolicyFinding("critical", "hands a program to whoever is at the other end")
+            yield PolicyFinding("critical", "gives the other end of the connection access to a program")
             yield NestedScript(found[2].strip("'\""))
 
 
 def _check_alias(command: ShellCommand, _: CommandOptions, __: str) -> Iterator[InspectionItem]:
-    yield Allowance("it only names a command, which is judged")
+    yield Allowance("it only defines an alias; the command behind it is judged")
     yield from (NestedScript(word.text.partition("=")[2]) for word in command.argv[1:] if "=" in word.text)
 
 
 def _check_cd(command: ShellCommand, options: CommandOptions, workspace: str) -> Iterator[InspectionItem]:
     target = options.operands[0] if options.operands else ShellWord("~")
     if target.text in ("-", "+1", "-1"):
-        yield Allowance("it goes back", is_read_only=True)
+        yield Allowance("it returns to the previous folder", is_read_only=True)
     elif target.is_known and classify_path(resolve_path(target, command.folder, workspace)) in ("inside", "all"):
         yield Allowance("it stays in the workspace", is_read_only=True)
     else:
-        yield PolicyFinding(
-            "none", f"it leaves the workspace for {target.known_text or 'a folder that is not known'}", "ask"
-        )
+        yield PolicyFinding("none", f"it leaves the workspace for {target.known_text or 'an unknown folder'}", "ask")
 
 
 def _check_mv(command: ShellCommand, options: CommandOptions, workspace: str) -> Iterator[InspectionItem]:
     *sources, target = options.operands or (ShellWord("."),)
     if target.text.startswith("/dev/null"):
-        yield PolicyFinding("critical", "moves files to where nothing comes back from")
+        yield PolicyFinding("critical", "moves files to /dev/null, which destroys them")
     for source in sources:
         if classify_path(resolve_path(source, command.folder, workspace)) in ("home", "system", "device"):
             yield PolicyFinding("critical", f"moves {source.known_text} away")
@@ -261,7 +259,7 @@ def _check_unzip(_: ShellCommand, options: CommandOptions, __: str) -> Iterator[
     if options.has_any_flag(("-l", "-v", "-Z", "-t")):
         yield Allowance("it only lists an archive", is_read_only=True)
     else:
-        yield PolicyFinding("medium", "unpacks files, and may write over some")
+        yield PolicyFinding("medium", "unpacks files and may overwrite some")
         yield from map(FileWrite, options.iter_values("-d"))
 
 

@@ -1,4 +1,4 @@
-"""Programs that are downloaded by one command of a text and run by a later one: nobody has seen them in between."""
+"""Finds programs that one command of a text downloads and a later one runs, before anybody can review them."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ _DOWNLOADERS = frozenset(("curl", "wget", "aria2c", "axel", "fetch", "http", "ht
 
 
 def find_downloaded_program(commands: Sequence[ShellCommand]) -> str:
-    """The name of a file that was downloaded before it is run; empty when there is none.
+    """Return the name of a file that is downloaded and then run, or an empty string.
 
-    A file counts as downloaded if its name stands in the command that downloads, or a redirection or `tee` wrote it.
+    A file counts as downloaded if the downloading command names it, or if a redirection or `tee` writes it.
     """
     fetched: set[str] = set()
-    seen = False
+    downloading = False
     for command in commands:
-        seen = seen or command.name in _DOWNLOADERS
+        downloading = downloading or command.name in _DOWNLOADERS
         words = [word.known_text for word in command.argv]
         if command.name in _DOWNLOADERS or command.name == "tee":
             fetched.update(map(_get_file_name, words[1:]))
-        elif seen:
-            run = words if command.name in CODE_RUNNERS else [word for word in words[:1] if "/" in word]
-            if found := next((word for word in run if _get_file_name(word) in fetched), ""):
+        elif downloading:
+            executed = words if command.name in CODE_RUNNERS else [word for word in words[:1] if "/" in word]
+            if found := next((word for word in executed if _get_file_name(word) in fetched), ""):
                 return found
         fetched.update(_get_file_name(one.target.known_text) for one in command.redirections if one.can_write)
     return ""

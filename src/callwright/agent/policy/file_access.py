@@ -1,4 +1,4 @@
-"""Which files a command touches, and what the rules about files and places say to that."""
+"""Finds the files that a command reads or writes, and applies the file rules to them."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ __all__ = ["FileAccessChecker"]
 
 
 class FileAccessChecker:
-    """The lists of rules about files; of each list the last rule that matches counts, of all the strictest word."""
+    """Applies lists of file rules. In each list the last match counts; across lists, the strictest decision."""
 
     def __init__(self, rules: Sequence[Sequence[FileRule]], workspace: str) -> None:
         self._rules = rules
         self._workspace = workspace
 
     def check_write(self, word: ShellWord, command: ShellCommand) -> Iterator[PolicyFinding]:
-        """A file that is written."""
+        """Check a file that is written."""
         return self._check_path(word, command, "edit")
 
     def check_named_paths(self, word: ShellWord, command: ShellCommand) -> Iterator[PolicyFinding]:
-        """A word that may name files that are read."""
+        """Check a word that may name files that are read."""
         for part in extract_paths(word.text):
             yield from self._check_path(ShellWord(part, word.has_glob), command, "read")
 
     def check_redirection(self, redirection: Redirection, command: ShellCommand) -> Iterator[PolicyFinding]:
-        """A file that is read or written by the shell for the command."""
+        """Check a file that the shell reads or writes for the command."""
         target = redirection.target
         if re.match(r"/dev/(tcp|udp)/", target.text):
             yield PolicyFinding("critical", f"opens a connection to {target.known_text[9:]}", "ask")
@@ -51,7 +51,7 @@ class FileAccessChecker:
     def check_operands(
         self, command: ShellCommand, options: CommandOptions, facts: ProgramFacts
     ) -> Iterator[PolicyFinding]:
-        """The files that its words name: those that it changes, and all the others that it may read."""
+        """Check the files that the command's words name: those that it changes, and all others that it may read."""
         operands = list(options.operands)
         by_kind = {"all": operands, "last": operands[-1:], "rest": operands[1:]}
         changed = [*by_kind.get(facts.output_operands or "", ())]
@@ -72,26 +72,26 @@ class FileAccessChecker:
 
     def _check_path(self, word: ShellWord, command: ShellCommand, action: FileAction) -> Iterator[PolicyFinding]:
         path = resolve_path(word, command.folder, self._workspace)
-        where = classify_path(path)
+        region = classify_path(path)
         rule = self._find_decision(path, action, glob=word.has_glob) if path is not None else None
         if rule:
             decision, why = rule
-            outside = where not in ("inside", "all") and action == "edit"
+            outside = region not in ("inside", "all") and action == "edit"
             yield PolicyFinding("critical" if outside else "high", why, decision)
-        if action == "read" or where in ("inside", "all", "harmless"):
+        if action == "read" or region in ("inside", "all", "harmless"):
             return
-        if where in ("device", "system"):
-            yield PolicyFinding("critical", f"writes to {word.known_text}, which belongs to the system", "ask")
-        elif where == "unknown":
-            yield PolicyFinding("medium", "it cannot be seen where it writes", "ask")
+        if region in ("device", "system"):
+            yield PolicyFinding("critical", f"writes to {word.known_text}, a system path", "ask")
+        elif region == "unknown":
+            yield PolicyFinding("medium", "the file that it writes cannot be determined", "ask")
         else:
-            tier: Tier = "medium" if where == "temporary" else "high"
+            tier: Tier = "medium" if region == "temporary" else "high"
             yield PolicyFinding(tier, f"writes to {word.known_text}, which is not in the workspace", "ask")
 
     def _find_decision(self, path: str, action: FileAction, *, glob: bool) -> tuple[Decision, str] | None:
-        """The strictest word of the lists of file rules, if it is not to allow."""
-        look = find_glob_decision if glob else find_file_decision
-        found = [one for rules in self._rules if (one := look(rules, path, action)) and one[0] != "allow"]
+        """Return the strictest decision of all lists with its reason, unless it is to allow."""
+        find_decision = find_glob_decision if glob else find_file_decision
+        found = [one for rules in self._rules if (one := find_decision(rules, path, action)) and one[0] != "allow"]
         if not found:
             return None
         decision = find_strictest_decision(one[0] for one in found) or "ask"

@@ -1,6 +1,7 @@
-"""Which files are sensitive: patterns in a list of which the last that matches decides, whatever the case of letters.
+"""Rules for sensitive files: in a list of patterns the last match decides, ignoring case.
 
-A pattern without a slash is a name in any folder; `folder/**` is the folder and everything in it; `{a,b}` is either.
+A pattern without a slash matches a name in any folder; `folder/**` matches the folder and everything in it; `{a,b}`
+matches either.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ FileAction = Literal["read", "edit"]
 
 
 class FileRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """`[[file]]`: what may be done with the files of a pattern. What it does not say is left as it was."""
+    """`[[file]]`: decisions for the files of a pattern. An action without a decision is left to earlier rules."""
 
     pattern: str
     edit: Decision | None = None
@@ -28,7 +29,7 @@ class FileRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     why: str = ""
 
     def get_decision(self, action: FileAction) -> Decision | None:
-        """What it says about an action, if anything."""
+        """Return the decision for an action, if the rule makes one."""
         return self.edit if action == "edit" else self.read
 
 
@@ -38,21 +39,21 @@ _PATTERN_PIECE = re.compile(r"(\*\*/)|(/\*\*$)|(\*\*)|(\*)|(\?)|(\[[^\]]+\])|(\{
 
 def _compile_pattern(pattern: str) -> re.Pattern[str]:
     if pattern not in _COMPILED_PATTERNS:
-        whole = pattern if "/" in pattern else f"**/{pattern}"
-        made, at = "", 0
-        for found in _PATTERN_PIECE.finditer(whole):
+        full = pattern if "/" in pattern else f"**/{pattern}"
+        regex, at = "", 0
+        for found in _PATTERN_PIECE.finditer(full):
             choices = "|".join(map(re.escape, (found[7] or "")[1:-1].split(",")))
             piece = ("(?:.*/)?", "(?:/.*)?", ".*", "[^/]*", "[^/]", found[6], f"(?:{choices})")[
                 (found.lastindex or 1) - 1
             ]
-            made += re.escape(whole[at : found.start()]) + piece
+            regex += re.escape(full[at : found.start()]) + piece
             at = found.end()
-        _COMPILED_PATTERNS[pattern] = re.compile(made + re.escape(whole[at:]), re.IGNORECASE | re.DOTALL)
+        _COMPILED_PATTERNS[pattern] = re.compile(regex + re.escape(full[at:]), re.IGNORECASE | re.DOTALL)
     return _COMPILED_PATTERNS[pattern]
 
 
 def find_file_decision(rules: Sequence[FileRule], path: str, action: FileAction) -> tuple[Decision, FileRule] | None:
-    """What the last rule that matches says about a path, and which one that is."""
+    """Return the decision of the last matching rule for a path, and that rule."""
     for rule in reversed(rules):
         decision = rule.get_decision(action)
         if decision and _compile_pattern(rule.pattern).fullmatch(path):
@@ -61,9 +62,9 @@ def find_file_decision(rules: Sequence[FileRule], path: str, action: FileAction)
 
 
 def find_glob_decision(rules: Sequence[FileRule], pattern: str, action: FileAction) -> tuple[Decision, FileRule] | None:
-    """The same for a pattern of the shell, such as `.e*`: what it says about a file that the pattern may stand for.
+    """Return the decision for a shell pattern such as `.e*`: that for a file which the pattern may match.
 
-    Patterns that begin with a wildcard stand for so many files that they count only if they are written as the rule is.
+    A pattern that begins with a wildcard matches so many files that it counts only if it equals the pattern of a rule.
     """
     if named := find_file_decision(rules, pattern, action):
         return named
@@ -82,14 +83,14 @@ def find_glob_decision(rules: Sequence[FileRule], pattern: str, action: FileActi
 
 
 def _list_example_names(pattern: str) -> list[str]:
-    """Names that a pattern is about."""
+    """List example names that a pattern matches."""
     name = re.sub(r"\*\*/|/\*\*", "", pattern).rpartition("/")[2].replace("*", "x").lower()
     braces = re.search(r"\{([^{}]*)\}", name)
     return [name.replace(braces[0], choice) for choice in braces[1].split(",")] if braces else [name]
 
 
 def extract_paths(text: str) -> list[str]:
-    """The paths that a word may hold: itself, and what follows a sign in it (`--file=x`, `@x`, `HEAD:x`, `a,x`)."""
+    """Return the paths that a word may contain: itself, and what follows `=`, `@`, `:` or `,`."""
     if "://" in text:
         return []
     parts = [text, *re.split(r"[=@:,]", text)[1:]]

@@ -1,7 +1,7 @@
-"""Code in other languages than the shell's, given on the command line: what in it starts programs or changes files.
+"""Inspects code in other languages on the command line: does it start programs or change files?
 
-It is looked at, not understood: a name that can do harm counts wherever it stands, and texts in quotes are judged as
-commands where something is there to run them. `sed` and `awk` are small enough to be read.
+The code is searched, not parsed: a dangerous name counts wherever it occurs, and quoted texts are judged as commands if
+the code can run them. `sed` and `awk` scripts are small enough to be parsed.
 """
 
 from __future__ import annotations
@@ -34,24 +34,24 @@ _QUOTED_LIST = re.compile(r"((?:'[^']*'|\"[^\"]*\")(?:\s*,\s*\[?\s*(?:'[^']*'|\"
 
 
 class CodeInspection(NamedTuple):
-    """What was noticed in a piece of code."""
+    """What was found in a piece of code."""
 
     starts_programs: bool = False
-    """It starts programs, or code that is not there to be read."""
+    """It starts programs, or runs code that is not part of it."""
     changes_files: bool = False
     """It changes files or uses the network."""
     deletes_folders: bool = False
-    """It deletes whole folders of the system or the home."""
+    """It deletes whole folders of the system or the home folder."""
     commands: tuple[str, ...] = ()
-    """Texts in it that may be run as shell commands."""
+    """Texts in it that may run as shell commands."""
     output_files: tuple[str, ...] = ()
-    """Files that it writes, where they can be told."""
+    """Files that it writes, where they can be determined."""
     quoted_texts: tuple[str, ...] = ()
-    """All texts in quotes."""
+    """All quoted texts."""
 
 
 def inspect_code(code: str) -> CodeInspection:
-    """Look at code of any language."""
+    """Inspect code of any language."""
     starts = bool(_STARTS_PROGRAMS.search(code))
     quoted = [next(filter(None, found.groups()), "") for found in _QUOTED_TEXT.finditer(code)]
     listed = [re.sub(r"['\"]\s*,\s*\[?\s*['\"]", " ", found[1]).strip("'\"") for found in _QUOTED_LIST.finditer(code)]
@@ -67,7 +67,7 @@ def inspect_code(code: str) -> CodeInspection:
 
 
 def inspect_awk(program: str) -> CodeInspection:
-    """Look at a program for awk: `system`, pipes and output files."""
+    """Inspect an awk program: `system`, pipes and output files."""
     texts: list[str] = []
     bare = re.sub(r'"((?:[^"\\]|\\.)*)"', lambda found: texts.append(found[1]) or '"', program)  # type: ignore[func-returns-value]
     bare = re.sub(r"(^|[~({,;!&|\s])/(?:[^/\\\n]|\\.)*/", r"\1 ", bare)
@@ -83,7 +83,7 @@ def inspect_awk(program: str) -> CodeInspection:
 
 
 def inspect_sed(script: str) -> CodeInspection:
-    """Look at a script for sed: the commands `e`, `w`, `r`, and the flags `e` and `w` of `s`."""
+    """Inspect a sed script: the commands `e`, `w`, `r`, and the flags `e` and `w` of `s`."""
     commands: list[str] = []
     writes: list[str] = []
     unread = False
@@ -106,7 +106,7 @@ _SED_ADDRESS = re.compile(r"(?:\d+(?:~\d+)?|\$|/(?:[^/\\\n]|\\.)*/[IM]*|\\(.)(?:
 
 
 def _iter_sed_commands(script: str) -> Iterator[tuple[str, str]]:
-    """The commands that matter: `e` and `w` with what follows them, `?` for what cannot be read."""
+    """Yield the relevant commands: `e` and `w` with their arguments, `?` for what cannot be parsed."""
     at = 0
     while at < len(script):
         if script[at] in " \t\n;{}!,":
@@ -143,23 +143,23 @@ def _iter_sed_commands(script: str) -> Iterator[tuple[str, str]]:
 
 
 def _find_delimiter_end(script: str, at: int) -> int | None:
-    """Where `s/a/b/` ends, before its flags; `at` is its delimiter."""
+    """Return where `s/a/b/` ends, before its flags; `at` is its delimiter."""
     if at >= len(script):
         return None
-    mark, seen, brackets = script[at], 0, False
+    mark, count, brackets = script[at], 0, False
     at += 1
     while at < len(script):
         char = script[at]
         if char == "\\":
             at += 1
-        elif char == "[" and not brackets and seen == 0:
+        elif char == "[" and not brackets and count == 0:
             brackets = True
             at += script[at + 1 : at + 3] in ("]", "^]") or script[at + 1 : at + 2] == "]"
         elif char == "]":
             brackets = False
         elif char == mark and not brackets:
-            seen += 1
-            if seen == 2:
+            count += 1
+            if count == 2:
                 return at + 1
         at += 1
     return None

@@ -1,7 +1,7 @@
-"""Programs that run code: where the code comes from, and what is known of it.
+"""Inspects interpreters: where the code that they run comes from, and what is known about it.
 
-Code on the command line is looked at, code from a pipe must be known to the last word, and a file of the workspace is
-the project's own code. No interpreter is ever allowed by its name.
+Code on the command line is inspected, code from a pipe must be known completely, and a file of the workspace is the
+project's own code. No interpreter is ever allowed by its name alone.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ _STDIN_FILES = ("-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0")
 
 
 def inspect_interpreter(command: ShellCommand, workspace: str) -> Iterator[InspectionItem]:
-    """What an interpreter runs. Nothing, if it is no interpreter."""
+    """Yield what an interpreter runs; nothing for any other program."""
     name = command.name
     if name in ("awk", "gawk", "mawk", "nawk", "sed", "gsed", "original-awk"):
         yield from _inspect_awk_or_sed(command)
@@ -84,9 +84,9 @@ def inspect_interpreter(command: ShellCommand, workspace: str) -> Iterator[Inspe
 
 
 def _inspect_shell(command: ShellCommand, workspace: str) -> Iterator[InspectionItem]:
-    takes = {"-c", "--command", "--rcfile", "--init-file", "-o", "-O", "-C"}
+    value_options = {"-c", "--command", "--rcfile", "--init-file", "-o", "-O", "-C"}
     at = next((at for at, word in enumerate(command.argv) if at and _is_command_flag(word.known_text)), None)
-    options = parse_options(command.argv, takes, stop_at_operand=True)
+    options = parse_options(command.argv, value_options, stop_at_operand=True)
     for file in options.iter_values("--rcfile", "--init-file"):
         yield from _inspect_script_source(command, (file,), workspace, is_shell=True)
     if at is not None and (
@@ -101,7 +101,7 @@ def _inspect_shell(command: ShellCommand, workspace: str) -> Iterator[Inspection
             yield Allowance("it is judged by what it runs")
             yield NestedScript(after[0].text, tuple(word.text for word in after[1:]))
             if not after[0].known_text.strip():
-                yield PolicyFinding("critical", f"`{command.name} -c` runs what nobody has seen", "ask")
+                yield PolicyFinding("critical", f"`{command.name} -c` runs code that cannot be determined", "ask")
         return
     operands = () if options.has_flag("-s") else options.operands
     yield from _inspect_script_source(command, operands, workspace, is_shell=True)
@@ -116,14 +116,14 @@ def _inspect_language(command: ShellCommand, family: str, workspace: str) -> Ite
         yield from _report_inline_code(inspect_code(" ".join(word.text for word in command.argv[2:])), command.name)
         return
     flags = _CODE_OPTIONS.get(family, _DEFAULT_CODE_OPTIONS)
-    takes = (set(_VALUE_OPTIONS) | set(flags)) - set(_FLAG_OPTIONS.get(family, ()))
-    options = parse_options(command.argv, takes, stop_at_operand=True)
+    value_options = (set(_VALUE_OPTIONS) | set(flags)) - set(_FLAG_OPTIONS.get(family, ()))
+    options = parse_options(command.argv, value_options, stop_at_operand=True)
     codes = [*options.iter_values(*flags), *_iter_clustered_code(command, flags)]
     for code in codes:
         yield from _report_inline_code(inspect_code(code.text), command.name)
         if not code.is_known:
             tier: Tier = "critical" if command.script and command.script.has_downloads else "high"
-            yield PolicyFinding(tier, f"`{command.name}` runs code that nobody has seen", "ask")
+            yield PolicyFinding(tier, f"`{command.name}` runs code that cannot be determined", "ask")
         if family in ("pwsh", "powershell"):
             yield NestedScript(code.text)
     for module in options.iter_values("-r", "--require", "--import", "--loader"):
@@ -138,7 +138,7 @@ def _inspect_language(command: ShellCommand, family: str, workspace: str) -> Ite
             yield from _inspect_module(command, module)
             return
     if options.has_any_flag(("--test",)) and family in ("node", "nodejs"):
-        yield Allowance("it runs the tests of the project", runs_project_code=True)
+        yield Allowance("it runs the project's tests", runs_project_code=True)
     elif options.operands or not options.has_any_flag(("--version", "-V", "-v", "--help")):
         operands = options.operands
         if family in ("deno", "bun") and operands and operands[0].text == "run":
@@ -147,7 +147,7 @@ def _inspect_language(command: ShellCommand, family: str, workspace: str) -> Ite
 
 
 def _iter_clustered_code(command: ShellCommand, flags: tuple[str, ...]) -> Iterator[ShellWord]:
-    """The code after `-pe`, `-lane`, `-Mx -e`: the word after a cluster that ends in the letter."""
+    """Yield the code after `-pe`, `-lane`, `-Mx -e`: the word after a cluster that ends in the option's letter."""
     for word, after in zip(command.argv[1:], command.argv[2:], strict=False):
         if re.fullmatch(r"-[a-zA-Z0-9]+", word.text) and len(word.text) > 2 and f"-{word.text[-1]}" in flags:
             yield after
@@ -159,7 +159,7 @@ def _inspect_module(command: ShellCommand, module: ShellWord) -> Iterator[Inspec
         yield Allowance("it is judged by the module that it runs")
         yield command.with_argv([module, *_list_words_after(command, module)])
         return
-    yield PolicyFinding("none", f"the module {name} is not known")
+    yield PolicyFinding("none", f"the module {name} is unknown")
 
 
 def _list_words_after(command: ShellCommand, word: ShellWord) -> tuple[ShellWord, ...]:
@@ -170,12 +170,12 @@ def _list_words_after(command: ShellCommand, word: ShellWord) -> tuple[ShellWord
 def _inspect_script_source(
     command: ShellCommand, operands: tuple[ShellWord, ...], workspace: str, *, is_shell: bool
 ) -> Iterator[InspectionItem]:
-    """A script from a file, or from what is piped in where no file is named."""
+    """Inspect a script from a file, or from standard input if no file is named."""
     if not operands or operands[0].text in _STDIN_FILES:
         if command.stdin:
             yield from _inspect_stream(command.stdin, command.name, is_shell=is_shell)
         elif not operands:
-            yield PolicyFinding("medium", f"`{command.name}` waits for code to be typed")
+            yield PolicyFinding("medium", f"`{command.name}` waits for code from the terminal")
         return
     script = operands[0]
     if script.stream:
@@ -185,7 +185,7 @@ def _inspect_script_source(
     if classify_path(path) == "inside" and not script.has_glob:
         yield Allowance("it runs a file of the project", runs_project_code=True)
     elif classify_path(path) == "unknown":
-        yield PolicyFinding("high", f"it cannot be seen what `{command.name}` runs", "ask")
+        yield PolicyFinding("high", f"the file that `{command.name}` runs cannot be determined", "ask")
     else:
         yield PolicyFinding("high", f"`{command.name}` runs {script.known_text}, which is not in the workspace", "ask")
 
@@ -195,7 +195,7 @@ def _inspect_stream(stream: CommandStream, name: str, *, is_shell: bool) -> Iter
         if stream.text is not None and not stream.text.strip():
             return
         tier: Tier = "high" if stream.origin.startswith("the file") else "critical"
-        yield PolicyFinding(tier, f"`{name}` runs what comes from {stream.origin}, which nobody has seen", "ask")
+        yield PolicyFinding(tier, f"`{name}` runs input from {stream.origin}, which nobody has reviewed", "ask")
     elif is_shell:
         yield Allowance("it is judged by what it runs")
         yield NestedScript(stream.text, inherits_stdin=False)
@@ -204,20 +204,20 @@ def _inspect_stream(stream: CommandStream, name: str, *, is_shell: bool) -> Iter
 
 
 def _report_inline_code(inspection: CodeInspection, name: str) -> Iterator[InspectionItem]:
-    """Code that is given in the command itself. It asks, whatever it is."""
+    """Report code that is part of the command itself. It always needs approval."""
     if inspection.deletes_folders:
         yield PolicyFinding("critical", f"the code for `{name}` deletes whole folders", "ask")
     elif inspection.starts_programs or inspection.changes_files:
         does = "starts other programs" if inspection.starts_programs else "changes files or uses the network"
         yield PolicyFinding("high", f"the code for `{name}` {does}", "ask")
     else:
-        yield PolicyFinding("medium", f"`{name}` runs code that is given in the command", "ask")
+        yield PolicyFinding("medium", f"`{name}` runs code from the command line", "ask")
     yield from map(NestedScript, inspection.commands)
     yield from map(FileRead, inspection.quoted_texts)
 
 
 def _inspect_awk_or_sed(command: ShellCommand) -> Iterator[InspectionItem]:
-    """`awk` and `sed`: harmless unless their program starts something or writes."""
+    """Inspect `awk` and `sed`: harmless unless their script starts programs or writes files."""
     is_sed = command.name.endswith("sed")
     options = get_program_facts(command.name).parse_argv(command.argv)
     scripts = [*options.iter_values("-e", "--expression", "--source")]
@@ -227,15 +227,15 @@ def _inspect_awk_or_sed(command: ShellCommand) -> Iterator[InspectionItem]:
         scripts.append(operands.pop(0))
     risky = False
     for script in scripts:
-        seen = inspect_sed(script.text) if is_sed else inspect_awk(script.text)
-        if not script.is_known or seen.starts_programs:
+        inspection = inspect_sed(script.text) if is_sed else inspect_awk(script.text)
+        if not script.is_known or inspection.starts_programs:
             risky = True
             yield PolicyFinding("high", f"the script of `{command.name}` may start programs", "ask")
-        yield from map(NestedScript, seen.commands)
-        for target in seen.output_files:
+        yield from map(NestedScript, inspection.commands)
+        for target in inspection.output_files:
             risky = True
             yield FileWrite(ShellWord(target))
-        if seen.changes_files and not seen.output_files:
+        if inspection.changes_files and not inspection.output_files:
             risky = True
             yield PolicyFinding("medium", f"the script of `{command.name}` writes files")
     if files:

@@ -1,4 +1,4 @@
-"""What a judgement is made of. Tiers and decisions are ordered, and of two the stricter one counts."""
+"""The parts of a judgement. Tiers and decisions are ordered; of two, the stricter one applies."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ DECISIONS: tuple[Decision, ...] = get_args(Decision)
 
 
 class Judgement(msgspec.Struct, frozen=True, kw_only=True):
-    """What may be done with a command, a file or a tool call."""
+    """Whether a command, a file access or a tool call is allowed, and why."""
 
     tier: Tier
     decision: Decision
     why: str
-    """A sentence for a person: which command, and which rule."""
+    """A sentence for the user: which command, and which rule."""
     commands: tuple[tuple[str, ...], ...] = ()
-    """Every command that was found, wrappers looked through."""
+    """Every command that was found, including those that wrappers run."""
     is_read_only: bool = False
-    """Known to change nothing."""
+    """Whether it is known to change nothing."""
     allow_patterns: tuple[str, ...] = ()
-    """What "always allow" would remember, for `Policy.allowing`; empty where nothing can be remembered."""
+    """What "always allow" would store, for `Policy.with_allowances`; empty where nothing can be stored."""
 
 
 class PolicyFinding(NamedTuple):
-    """One thing that was noticed. Without a `decision` it only says how dangerous something is."""
+    """One thing that a check found. Without a `decision` it only rates the danger."""
 
     tier: Tier
     why: str
@@ -49,21 +49,21 @@ class PolicyFinding(NamedTuple):
 
 
 class Allowance(NamedTuple):
-    """Something that may run, if it is no more dangerous than `most`."""
+    """Something that may run if it is no more dangerous than `max_tier`."""
 
     why: str
     max_tier: Tier = "none"
     is_read_only: bool = False
-    """It changes nothing."""
+    """Whether it changes nothing."""
     runs_project_code: bool = False
-    """It runs the project's own code."""
+    """Whether it runs the project's own code."""
 
 
 def find_highest_tier(tiers: Iterable[Tier]) -> Tier:
-    """The highest of some tiers."""
+    """Return the highest of several tiers."""
     return max(tiers, key=TIERS.index, default="none")
 
 
 def find_strictest_decision(decisions: Iterable[Decision]) -> Decision | None:
-    """The strictest of some decisions, if there is one."""
+    """Return the strictest of several decisions, if there is one."""
     return max(decisions, key=DECISIONS.index, default=None)

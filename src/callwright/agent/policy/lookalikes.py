@@ -1,4 +1,4 @@
-"""Letters that look like others: what a name written with them pretends to be."""
+"""Replaces letters that look like others, to show which name a word imitates."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import unicodedata
 
 __all__ = ["replace_lookalikes"]
 
-# Letters of other alphabets that most fonts draw as Latin ones; a choice from Unicode's table of confusables (UTS 39).
+# Letters of other alphabets that most fonts draw as Latin ones; a selection from Unicode's confusables (UTS 39).
 _LATIN_LOOKALIKES = str.maketrans(
     "аЬсԁеԍһіјкӏмпорԛгѕтцѵԝхуАВСЕНІЈКМОРЅТХαεικνορτυχΑΒΕΖΗΙΚΜΝΟΡΤΥΧɑɡıɩᴄᴏᴜᴠᴡᴢոսհօ",
     "abcdeghijklmnopqrstuvwxyABCEHIJKMOPSTXaeikvoptuxABEZHIKMNOPTYXagiicouvwznuho",
@@ -14,5 +14,5 @@ _LATIN_LOOKALIKES = str.maketrans(
 
 
 def replace_lookalikes(name: str) -> str:
-    """The name in plain letters; itself when it is written in them."""
+    """Return the name in plain letters; unchanged if it is already written in them."""
     return unicodedata.normalize("NFKC", name).translate(_LATIN_LOOKALIKES)

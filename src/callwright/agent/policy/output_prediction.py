@@ -1,7 +1,7 @@
-"""What a command prints, where that can be known without running it.
+"""Predicts what a command prints, where that is possible without running it.
 
-`echo 'rm -rf /' | sh` and `echo cm0gLXJmIC8K | base64 -d | sh` say what the shell will get. Only literal text goes
-in, so only commands that make text from text are here; for every other one the answer is None.
+`echo 'rm -rf /' | sh` and `echo cm0gLXJmIC8K | base64 -d | sh` contain what the shell will run. Only literal text goes
+in, so this module covers only commands that make text from text; for all others the prediction is None.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["predict_output"]
 
 
 def predict_output(argv: Sequence[ShellWord], stdin: CommandStream | None) -> str | None:
-    """What it prints, with `UNKNOWN` in it where its words or what it reads have that."""
+    """Predict the output, with `UNKNOWN` wherever the words or the input contain it."""
     if not argv:
         return ""
     words = [word.text for word in argv[1:]]
@@ -37,7 +37,8 @@ def _predict_echo(words: list[str], _: str | None) -> str | None:
     while words and re.fullmatch(r"-[neE]+", words[0]):
         escapes |= "e" in words.pop(0)
     line = " ".join(words)
-    # sh's own echo reads escapes without being asked; a backslash that stays is no danger to what is judged
+    # sh's built-in echo interprets escapes without `-e`; a backslash that remains does not make the judgement less
+    # strict
     return f"{_decode_escapes(line) if escapes else line}\n"
 
 
@@ -131,7 +132,7 @@ def _predict_tr(words: list[str], text: str | None) -> str | None:
 
 
 def _expand_character_set(text: str) -> str:
-    """`a-z` written out."""
+    """Expand ranges such as `a-z`."""
     return re.sub(
         r"(.)-(.)", lambda found: "".join(map(chr, range(ord(found[1]), ord(found[2]) + 1))), _decode_escapes(text)
     )

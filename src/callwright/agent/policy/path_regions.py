@@ -1,4 +1,4 @@
-"""Where a path points, told from its text alone: into the workspace, to the system, home, or nobody knows."""
+"""Classifies a path by its text alone: in the workspace, in the system, in a home folder, elsewhere, or unknown."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from callwright.agent.policy.shell_words import ShellWord
 __all__ = ["PathRegion", "classify_path", "resolve_path"]
 
 PathRegion = Literal["inside", "all", "temporary", "harmless", "device", "system", "home", "outside", "unknown"]
-"""`all` is the workspace itself or everything in it; `home` and `system` hold what cannot be made again."""
+"""`all` is the workspace itself or everything in it; `home` and `system` contain files that cannot be restored."""
 
 _HARMLESS_DEVICE = re.compile(r"/dev/(null|stdin|stdout|stderr|tty|zero|fd/\d+|u?random|full)")
 _SYSTEM_PATH = re.compile(
@@ -23,7 +23,7 @@ _TEMPORARY_PATH = re.compile(r"/(var/|private/)?tmp(/.+)")
 
 
 def resolve_path(word: ShellWord, folder: str | None, workspace: str = "") -> str | None:
-    """A path as seen from the workspace: relative within it, else absolute, below `~` or with `..`; None: unknown."""
+    """Return a path relative to the workspace if inside, else absolute, below `~` or with `..`; None if unknown."""
     text = word.known_text if word.is_known or word.text[:1] in "/~" else None
     if text is None:
         return None
@@ -41,7 +41,7 @@ def resolve_path(word: ShellWord, folder: str | None, workspace: str = "") -> st
 
 
 def classify_path(path: str | None) -> PathRegion:
-    """Which part of the machine a resolved path is in."""
+    """Return the region of the machine that a resolved path is in."""
     if path is None:
         return "unknown"
     if path in (".", "*", ".*", "**", "*.*", "[!.]*", "?*"):

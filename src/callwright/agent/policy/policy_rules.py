@@ -1,8 +1,9 @@
-"""Rules about commands and tools, and the TOML files that they are written in.
+"""Rules for commands and tools, and the TOML files that define them.
 
-A rule matches a command by the program's name and its first operands, and by flags and words. It may say how
-dangerous that is (`tier`), and what becomes of it (`decision`). `match` and `not_match` are examples that the rule must
-and must not match, tried when a file is loaded. Every mistake is a `PolicyError` with the file and the line.
+A rule matches a command by the program's name and its first operands, and by flags and words. It can set how dangerous
+the command is (`tier`) and what happens with it (`decision`). `match` and `not_match` are examples that the rule must
+and must not match; they are tried when a file is loaded. Every mistake raises a `PolicyError` with the file and the
+line.
 """
 
 from __future__ import annotations
@@ -31,37 +32,39 @@ CODE_RUNNERS = frozenset((
     "eval", "exec", "source", ".", "busybox", "toybox", "ssh", "parallel", "watch", "awk", "gawk", "find",
 ))
 # fmt: on
-"""What runs any code that it is given: to allow it by name would be to allow everything."""
+"""Programs that run any code passed to them: allowing one by name would allow everything."""
 
 _BARE_CODE_RUNNERS = frozenset(("deno", "bun"))
 
 
 class CommandRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """`[[rule]]`: about commands. All that it names must be there for it to match."""
+    """`[[rule]]`: a rule for commands. It matches if all of its conditions do."""
 
     pattern: tuple[str | tuple[str, ...], ...]
-    """The program and its first operands; each a word, a list of words, or `*` for any one."""
+    """The program and its first operands: each a word, a list of words, or `*` for any word."""
     flags: tuple[str | tuple[str, ...], ...] = ()
-    """One of these flags is given; a list among them is of flags that are given together."""
+    """One of these flags is present; a list within it means flags that are present together."""
     unless: tuple[str, ...] = ()
-    """None of these flags is given, and the operand after the pattern is none of these words."""
+    """None of these flags is present, and the operand after the pattern is none of these words."""
     words: tuple[str, ...] = ()
-    """One of these patterns fits an operand, an option's value or what is piped in, whatever the case of letters."""
+    """One of these patterns matches an operand, an option's value or the piped input, ignoring case."""
     max_operands: int | None = None
-    """There are at most so many operands after those of the pattern."""
+    """The maximum number of operands after those of the pattern."""
     decision: Decision | None = None
     tier: Tier | None = None
-    """How dangerous it is; of an `allow`, how dangerous what it allows may be (`high` unless said)."""
+    """How dangerous it is; for an `allow`, the highest tier that it allows (default `high`)."""
     why: str = ""
     read_only: bool = False
-    """Of an `allow`: what it allows changes nothing."""
+    """For an `allow`: what it allows changes nothing."""
     runs_project_code: bool = False
     """It runs the project's own code: allowed if `project_code` is `allow`."""
     match: tuple[str, ...] = ()
     not_match: tuple[str, ...] = ()
 
     def matches(self, command: ShellCommand, options: CommandOptions) -> bool:
-        """Whether it is about this command. An `allow` takes no word for a value that may be a subcommand."""
+        """Return whether the rule covers a command. An `allow` takes no subcommand for an option's
+        value.
+        """
         names, *operands = (each if isinstance(each, tuple) else (each,) for each in self.pattern)
         if not any(name in (command.name, "*") for name in names):
             return False
@@ -82,25 +85,25 @@ class CommandRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
         return options.has_flag(flags) if isinstance(flags, str) else all(map(options.has_flag, flags))
 
     def _matches_words(self, command: ShellCommand, options: CommandOptions) -> bool:
-        said = [word.known_text for word in (*options.operands, *(word for _, word in options.values))]
-        said += [command.stdin.text] if command.stdin and command.stdin.text else []
-        return any(fnmatchcase(" ".join(text.split()).lower(), words) for text in said for words in self.words)
+        texts = [word.known_text for word in (*options.operands, *(word for _, word in options.values))]
+        texts += [command.stdin.text] if command.stdin and command.stdin.text else []
+        return any(fnmatchcase(" ".join(text.split()).lower(), words) for text in texts for words in self.words)
 
     @property
     def program_names(self) -> tuple[str, ...]:
-        """The names that it can match."""
+        """The program names that it can match."""
         return (self.pattern[0],) if isinstance(self.pattern[0], str) else self.pattern[0]
 
     @property
     def label(self) -> str:
-        """What it is about, for a person."""
+        """What it covers, as text for the user."""
         words = [each if isinstance(each, str) else ", ".join(each) for each in self.pattern]
         flags = ["+".join(each) if isinstance(each, tuple) else each for each in self.flags]
         return " ".join([*words, *([f"({' or '.join(flags)})"] if flags else [])])
 
 
 class ToolRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """`[[tool]]`: about tools of plugins and MCP servers, by a pattern of their names."""
+    """`[[tool]]`: a rule for tools of plugins and MCP servers, by a pattern of their names."""
 
     name: str
     decision: Decision
@@ -109,7 +112,7 @@ class ToolRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
 
 class RuleFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """All that one file says."""
+    """All rules of one file."""
 
     rule: tuple[CommandRule, ...] = ()
     file: tuple[FileRule, ...] = ()
@@ -119,25 +122,25 @@ class RuleFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
 
 def load_rules(path: Path, *, tighten_only: bool = False) -> RuleFile:
-    """Read a file. `tightens`: it may not allow anything. Raises `PolicyError`."""
+    """Load a file. With `tighten_only` it may not allow anything. Raises `PolicyError`."""
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError:
-        raise PolicyError(f"{path}: the text is not UTF-8") from None
+        raise PolicyError(f"{path} is not UTF-8 text; save it as UTF-8") from None
     except OSError as problem:
         raise PolicyError(f"{path} cannot be read: {(problem.strerror or str(problem)).lower()}") from None
     return parse_rules(text, str(path), tighten_only=tighten_only)
 
 
 def parse_rules(text: str, name: str, *, tighten_only: bool = False) -> RuleFile:
-    """Read the text of a file. Raises `PolicyError`."""
+    """Parse the text of a file. Raises `PolicyError`."""
     try:
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as problem:
         raise PolicyError(f"{name}: {problem}") from None
     for kind in ("rule", "file", "tool"):
         if kind in tables and not isinstance(tables[kind], list):
-            raise PolicyError(f"{name}: write [[{kind}]], with two brackets, because there can be several")
+            raise PolicyError(f"{name}: write [[{kind}]] with two brackets: it is a list of tables")
     try:
         found = msgspec.convert(tables, RuleFile)
     except msgspec.ValidationError as problem:
@@ -153,46 +156,46 @@ def parse_rules(text: str, name: str, *, tighten_only: bool = False) -> RuleFile
     return found
 
 
-_TIGHTEN_ONLY_MESSAGE = "a project's policy can only tighten, so it cannot allow; put this into a policy of your own"
+_TIGHTEN_ONLY_MESSAGE = "a project's policy cannot allow anything; move this rule to your user policy"
 
 
 def find_table_line(text: str, kind: str, number: int) -> int:
-    """The line on which a table of a kind begins."""
+    """Return the line on which the table with this kind and number begins."""
     headers = [at for at, line in enumerate(text.splitlines(), 1) if re.match(rf"\s*\[\[\s*{kind}\s*\]\]", line)]
     return headers[number] if number < len(headers) else 1
 
 
 def _format_problem(text: str, name: str, problem: str) -> str:
-    where = re.search(r"`\$\.(\w+)\[(\d+)\]", problem)
-    line = f", line {find_table_line(text, where[1], int(where[2]))}" if where else ""
+    location = re.search(r"`\$\.(\w+)\[(\d+)\]", problem)
+    line = f", line {find_table_line(text, location[1], int(location[2]))}" if location else ""
     return f"{name}{line}: {problem}"
 
 
 def _find_mistake(rule: CommandRule, *, tighten_only: bool) -> str:
     if not rule.pattern or not all(rule.pattern):
-        return "the pattern is empty; begin it with the name of a program"
+        return "the pattern is empty; start it with a program name"
     if rule.decision is None and rule.tier is None and not rule.runs_project_code:
-        return 'it decides nothing; give it a decision ("allow", "ask", "deny") or a tier'
-    only_tells = rule.max_operands == 0 and rule.flags and set(rule.flags) <= {"-v", "-V", "-version", "--version"}
+        return 'the rule has no effect; add a decision ("allow", "ask", "deny") or a tier'
+    is_version_only = rule.max_operands == 0 and rule.flags and set(rule.flags) <= {"-v", "-V", "-version", "--version"}
     if rule.decision == "allow" or rule.runs_project_code:
         if tighten_only:
             return _TIGHTEN_ONLY_MESSAGE
-        never = CODE_RUNNERS | (_BARE_CODE_RUNNERS if len(rule.pattern) == 1 else set())
-        if (risky := never.intersection(rule.program_names)) and not only_tells:
-            return f"{sorted(risky)[0]} runs any code that it is given, so to allow it would be to allow everything"
+        code_runners = CODE_RUNNERS | (_BARE_CODE_RUNNERS if len(rule.pattern) == 1 else set())
+        if (risky := code_runners.intersection(rule.program_names)) and not is_version_only:
+            return f"{sorted(risky)[0]} runs any code passed to it, so it cannot be allowed by name"
         if rule.tier == "critical":
-            return "what is critical always asks, so it cannot be allowed"
+            return "critical commands always need approval, so they cannot be allowed"
     return ""
 
 
 def format_pattern(tokens: Sequence[str]) -> str:
-    """A pattern as it stands in a file."""
+    """Format a pattern as TOML."""
     return msgspec.json.encode(list(tokens)).decode()
 
 
 def parse_pattern(text: str) -> Any:
-    """What `to_toml` wrote, and any other value. Raises `PolicyError`."""
+    """Parse what `format_pattern` wrote, or any other TOML value. Raises `PolicyError`."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError as problem:
-        raise PolicyError(f"{text!r} is no pattern: {problem}") from None
+        raise PolicyError(f"invalid pattern {text!r}: {problem}") from None

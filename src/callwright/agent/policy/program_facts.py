@@ -1,4 +1,4 @@
-"""Facts about programs, from `programs.toml`: which options take a value, what runs what, which words are files."""
+"""Facts about programs from `programs.toml`: which options take a value, what runs commands, which words are files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["ProgramFacts", "find_subcommand", "get_program_facts"]
 
 
 class ProgramFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What is known about a program, or about one of its subcommands; the file says what each field means."""
+    """Facts about a program or one of its subcommands; `programs.toml` explains each field."""
 
     value_options: tuple[str, ...] = ()
     runs: Literal["rest", "joined"] | None = None
@@ -33,7 +33,7 @@ class ProgramFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     non_file_operands: Literal["none", "all", "first"] = "none"
 
     def parse_argv(self, argv: Sequence[ShellWord]) -> CommandOptions:
-        """The words of a command of this program; of a wrapper, those before the command that it runs."""
+        """Parse the words of a command of this program; for a wrapper, those before the command that it runs."""
         return parse_options(argv, self.value_options, stop_at_operand=self.runs == "rest")
 
 
@@ -52,12 +52,12 @@ def _list_parent_programs() -> frozenset[str]:
 
 
 def get_program_facts(name: str) -> ProgramFacts:
-    """What is known about a program; nothing, if it is not in the file."""
+    """Return the facts about a program; empty facts if it is not in the file."""
     return _load_programs().get(name, _NO_FACTS)
 
 
 def find_subcommand(command: ShellCommand) -> tuple[ProgramFacts, tuple[ShellWord, ...]] | None:
-    """The facts about the subcommand of a command, and its words from there on, if it has some of its own."""
+    """Return the facts about a command's subcommand and its words from there on, if the file has such facts."""
     if command.name not in _list_parent_programs():
         return None
     options = get_program_facts(command.name).parse_argv(command.argv)

@@ -1,4 +1,4 @@
-"""What a command line is taken apart into: simple commands, their redirections, and what was wrong with the text."""
+"""The parts of a parsed command line: simple commands, their redirections, and problems with the text."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ __all__ = ["WORKSPACE_CONTEXT", "Redirection", "ScriptContext", "ScriptProblem",
 
 
 class Redirection(NamedTuple):
-    """`> target`, `2>> target`, `< target`; a target that is a number is another descriptor."""
+    """`> target`, `2>> target`, `< target`; a numeric target is another descriptor."""
 
     operator: str
     target: ShellWord
 
     @property
     def can_write(self) -> bool:
-        """It may change its target."""
+        """Whether it may change its target."""
         to_descriptor = self.operator.endswith("&") and self.target.text.rstrip("-").isdigit()
         return ">" in self.operator and not to_descriptor and self.target.text != "-"
 
 
 class ShellCommand(NamedTuple):
-    """One simple command, as far as the text tells."""
+    """One simple command, as far as its text determines it."""
 
     argv: tuple[ShellWord, ...]
     assignments: tuple[tuple[str, str], ...] = ()
     redirections: tuple[Redirection, ...] = ()
     stdin: CommandStream | None = None
     folder: str | None = "."
-    """Where it runs: relative to the workspace, absolute, below `~`, or None if that is unknown."""
+    """The folder in which it runs: relative to the workspace, absolute, below `~`, or None if unknown."""
     script: ShellScript | None = None
-    """The script that it stands in: whose variables and functions a script of its own sees."""
+    """The script that contains it; a nested script sees the variables and functions of this one."""
 
     @property
     def name(self) -> str:
@@ -45,19 +45,19 @@ class ShellCommand(NamedTuple):
         return self.argv[0].known_text.rpartition("/")[2] if self.argv else ""
 
     def with_argv(self, argv: Sequence[ShellWord]) -> ShellCommand:
-        """The same surroundings with another program, for what a wrapper runs."""
+        """Return the command with another program, for what a wrapper runs."""
         return self._replace(argv=tuple(argv), assignments=(), redirections=())
 
 
 class ScriptProblem(NamedTuple):
-    """Why a text cannot be trusted to be what it looks like."""
+    """Why a text may not do what it seems to do."""
 
     tier: Tier
     why: str
 
 
 class ScriptContext(NamedTuple):
-    """Where a script runs: in which folder, within which other script, with which parameters and input."""
+    """Where a script runs: its folder, the script around it, its parameters and its input."""
 
     folder: str | None = "."
     parent: ShellScript | None = None
@@ -65,8 +65,8 @@ class ScriptContext(NamedTuple):
     """`$0` and the positional parameters."""
     stdin: CommandStream | None = None
     alias: str = ""
-    """The alias that it stands for."""
+    """The alias that the script expands."""
 
 
 WORKSPACE_CONTEXT = ScriptContext()
-"""At the top of the workspace, within nothing."""
+"""The top of the workspace, outside any script."""

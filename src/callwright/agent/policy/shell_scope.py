@@ -1,7 +1,7 @@
 """What the words of a script may refer to: variables, arrays, positional parameters, functions and aliases.
 
-They are gathered from the whole text before it is walked, without regard to order: a variable may have any value that
-is assigned to it anywhere, here or in the script around.
+Names are collected from the whole text before it is walked, regardless of order: a variable may have any value that is
+assigned to it anywhere in this script or in the one around it.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _NON_ITEM_TYPES = ("variable_name", "do_group", "compound_statement")
 
 
 class ShellScope(ABC):
-    """The names of a script. `given` is `$0` and the positional parameters."""
+    """The names of a script. `parameters` are `$0` and the positional parameters."""
 
-    def __init__(self, parent: ShellScope | None, given: Sequence[str], spent_alias: str = "") -> None:
+    def __init__(self, parent: ShellScope | None, parameters: Sequence[str], spent_alias: str = "") -> None:
         self._parent = parent
-        self._parameters = list(given)
+        self._parameters = list(parameters)
         self._used_aliases: frozenset[str] = (parent._used_aliases if parent else frozenset()) | {spent_alias}
         self._assignments: dict[str, list[Node]] = {}
         self._functions: dict[str, Node] = {}
@@ -37,10 +37,10 @@ class ShellScope(ABC):
 
     @abstractmethod
     def read_output(self, substitution: Node) -> CommandStream:
-        """What the commands of a substitution write."""
+        """Return what the commands of a substitution write."""
 
     def collect_names(self, nodes: Sequence[Node]) -> None:
-        """Gather the names of a text."""
+        """Collect the names of a text."""
         for node in nodes:
             name = node.child_by_field_name("name")
             match node.type:
@@ -58,7 +58,7 @@ class ShellScope(ABC):
                     pass
 
     def get_values(self, name: str) -> list[str]:
-        """The possible values of a variable; none if it is not assigned."""
+        """Return the possible values of a variable; an empty list if it is not assigned."""
         if name == "0":
             return self._parameters[:1]
         if name not in self._assignments:
@@ -73,7 +73,7 @@ class ShellScope(ABC):
         self._resolving.append(name)
         found: list[str] = []
         for node in self._assignments[name]:
-            if node.type == "for_statement":  # a loop's variable is each of its items
+            if node.type == "for_statement":  # a loop's variable takes the value of each item
                 items = [child for child in node.named_children if child.type not in _NON_ITEM_TYPES]
                 found += [word.text for item in items for words in list_readings(item, self) for word in words]
             else:
@@ -92,13 +92,13 @@ class ShellScope(ABC):
         return [" ".join(word.text for word in words) for words in list_readings(value, self)]
 
     def set_parameters(self, parameters: Sequence[str]) -> list[str]:
-        """Set `$0` and the positional parameters, on which values may depend; returns those before."""
+        """Set `$0` and the positional parameters, on which values may depend; returns the previous ones."""
         before, self._parameters = self._parameters, list(parameters)
         self._value_cache.clear()
         return before
 
     def get_elements(self, name: str) -> list[str]:
-        """The elements of an array; those of `@` are the positional parameters."""
+        """Return the elements of an array; those of `@` are the positional parameters."""
         if name == "@":
             return self._parameters[1:]
         arrays = [value for node in self._assignments.get(name, ()) if (value := node.child_by_field_name("value"))]
@@ -106,11 +106,13 @@ class ShellScope(ABC):
         return [word.text for item in items for words in list_readings(item, self)[:1] for word in words]
 
     def find_function(self, name: str) -> Node | None:
-        """The body of a function, from here or from the script around."""
+        """Return the body of a function, from this script or the one around it."""
         return self._functions.get(name) or (self._parent.find_function(name) if self._parent else None)
 
     def find_alias(self, name: str) -> str | None:
-        """What an alias stands for, here or in the script around. Within itself it does not hold."""
+        """Return what an alias expands to, from this script or the one around it. An alias does not expand within
+        itself.
+        """
         if name in self._used_aliases:
             return None
         return self._aliases.get(name) or (self._parent.find_alias(name) if self._parent else None)

@@ -1,8 +1,8 @@
-"""A command line taken apart: every simple command in it, with what it reads and where it runs.
+"""Parses a command line into its simple commands, with what each reads and where it runs.
 
-`Script` walks the tree as the shell would, keeping track of folders, pipes and redirections. Whatever the walk does
-not come by is read in the end, so that no command of the tree is left out. All work is bounded; what goes beyond the
-bounds is a `Trouble`, and so is what has no grammar.
+`ShellScript` walks the syntax tree as the shell would, tracking folders, pipes and redirections. Nodes that the walk
+does not reach are read at the end, so that no command of the tree is missed. All work is bounded; exceeding a bound is
+a `ScriptProblem`, and so is text that is not valid shell syntax.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ _MAX_DEPTH = 12
 _MAX_TREE_HEIGHT = 100
 _MAX_COMMANDS = 1_000
 _MAX_PARTS = 32
-# tree-sitter-bash takes time and memory that grow with the square of a pipeline's length, and of what it cannot read:
-# a third of a second and 20 MB for this many.
+# tree-sitter-bash needs time and memory that grow with the square of a pipeline's length, and of the part that it
+# cannot parse: a third of a second and 20 MB for this many.
 _MAX_PIPES = 1_000
 _MAX_OPERATORS = 10_000
 _PART_SEPARATOR = re.compile(r"[;&|\n(){}!`]+")
@@ -69,14 +69,14 @@ DANGEROUS_TEXT = re.compile(
     r"(?<![\w-])(rm|mkfs\S*|dd|shred|wipefs|fdisk|parted|shutdown|reboot|halt|poweroff|sudo|curl[^|]*\|\s*\w*sh|wget[^|]*\|\s*\w*sh)(?![\w-])"
     r"|/dev/(sd|nvme|hd|disk|tcp)|push\s+(-f|--force)|reset\s+--hard"
 )
-"""Words that weigh where a text cannot be understood."""
+"""Words that raise the tier of a text that cannot be parsed."""
 _LINE_CONTINUATION = re.compile(r"(?<!\\)((?:\\\\)*)\\\n")
-_TOO_COMPLEX = "there is too much in it to be looked through"
+_TOO_COMPLEX = "it is too complex to be checked"
 _NO_OUTPUT = CommandStream("", "nothing")
 
 
 def parse_script(text: str, context: ScriptContext = WORKSPACE_CONTEXT) -> ShellScript:
-    """Take a text apart. With backslashes before line ends it is read with and without them."""
+    """Parse a text. If it has backslashes before line ends, it is parsed with and without them."""
     script = ShellScript(text, context)
     joined = _LINE_CONTINUATION.sub(r"\1", text)
     if joined != text:
@@ -87,17 +87,17 @@ def parse_script(text: str, context: ScriptContext = WORKSPACE_CONTEXT) -> Shell
 
 
 class ShellScript(ShellScope):
-    """A text and what was found in it: `commands` and `troubles`."""
+    """A text with the `commands` and `problems` found in it."""
 
-    def __init__(self, text: str, around: ScriptContext) -> None:
-        super().__init__(around.parent, around.parameters, around.alias)
+    def __init__(self, text: str, context: ScriptContext) -> None:
+        super().__init__(context.parent, context.parameters, context.alias)
         self.text = text
         self.commands: list[ShellCommand] = []
         self.problems: list[ScriptProblem] = []
-        self._folder = around.folder
-        self._depth: int = around.parent._depth + 1 if around.parent else 0
-        self._tree_height: int = around.parent._tree_height if around.parent else 0
-        self._outer = around.parent
+        self._folder = context.folder
+        self._depth: int = context.parent._depth + 1 if context.parent else 0
+        self._tree_height: int = context.parent._tree_height if context.parent else 0
+        self._outer = context.parent
         self._streams: dict[int, CommandStream] = {}
         self._call_stack: list[str] = []
         self._pipe_depth = 0
@@ -111,17 +111,17 @@ class ShellScript(ShellScope):
             return
         if root.has_error:
             tier: Tier = "critical" if DANGEROUS_TEXT.search(text) else "high"
-            self.problems.append(ScriptProblem(tier, "it cannot be read as a shell command"))
-            for part in _PART_SEPARATOR.split(text)[:_MAX_PARTS]:  # each may still show what it is
+            self.problems.append(ScriptProblem(tier, "it is not valid shell syntax"))
+            for part in _PART_SEPARATOR.split(text)[:_MAX_PARTS]:  # a single part may still be valid
                 if part.strip() and part != text:
-                    self._include_script(parse_script(part, around._replace(parent=self)))
+                    self._include_script(parse_script(part, context._replace(parent=self)))
         nodes = list(iter_nodes(root))
         if line_end := next((at for node in nodes if (at := find_merged_command(node)) is not None), 0):
             written = text.encode("utf-8", "replace")
             for part in (written[:line_end], written[line_end + 1 :]):
-                self._include_script(parse_script(part.decode("utf-8", "replace"), around._replace(parent=self)))
+                self._include_script(parse_script(part.decode("utf-8", "replace"), context._replace(parent=self)))
         self.collect_names(nodes)
-        self._walk_statement(root, around.stdin)
+        self._walk_statement(root, context.stdin)
         for node in nodes:
             if node.type in ("command", *SUBSTITUTION_TYPES, *REDIRECTION_TYPES) and node.id not in self._streams:
                 self._walk_statement(node, None)
@@ -130,27 +130,27 @@ class ShellScript(ShellScope):
 
     @property
     def outermost_text(self) -> str:
-        """The text of the outermost script, which holds all others."""
+        """The text of the outermost script, which contains all others."""
         return self._outer.outermost_text if self._outer else self.text
 
     @property
     def has_downloads(self) -> bool:
-        """Something in it, or in the script around it, comes from the network or is decoded."""
-        here = any(command.name in _DOWNLOADERS for command in self.commands)
-        return here or bool(self._outer and self._outer.has_downloads)
+        """Whether anything in this script or the one around it is downloaded or decoded."""
+        downloads = any(command.name in _DOWNLOADERS for command in self.commands)
+        return downloads or bool(self._outer and self._outer.has_downloads)
 
     def read_output(self, substitution: Node) -> CommandStream:
-        """What the commands of a substitution write; they are read once."""
+        """Return what the commands of a substitution write; they are walked once."""
         if substitution.id not in self._streams or self._call_stack:
             self._streams[substitution.id] = CommandStream(None, "itself")
             self._streams[substitution.id] = self._walk_statement(substitution, None)
         return self._streams[substitution.id]
 
     def _walk_statement(self, node: Node, stdin: CommandStream | None) -> CommandStream:
-        """Read a statement; returns what it writes."""
+        """Walk a statement and return what it writes."""
         if len(self._call_stack) > _MAX_DEPTH or len(self.commands) > _MAX_COMMANDS:
             self.problems.append(ScriptProblem("high", _TOO_COMPLEX))
-            return CommandStream(None, "too much")
+            return CommandStream(None, "a script that is too complex")
         self._streams.setdefault(node.id, _NO_OUTPUT)
         match node.type:
             case "command" | "declaration_command" | "unset_command" | "variable_assignment" | "variable_assignments":
@@ -197,14 +197,18 @@ class ShellScript(ShellScope):
         plain = [each for each in (*redirects, *inside) if each.type in ("file_redirect", "herestring_redirect")]
         for each in (*redirects, *plain):
             self._streams.setdefault(each.id, _NO_OUTPUT)
-        fed = [self._read_heredoc(heredoc) for heredoc in heredocs]
+        heredoc_streams = [self._read_heredoc(heredoc) for heredoc in heredocs]
         # Words after a target, or after `<<END`, belong to the command.
-        late = [word for each in plain if each.type == "file_redirect" for word in _list_targets(each)[1:]]
-        late += [word for word in inside if word.type in ("word", "string", "raw_string", "concatenation", "number")]
+        trailing = [word for each in plain if each.type == "file_redirect" for word in _list_targets(each)[1:]]
+        trailing += [
+            word for word in inside if word.type in ("word", "string", "raw_string", "concatenation", "number")
+        ]
         stream = (
-            self._redirect_last(body, plain, late, (stdin, fed)) if body else self._walk_compound(None, plain, stdin)
+            self._redirect_last(body, plain, trailing, (stdin, heredoc_streams))
+            if body
+            else self._walk_compound(None, plain, stdin)
         )
-        for rest in inside:  # what follows on the line of `<<END` is part of the node
+        for rest in inside:  # the rest of the line of `<<END` is part of the node
             if rest.type == "pipeline":
                 stream = self._walk_pipeline(list_statements(rest), stream)
             elif rest in list_statements(node) or rest.type in ("command", "list", "redirected_statement", "subshell"):
@@ -215,21 +219,23 @@ class ShellScript(ShellScope):
         self,
         body: Node,
         plain: Sequence[Node],
-        late: Sequence[Node],
+        trailing: Sequence[Node],
         inputs: tuple[CommandStream | None, Sequence[CommandStream]],
     ) -> CommandStream:
-        """Redirections belong to the last command of a list or pipeline; the grammar hangs them on the whole."""
-        stdin, fed = inputs
+        """Apply redirections to the last command of a list or pipeline; the grammar attaches them to the whole."""
+        stdin, heredoc_streams = inputs
         if body.type in ("list", "pipeline", "negated_command") and (parts := list_statements(body)):
             *before, last = parts
             self._streams[body.id] = _NO_OUTPUT
             if body.type == "pipeline":
-                return self._redirect_last(last, plain, late, (self._walk_pipeline(before, stdin), fed))
+                return self._redirect_last(last, plain, trailing, (self._walk_pipeline(before, stdin), heredoc_streams))
             self._walk_statements(before, stdin)
-            return self._redirect_last(last, plain, late, inputs)
-        stdin = fed[-1] if fed else stdin
+            return self._redirect_last(last, plain, trailing, inputs)
+        stdin = heredoc_streams[-1] if heredoc_streams else stdin
         is_command = body.type == "command"
-        return self._walk_command(body, plain, late, stdin) if is_command else self._walk_compound(body, plain, stdin)
+        return (
+            self._walk_command(body, plain, trailing, stdin) if is_command else self._walk_compound(body, plain, stdin)
+        )
 
     def _walk_compound(self, body: Node | None, plain: Sequence[Node], stdin: CommandStream | None) -> CommandStream:
         found = self._read_redirections(plain)
@@ -249,13 +255,13 @@ class ShellScript(ShellScope):
         return CommandStream(text, "a here-document")
 
     def _walk_command(
-        self, node: Node, outer: Sequence[Node], late: Sequence[Node], stdin: CommandStream | None
+        self, node: Node, outer: Sequence[Node], trailing: Sequence[Node], stdin: CommandStream | None
     ) -> CommandStream:
         self._streams[node.id] = _NO_OUTPUT
-        own = [child for child in node.children if child.type in REDIRECTION_TYPES]
-        for each in own:
+        inner = [child for child in node.children if child.type in REDIRECTION_TYPES]
+        for each in inner:
             self._streams[each.id] = _NO_OUTPUT
-        redirections = self._read_redirections([*own, *outer])
+        redirections = self._read_redirections([*inner, *outer])
         parts = (
             [node]
             if node.type == "variable_assignment"
@@ -272,7 +278,7 @@ class ShellScript(ShellScope):
             return self._add_command(command._replace(argv=tuple(ShellWord(get_node_text(part)) for part in parts)))
         streams = [
             self._add_command(command._replace(argv=tuple(word for one in chosen for word in one)))
-            for chosen in islice(product(*(list_readings(word, self) for word in (*words, *late))), MAX_READINGS)
+            for chosen in islice(product(*(list_readings(word, self) for word in (*words, *trailing))), MAX_READINGS)
         ]
         return streams[0] if len(streams) == 1 else CommandStream(None, "one of several commands")
 
@@ -305,7 +311,7 @@ class ShellScript(ShellScope):
         name = command.argv[0].text
         if name in self._call_stack:
             if self._pipe_depth or b"&" in (body.text or b""):
-                self.problems.append(ScriptProblem("critical", f"{name} starts itself again and again: a fork bomb"))
+                self.problems.append(ScriptProblem("critical", f"{name} calls itself endlessly (a fork bomb)"))
             return _NO_OUTPUT
         before = self.set_parameters([word.text for word in command.argv])
         self._call_stack.append(name)
@@ -324,7 +330,7 @@ def _list_targets(redirect: Node) -> list[Node]:
 
 
 def _find_stdin(redirections: Sequence[Redirection], stdin: CommandStream | None) -> CommandStream | None:
-    """What a command reads, after its redirections."""
+    """Return what a command reads, after its redirections."""
     for operator, target in redirections:
         if operator == "<<<":
             stdin = CommandStream(f"{target.text}\n", "a here-string")
@@ -334,7 +340,7 @@ def _find_stdin(redirections: Sequence[Redirection], stdin: CommandStream | None
 
 
 def _resolve_cd(folder: str | None, operands: Sequence[ShellWord]) -> str | None:
-    """Where `cd` leads; `cd -` leads back, and nothing says where to."""
+    """Return the folder that `cd` changes to; None for `cd -`, whose target is unknown."""
     words = [word for word in operands if word.text not in ("-P", "-L", "-e", "-@", "--")]
     if not words:
         return "~"

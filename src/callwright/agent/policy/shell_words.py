@@ -1,8 +1,8 @@
-"""The words of a shell command: what quoting, escapes, braces and variables make of what is written.
+"""The words of a shell command, after quoting, escapes, braces and variables.
 
-A word is worked out as the shell would, as far as the text alone can tell. What only the running shell knows is
-`UNKNOWN` in the word. One written word may stand for several (braces, splitting), and a variable that is assigned
-more than once gives several possible readings, of which all are judged.
+A word is expanded as the shell would, as far as the text alone allows. What only the running shell knows is `UNKNOWN`
+in the word. One written word may expand to several (braces, splitting), and a variable that is assigned more than once
+has several possible readings; all of them are judged.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ UNKNOWN = "\0"
 MAX_READINGS = 16
 _MAX_WORDS = 64
 _MAX_BRACES = 16
-# Quoted characters step aside, into a private plane, while braces and spaces are looked for.
+# Quoted characters are shifted into a private plane while braces and spaces are searched.
 _SPECIAL_CHARACTERS = "{},.*?[]~ \t\n"
 _SHIELD = {ord(char): 0xF0000 + ord(char) for char in _SPECIAL_CHARACTERS}
 _UNSHIELD = {shielded: char for char, shielded in _SHIELD.items()}
@@ -31,7 +31,7 @@ _ANSI_ESCAPE = re.compile(
 )
 _ANSI_LETTERS = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v", "e": "\x1b", "E": "\x1b"}
 _BRACE_SEQUENCE = re.compile(r"(-?\d+|[A-Za-z])\.\.(-?\d+|[A-Za-z])(?:\.\.(-?\d+))?")
-# What the shell sets itself. `~` stands for the home folder wherever paths are looked at.
+# What the shell sets itself. `~` represents the home folder in all paths.
 _SHELL_VARIABLES = {
     "HOME": "~",
     "PWD": ".",
@@ -45,30 +45,30 @@ _SHELL_VARIABLES = {
 
 
 class CommandStream(NamedTuple):
-    """What a command reads or writes: its text, where that can be known from the command line alone."""
+    """What a command reads or writes: its text, where the command line alone determines it."""
 
     text: str | None
     origin: str
-    """Which command it comes from, for a person."""
+    """The command that it comes from, as text for the user."""
 
 
 class ShellWord(NamedTuple):
-    """One word as the program gets it."""
+    """One word as the program receives it."""
 
     text: str
     has_glob: bool = False
-    """There is a pattern in it that the shell matches with the names of files."""
+    """Whether it contains a pattern that the shell matches with file names."""
     stream: CommandStream | None = None
     """What can be read from it, if it is a process substitution."""
 
     @property
     def is_known(self) -> bool:
-        """Nothing in it is left to the running shell."""
+        """Whether the text determines it completely."""
         return UNKNOWN not in self.text
 
     @property
     def known_text(self) -> str:
-        """The text as if all that is unknown were empty, as unset variables are."""
+        """The text with every unknown part empty, as for unset variables."""
         return self.text.replace(UNKNOWN, "")
 
 
@@ -76,29 +76,29 @@ class WordScope(Protocol):
     """What a word may refer to."""
 
     def get_values(self, name: str) -> list[str]:
-        """The possible values of a variable; empty if it is not assigned here."""
+        """Return the possible values of a variable; an empty list if it is not assigned."""
 
     def get_elements(self, name: str) -> list[str]:
-        """The elements of an array, or the positional parameters for `@`."""
+        """Return the elements of an array, or the positional parameters for `@`."""
 
     def read_output(self, substitution: Node) -> CommandStream:
-        """What the commands of a substitution write."""
+        """Return what the commands of a substitution write."""
 
 
 def get_node_text(node: Node) -> str:
-    """The text of a node as it is written."""
+    """Return the text of a node as written."""
     return (node.text or b"").decode("utf-8", "replace")
 
 
 def list_readings(node: Node, scope: WordScope) -> list[list[ShellWord]]:
-    """Each way to read a word: the words that it stands for."""
+    """Return each possible reading of a word: the words that it expands to."""
     if node.type == "process_substitution":
         return [[ShellWord("/dev/fd/63", stream=scope.read_output(node))]]
     return [_split_fields(text) for text in _expand_node(node, scope, quoted=False)]
 
 
 def _expand_node(node: Node, scope: WordScope, *, quoted: bool) -> list[str]:
-    """The possible texts of a node: quoted characters shielded, spaces that split left as they are."""
+    """Return the possible texts of a node: quoted characters shielded, separating spaces unchanged."""
     written = get_node_text(node)
     match node.type:
         case "raw_string":
@@ -126,19 +126,19 @@ def _expand_node(node: Node, scope: WordScope, *, quoted: bool) -> list[str]:
 
 
 def _expand_children(node: Node, scope: WordScope, *, quoted: bool) -> list[str]:
-    """The parts one after the other, with what the grammar leaves out between them."""
-    whole = node.text or b""
+    """Join the expanded children with the text that the grammar omits between them."""
+    source = node.text or b""
     parts: list[list[str]] = []
     at = 0
     for child in node.children:
         start, end = child.start_byte - node.start_byte, child.end_byte - node.start_byte
         if start > at:
-            parts.append([_remove_escapes(whole[at:start].decode("utf-8", "replace"), quoted=quoted)])
+            parts.append([_remove_escapes(source[at:start].decode("utf-8", "replace"), quoted=quoted)])
         at = end
         if child.type not in ('"', "(", ")") and get_node_text(child) != "$":
             parts.append(_expand_node(child, scope, quoted=quoted))
-    if at < len(whole):
-        parts.append([_remove_escapes(whole[at:].decode("utf-8", "replace"), quoted=quoted)])
+    if at < len(source):
+        parts.append([_remove_escapes(source[at:].decode("utf-8", "replace"), quoted=quoted)])
     return ["".join(chosen) for chosen in islice(product(*parts), MAX_READINGS)]
 
 
@@ -157,13 +157,13 @@ def _decode_ansi_escape(found: re.Match[str]) -> str:
 
 
 def _expand_variable(node: Node, written: str, scope: WordScope, *, quoted: bool) -> list[str]:
-    """`$name`, `${name}`, `${name:-word}`, `${name[@]}`; any other form is unknown."""
+    """Expand `$name`, `${name}`, `${name:-word}` and `${name[@]}`; any other form is unknown."""
     simple = re.fullmatch(r"\$(?:\{(\w+|[@*?#$])\}|(\w+|[@*?#$]))", written)
     if simple:
         name = simple[1] or simple[2]
         if name in "@*" or (name.isdigit() and name != "0"):
-            given = scope.get_elements("@")
-            chosen = given if name in "@*" else given[int(name) - 1 : int(name)]
+            elements = scope.get_elements("@")
+            chosen = elements if name in "@*" else elements[int(name) - 1 : int(name)]
             return [" ".join(_shield_value(each, quoted=True) for each in chosen) if chosen else UNKNOWN]
         found = scope.get_values(name) or [_SHELL_VARIABLES.get(name, UNKNOWN)]
         if not quoted and (separators := "".join(scope.get_values("IFS"))):
@@ -171,8 +171,8 @@ def _expand_variable(node: Node, written: str, scope: WordScope, *, quoted: bool
         return [_shield_value(value, quoted=quoted) for value in found[:MAX_READINGS]]
     element = re.fullmatch(r"\$\{(\w+)\[(\d+|[@*])\]\}", written)
     if element:
-        given = scope.get_elements(element[1])
-        chosen = given if element[2] in "@*" else given[int(element[2]) : int(element[2]) + 1]
+        elements = scope.get_elements(element[1])
+        chosen = elements if element[2] in "@*" else elements[int(element[2]) : int(element[2]) + 1]
         return [" ".join(_shield_value(each, quoted=True) for each in chosen) if chosen else UNKNOWN]
     default = re.match(r"\$\{(\w+):?[-=+]", written)
     if default and len(node.children) > 3:
@@ -200,7 +200,7 @@ def _split_fields(text: str) -> list[ShellWord]:
 
 
 def _expand_braces(text: str) -> Iterator[str]:
-    """`a{b,c}` is `ab` and `ac`; `{1..3}` is `1`, `2` and `3`."""
+    """Expand `a{b,c}` to `ab` and `ac`, and `{1..3}` to `1`, `2` and `3`."""
     start = text.find("{")
     while start >= 0:
         parts = _split_brace_list(text, start)
@@ -214,7 +214,7 @@ def _expand_braces(text: str) -> Iterator[str]:
 
 
 def _split_brace_list(text: str, start: int) -> tuple[Iterable[str], int] | None:
-    """What stands between the commas of the brace at `start`, and where it ends; None if it is no list."""
+    """Return the parts between the commas of the brace at `start`, and where it ends; None if it is not a list."""
     depth, piece, parts = 0, start + 1, []
     for at in range(start, len(text)):
         char = text[at]

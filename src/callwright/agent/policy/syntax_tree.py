@@ -1,4 +1,4 @@
-"""The syntax tree of a text, as tree-sitter-bash sees it, and where it is known to see too little."""
+"""The syntax tree of a text from tree-sitter-bash, and workarounds for what its grammar misses."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ _HIDDEN_COMMAND = re.compile(r"(?<!\\)`([^`]*)`?|(?<!\\)\$\((.*)", re.DOTALL)
 
 
 def parse_tree(text: str) -> Node:
-    """The root of a text's tree. Any text has one."""
+    """Return the root of a text's tree. Every text has one."""
     return Parser(_BASH).parse(text.encode("utf-8", "replace")).root_node
 
 
 def iter_nodes(root: Node) -> Iterator[Node]:
-    """Every node, the outer ones first, without recursion."""
-    waiting = [root]
-    while waiting:
-        node = waiting.pop()
+    """Yield every node, outer nodes first, without recursion."""
+    pending = [root]
+    while pending:
+        node = pending.pop()
         yield node
-        waiting += reversed(node.children)
+        pending += reversed(node.children)
 
 
 def measure_height(root: Node) -> int:
-    """How many nodes stand above each other, without recursion."""
+    """Return the height of the tree, without recursion."""
     levels, level = 0, [root]
     while level:
         levels += 1
@@ -54,23 +54,23 @@ def measure_height(root: Node) -> int:
 
 
 def list_statements(node: Node) -> list[Node]:
-    """The parts of a node that may be or hold commands."""
+    """Return the children of a node that may be or contain commands."""
     return [child for child in node.named_children if child.type not in _NON_STATEMENT_TYPES]
 
 
 def find_merged_command(node: Node) -> int | None:
-    """Where a command ends within one, which it cannot: the grammar took two commands for one, and reports no error.
+    """Return the offset at which a command node wrongly contains a second command; the grammar reports no error there.
 
-    tree-sitter-bash 0.25 does so with a line that begins with a backslash (`ls` and then `\\rm x`), and with
-    `a= | b | c` before a line with `&&`. What stands between the words of a command, and words without quotes, cannot
-    hold the end of a line or a separator.
+    tree-sitter-bash 0.25 merges two commands if a line begins with a backslash (`ls` and then `\\rm x`), or for `a= | b
+    | c` before a line with `&&`. The text between the words of a command, and unquoted words, cannot contain a line end
+    or a separator.
     """
     if node.type != "command":
         return None
-    whole, start, at = node.text or b"", node.start_byte, 0
+    text, start, at = node.text or b"", node.start_byte, 0
     for child in node.children:
-        bare = child.end_byte - start if child.type == "word" else child.start_byte - start
-        if found := _SEPARATOR.search(whole[at:bare]):
+        end = child.end_byte - start if child.type == "word" else child.start_byte - start
+        if found := _SEPARATOR.search(text[at:end]):
             return start + at + found.start()
         if child.type == "heredoc_redirect":
             return None
@@ -79,9 +79,10 @@ def find_merged_command(node: Node) -> int | None:
 
 
 def find_hidden_commands(node: Node) -> Iterator[str]:
-    """Commands that the grammar takes for plain text: backquotes within `${x:-...}`, or in a here-document.
+    """Find commands that the grammar takes for plain text: backquotes within `${x:-...}` or in a here-document.
 
-    Whether a here-document's body may hold any depends on the quotes around its end mark: the caller knows.
+    Whether the body of a here-document can contain commands depends on the quotes around its end mark, which the caller
+    checks.
     """
     is_body = node.type == "heredoc_body"
     if is_body or (node.type in _TEXT_TYPES and not node.children):

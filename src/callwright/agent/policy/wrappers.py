@@ -1,7 +1,7 @@
-"""What is run by a command that runs others: `sudo`, `env`, `xargs`, `find -exec`, `timeout`, `docker exec` ...
+"""Finds what wrappers run: `sudo`, `env`, `xargs`, `find -exec`, `timeout`, `docker exec` and others.
 
-Most are facts in `programs.toml`; those whose words follow rules of their own are here. A wrapper is as dangerous as
-what it runs, and never less.
+Most wrappers are described in `programs.toml`; this module has those with a syntax of their own. A wrapper is never
+less dangerous than what it runs.
 """
 
 from __future__ import annotations
@@ -38,23 +38,23 @@ _DELETERS = frozenset(("rm", "unlink", "shred", "rmdir", "truncate", "dd"))
 
 
 class NestedScript(NamedTuple):
-    """A text that is run as a script by what it is given to."""
+    """A text that runs as a script."""
 
     text: str
     parameters: tuple[str, ...] = ()
     """`$0` and the positional parameters."""
     inherits_stdin: bool = True
-    """It reads what the command that runs it would read."""
+    """Whether it reads the standard input of the command that runs it."""
 
 
 class PossibleCommand(NamedTuple):
-    """A command that may be meant, if an option that is not known takes a value: only its dangers count."""
+    """A command that is possible if an unknown option takes a value: only its dangers count."""
 
     command: ShellCommand
 
 
 class DownloadedCommand(NamedTuple):
-    """A command that may be downloaded before it is run: only what a project has installed is known."""
+    """A command that may be downloaded before it runs: only what a project has installed is known."""
 
     command: ShellCommand
 
@@ -77,7 +77,7 @@ InspectionItem = (
 
 
 def unwrap_command(command: ShellCommand) -> Iterator[InspectionItem]:
-    """What a command runs, and how dangerous it is in itself. Nothing, if it is no wrapper."""
+    """Yield what a command runs and how dangerous the wrapper itself is; nothing for any other program."""
     match command.name:
         case "env":
             yield from _unwrap_env(command)
@@ -88,7 +88,7 @@ def unwrap_command(command: ShellCommand) -> Iterator[InspectionItem]:
         case "fd" | "fdfind":
             yield from _unwrap_fd(command)
         case "command" if len(command.argv) > 1 and re.fullmatch(r"-[vV]", command.argv[1].text):
-            yield Allowance("it only says what a name stands for", is_read_only=True)
+            yield Allowance("it only prints what a name refers to", is_read_only=True)
         case _:
             yield from _unwrap_by_facts(command)
 
@@ -107,10 +107,10 @@ def _unwrap_by_facts(command: ShellCommand) -> Iterator[InspectionItem]:
     while facts.takes_assignments and words and _ASSIGNMENT.match(words[0].text):
         yield _build_assignment(command, words.pop(0))
     words = words[facts.skip_operands :]
-    late = next((at for at, word in enumerate(words[:3]) if word.text in facts.script_options), len(words))
-    if late + 1 < len(words):
-        yield NestedScript(words[late + 1].text)
-        if late == 0:
+    trailing = next((at for at, word in enumerate(words[:3]) if word.text in facts.script_options), len(words))
+    if trailing + 1 < len(words):
+        yield NestedScript(words[trailing + 1].text)
+        if trailing == 0:
             return
     if facts.runs == "joined":
         yield from _unwrap_joined_text(command, words)
@@ -167,7 +167,7 @@ def _unwrap_xargs(command: ShellCommand) -> Iterator[InspectionItem]:
     if not words:
         return
     text = command.stdin.text if command.stdin else None
-    given = [UNKNOWN] if text is None else text.split() or [""]
+    arguments = [UNKNOWN] if text is None else text.split() or [""]
     marks = [word.text for word in options.iter_values("-I", "--replace")] or (
         ["{}"] if options.has_any_flag(("-i",)) else []
     )
@@ -176,7 +176,7 @@ def _unwrap_xargs(command: ShellCommand) -> Iterator[InspectionItem]:
         for line in lines:
             yield command.with_argv([word._replace(text=word.text.replace(marks[0], line)) for word in words])
     else:
-        yield command.with_argv([*words, *map(ShellWord, given[:64])])
+        yield command.with_argv([*words, *map(ShellWord, arguments[:64])])
         yield PossibleCommand(command.with_argv(words))
 
 
@@ -191,19 +191,19 @@ def _unwrap_find(command: ShellCommand) -> Iterator[InspectionItem]:
             if inner:
                 yield command.with_argv(inner)
                 if _has_deleter(inner):
-                    yield PolicyFinding("critical", "`find` deletes every file that it finds")
+                    yield PolicyFinding("critical", "`find` deletes every file it finds")
         elif word.text == "-delete":
             changes = True
-            yield PolicyFinding("critical", "`find -delete` deletes every file that it finds")
+            yield PolicyFinding("critical", "`find -delete` deletes every file it finds")
         elif word.text in _FIND_WRITE_FLAGS and at + 1 < len(words):
             changes = True
             yield FileWrite(words[at + 1])
     if not changes:
-        yield Allowance("it only looks for files", is_read_only=not runs)
+        yield Allowance("it only searches for files", is_read_only=not runs)
 
 
 def _has_deleter(words: Sequence[ShellWord]) -> bool:
-    """A program that deletes is among the words, also behind others that run it."""
+    """Return whether a program that deletes is among the words, also behind other wrappers."""
     return any(name in _DELETERS for word in words for name in re.findall(r"[\w.-]+", word.known_text))
 
 
@@ -211,8 +211,8 @@ def _unwrap_fd(command: ShellCommand) -> Iterator[InspectionItem]:
     words = list(command.argv[1:])
     at = next((at for at, w in enumerate(words) if w.text in ("-x", "-X", "--exec", "--exec-batch")), len(words))
     inner = [part._replace(text=re.sub(r"\{[./]*\}", UNKNOWN, part.text)) for part in words[at + 1 :]]
-    yield Allowance("it only looks for files", is_read_only=not inner)
+    yield Allowance("it only searches for files", is_read_only=not inner)
     if inner:
         yield command.with_argv(inner)
         if _has_deleter(inner):
-            yield PolicyFinding("critical", "`fd` deletes every file that it finds")
+            yield PolicyFinding("critical", "`fd` deletes every file it finds")

@@ -1,4 +1,4 @@
-"""The table of tools: what the agent can do by itself. Each is a module of its own, named as the tool is."""
+"""The table of built-in tools. Each tool is a module with the tool's name."""
 
 from __future__ import annotations
 
@@ -32,5 +32,5 @@ _TOOLS_BY_NAME = {tool.spec.name: tool for tool in BUILTIN_TOOLS}
 
 
 def find_tool(name: str) -> Tool | None:
-    """The built-in tool of that name."""
+    """Return the built-in tool with this name."""
     return _TOOLS_BY_NAME.get(name)

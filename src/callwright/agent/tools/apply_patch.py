@@ -1,4 +1,4 @@
-"""`apply_patch`: changes to several files at once, as a unified diff or in the form that Codex's models write."""
+"""`apply_patch`: changes several files at once with a unified diff or a patch in Codex's format."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _EXAMPLE_PATCH = "*** Begin Patch\n*** Update File: src/app.py\n@@\n-x = 1\n+x =
 
 
 class _PatchArguments(msgspec.Struct, frozen=True, kw_only=True):
-    """Change, make, move or delete several files at once with a patch. All of it is done, or nothing."""
+    """Change, create, move or delete several files at once with a patch. All of it is applied, or nothing."""
 
     patch: Annotated[
         str,
@@ -37,7 +37,7 @@ class _ApplyPatch:
     spec = signature.spec
 
     def describe_call(self, arguments: ToolArguments) -> str:
-        return self.signature.describe_call(arguments, lambda wanted: f"Patch {_describe_paths(wanted.patch)}")
+        return self.signature.describe_call(arguments, lambda parsed: f"Patch {_describe_paths(parsed.patch)}")
 
     def plan_changes(self, arguments: ToolArguments, workspace: Workspace) -> tuple[FileChange, ...]:
         patch = self.signature.parse(arguments).patch
@@ -45,7 +45,7 @@ class _ApplyPatch:
         changes = apply_patch(
             patch, lambda path: None if workspace.get_kind(path) == "missing" else workspace.read_file(path)
         )
-        # A file has many names, and rules about files know only the true one.
+        # A file can have several names, but file rules match only its canonical path.
         named = [msgspec.structs.replace(change, path=workspace.resolve_path(change.path)) for change in changes]
         if len({change.path for change in named}) < len(named):
             raise ToolError("the patch changes one file under two names; write its path the same way each time.")
@@ -62,7 +62,7 @@ def _describe_paths(patch: str) -> str:
     try:
         return ", ".join(dict.fromkeys(section.path for section in parse_patch(patch)))
     except ToolError:
-        return "files, in a form that cannot be read"
+        return "files (invalid patch)"
 
 
 tool = _ApplyPatch()

@@ -1,8 +1,8 @@
-"""What every tool of the agent is, and the room that it works in.
+"""The kinds of tools, and the context in which they run.
 
-A tool is one of three kinds, and each can do only what its kind allows. A `Reader` looks at the workspace and answers.
-An `Editor` says which files would become what, and writes nothing: whether that happens is decided by others, on the
-very change that they are shown. A `Runner` says which command it wants; one terminal runs them all.
+There are three kinds, and each can do only what its kind allows. A `ReadTool` reads the workspace and returns text. An
+`EditTool` plans the new contents of files and writes nothing: the session decides about exactly the planned change. A
+`CommandTool` returns the command that it needs; one terminal runs all commands.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 ToolArguments = Mapping[str, Any]
-"""What a call says, after its JSON was read; aliases of names are settled by the tool's own struct."""
+"""The arguments of a call, parsed from JSON; the tool's own struct resolves aliases of names."""
 
 
 class TerminalCommand(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,9 +39,9 @@ class TerminalCommand(msgspec.Struct, frozen=True, kw_only=True):
 
     text: str
     folder: str = ""
-    """Where to run it, from the workspace's root; empty for where the terminal is."""
+    """The folder to run it in, relative to the workspace's root; empty for the terminal's current folder."""
     seconds: float | None = None
-    """How long it may take; None for as long as the settings say."""
+    """Its timeout; None for the default of the settings."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,38 +50,38 @@ class ToolContext:
 
     workspace: Workspace
     report_progress: Callable[[str], None]
-    """Progress for the person who watches, in whole lines; the model does not see it."""
+    """Reports progress to the user, in whole lines; the model does not see it."""
     is_protected: Callable[[str], bool] = lambda path: False
-    """Whether a file may be read only when a person was asked: what goes through many files leaves it out."""
+    """Whether reading a file needs approval; tools that read many files skip such files."""
     environment: Mapping[str, str] = field(default_factory=lambda: {"PATH": os.defpath})
-    """What programs that a tool starts are told, without anybody's keys."""
+    """The environment of the programs that a tool starts, without credentials."""
     wrap_command: Callable[[Sequence[str], Path], Sequence[str]] = lambda command, folder: command
-    """How such a program is started here, in a folder: in the sandbox, where there is one."""
+    """Returns the argv that starts such a program in a folder: inside the sandbox, if there is one."""
     allows_project_code: bool = True
-    """Such programs may run code of the workspace: settings that are programs, build scripts."""
+    """Whether such programs may run code of the workspace: configuration that is code, build scripts."""
 
 
 class _BaseTool(Protocol):
     @property
     def spec(self) -> ToolSpec:
-        """What the model is told of it."""
+        """The description of the tool for the model."""
         ...
 
     def describe_call(self, arguments: ToolArguments) -> str:
-        """A call in one line, for people: `Read src/app.py, lines 1 to 80`. Never fails, whatever the arguments."""
+        """Describe a call in one line for the user: `Read src/app.py, lines 1 to 80`. Accepts any arguments."""
         ...
 
 
 @runtime_checkable
 class ReadTool(_BaseTool, Protocol):
-    """Looks, changes nothing."""
+    """Reads the workspace and changes nothing."""
 
     def list_paths(self, arguments: ToolArguments) -> tuple[str, ...]:
-        """The files and folders that it is going to open, as the call names them: protected ones are asked for."""
+        """Return the files and folders that the call will open, as it names them; protected ones need approval."""
         ...
 
     async def read(self, arguments: ToolArguments, context: ToolContext) -> str:
-        """What it found, for the model, within limits. `ToolError` says what was wrong and what to do."""
+        """Return the result for the model, within limits. A `ToolError` says what was wrong and what to do."""
         ...
 
 
@@ -90,15 +90,15 @@ class EditTool(_BaseTool, Protocol):
     """Changes files."""
 
     def plan_changes(self, arguments: ToolArguments, workspace: Workspace) -> tuple[FileChange, ...]:
-        """What the files become. Writes nothing. `ToolError` when it cannot be done."""
+        """Return the new contents of the files. Writes nothing. Raises `ToolError` when that is impossible."""
         ...
 
     def describe_deferred_content(self, arguments: ToolArguments) -> str:
-        """What the file should hold, in words, where a call leaves its content to a second answer (A-13); or empty."""
+        """Describe the content that a call leaves to a second answer (A-13), or return an empty string."""
         ...
 
     def fill_content(self, arguments: ToolArguments, content: str) -> dict[str, Any]:
-        """The same call with the content that was written for it."""
+        """Return the call with the content that the model wrote for it."""
         ...
 
 
@@ -107,20 +107,20 @@ class CommandTool(_BaseTool, Protocol):
     """Runs a command."""
 
     def build_command(self, arguments: ToolArguments) -> TerminalCommand:
-        """The command that it wants. `ToolError` when the call names none."""
+        """Return the command to run. Raises `ToolError` when the call names none."""
         ...
 
     def replace_command(self, arguments: ToolArguments, text: str) -> dict[str, Any]:
-        """The same call with the command as the person changed it."""
+        """Return the call with the command as the user changed it."""
         ...
 
 
 @runtime_checkable
 class ExternalTool(_BaseTool, Protocol):
-    """A tool that somebody else brought, by an entry point or from an MCP server: what it does is not known."""
+    """A tool from a plugin or an MCP server, whose effects are unknown."""
 
     async def call(self, arguments: ToolArguments, context: ToolContext) -> str:
-        """Do it. `ToolError` for a result that is an error."""
+        """Run the tool. Raises `ToolError` for a result that is an error."""
         ...
 
 

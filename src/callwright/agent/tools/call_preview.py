@@ -1,4 +1,4 @@
-"""A call's arguments, and what it would change: its mark, and how it looks."""
+"""Parses the arguments of a call and previews the changes that it would make."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["format_diff", "hash_changes", "parse_call_arguments"]
 
 
 def parse_call_arguments(call: ToolCall) -> dict[str, Any]:
-    """What a call says. `ToolError` when that is no JSON object."""
+    """Parse a call's arguments. Raises `ToolError` when they are not a JSON object."""
     try:
         return msgspec.json.decode(call.arguments or "{}", type=dict[str, Any])
     except (msgspec.DecodeError, UnicodeError) as error:
@@ -25,7 +25,7 @@ def parse_call_arguments(call: ToolCall) -> dict[str, Any]:
 
 
 def hash_changes(changes: Sequence[FileChange]) -> str:
-    """The same for the same changes only; empty for none."""
+    """Return a hash of the changes; an empty string for none."""
     if not changes:
         return ""
     mark = hashlib.sha256()
@@ -36,7 +36,7 @@ def hash_changes(changes: Sequence[FileChange]) -> str:
 
 
 def format_diff(changes: Sequence[FileChange], limit: int) -> str:
-    """The changes as a person sees them. What is left out is said, at both ends, so that it cannot be missed."""
+    """Format the changes as a diff for the user. Omitted text is reported at both ends, so that nobody misses it."""
     diff = "\n".join(format_unified_diff(change) for change in changes)
     if len(diff) <= limit:
         return diff

@@ -1,7 +1,7 @@
-"""The table of checkers: programs that find mistakes, how each is called, and how its words are read.
+"""The table of checkers: programs that find mistakes, how each is called, and how its output is parsed.
 
-None of them may change the workspace: caches and output files are off. The exception is cargo, which has nowhere else
-to keep what it builds than the project's `target` folder.
+None of them may change the workspace: caches and output files are off. The exception is cargo, which can build only in
+the project's `target` folder.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["CHECKERS", "SYNTAX_CHECKS", "Checker", "Diagnostic"]
 
 
 class Diagnostic(msgspec.Struct, frozen=True, kw_only=True):
-    """One mistake, or what looks like one."""
+    """One error or warning."""
 
     path: str
     line: int
@@ -29,21 +29,21 @@ class Diagnostic(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Checker(msgspec.Struct, frozen=True, kw_only=True):
-    """A program that finds mistakes in files with these endings."""
+    """A program that checks files with these suffixes."""
 
     name: str
     suffixes: tuple[str, ...]
     argv: tuple[str, ...]
-    """Its name and options; what is to be checked follows, as `./path`."""
+    """Its name and options; the targets follow, as `./path`."""
     parse_output: Callable[[str], Iterator[Diagnostic]]
     target_kind: Literal["file", "files", "folders", "project"] = "files"
-    """`file`: one at a time; `folders`: also whole ones; `project`: nothing, it checks what it is started in."""
+    """`file`: one file at a time; `folders`: also whole folders; `project`: no target, it checks the current folder."""
     project_files: tuple[str, ...] = ()
-    """Files of which a project has one where this checker is used; without any it is of no use."""
+    """Files that mark a project which uses this checker; without any of them it is skipped."""
     fallback_for: str = ""
-    """Only where that other checker is not there."""
+    """Used only if that other checker is not installed."""
     runs_project_code: bool = False
-    """It runs code of the project: a configuration that is a program, a plugin, a build script."""
+    """Whether it runs code of the project: configuration that is code, a plugin, a build script."""
 
 
 def _make_line_parser(
@@ -53,8 +53,8 @@ def _make_line_parser(
 
     def read(text: str) -> Iterator[Diagnostic]:
         for found in filter(None, (line.match(each[:2000]) for each in text.splitlines())):
-            given = {name: value for name, value in found.groupdict().items() if value}
-            parts = {"severity": severity, "column": "1", "code": given.get("rule", ""), **given}
+            groups = {name: value for name, value in found.groupdict().items() if value}
+            parts = {"severity": severity, "column": "1", "code": groups.get("rule", ""), **groups}
             if parts["severity"] != "note":
                 yield _build_diagnostic(parts)
 
@@ -97,7 +97,7 @@ def _parse_node_output(text: str) -> Iterator[Diagnostic]:
 
 
 def _parse_eslint_output(text: str) -> Iterator[Diagnostic]:
-    """ESLint has no format of one line per mistake since version 9; its JSON is on a line of its own."""
+    """Parse ESLint's JSON, which is on a line of its own; version 9 has no format with one line per finding."""
     line = next((each for each in text.splitlines() if each.startswith("[{")), "[]")
     try:
         reports = msgspec.json.decode(line, type=list[_EslintReport])
@@ -239,8 +239,8 @@ def _check_toml(text: str) -> Diagnostic | None:
     try:
         tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        place = re.search(r"\(at line (\d+), column (\d+)\)", str(error))
-        line, column = (int(place[1]), int(place[2])) if place else (text.count("\n") + 1, 1)
+        position = re.search(r"\(at line (\d+), column (\d+)\)", str(error))
+        line, column = (int(position[1]), int(position[2])) if position else (text.count("\n") + 1, 1)
         message = str(error).partition(" (at ")[0]
         return Diagnostic(path="", line=line, column=column, code="toml", message=message)
     except RecursionError:
@@ -249,4 +249,4 @@ def _check_toml(text: str) -> Diagnostic | None:
 
 
 SYNTAX_CHECKS: dict[str, Callable[[str], Diagnostic | None]] = {".json": _check_json, ".toml": _check_toml}
-"""Formats that are checked right here."""
+"""Formats that are checked without a program."""

@@ -1,4 +1,4 @@
-"""`edit_file`: one stretch of a file replaced by another, both written out exactly."""
+"""`edit_file`: replaces one exact text in a file with another."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ __all__ = ["tool"]
 
 
 class _EditArguments(msgspec.Struct, frozen=True, kw_only=True):
-    """Replace a text in a file by another. The old text must be exactly as it is in the file, and be there once."""
+    """Replace a text in a file with another. The old text must be exactly as it is in the file, and occur once."""
 
     path: Annotated[
         str, msgspec.Meta(description="The file, from the workspace's root.", examples=["src/app.py"], min_length=1)
     ]
     old: Annotated[
-        str, msgspec.Meta(description="The text to replace, with its spaces and whole lines.", examples=["x = 1"])
+        str, msgspec.Meta(description="The text to replace, with its spaces and in whole lines.", examples=["x = 1"])
     ]
-    new: Annotated[str, msgspec.Meta(description="The text that comes in its place.", examples=["x = 2"])]
-    every: Annotated[bool, msgspec.Meta(description="Replace it wherever it is.")] = False
+    new: Annotated[str, msgspec.Meta(description="The text to put in its place.", examples=["x = 2"])]
+    every: Annotated[bool, msgspec.Meta(description="Replace all occurrences.")] = False
 
 
 class _EditFile:
@@ -36,16 +36,16 @@ class _EditFile:
     spec = signature.spec
 
     def describe_call(self, arguments: ToolArguments) -> str:
-        return self.signature.describe_call(arguments, lambda wanted: f"Edit {wanted.path}")
+        return self.signature.describe_call(arguments, lambda parsed: f"Edit {parsed.path}")
 
     def plan_changes(self, arguments: ToolArguments, workspace: Workspace) -> tuple[FileChange, ...]:
-        wanted = self.signature.parse(arguments)
-        path = workspace.resolve_path(wanted.path)
+        parsed = self.signature.parse(arguments)
+        path = workspace.resolve_path(parsed.path)
         if workspace.get_kind(path) == "missing":
             hint = suggest_paths(path, workspace.iter_files())
-            raise ToolError(f"there is no file {wanted.path!r}.{hint} write_file makes a new one.")
+            raise ToolError(f"there is no file {parsed.path!r}.{hint} write_file creates new files.")
         before = workspace.read_file(path)
-        after = replace_text(decode_utf8(before, path), wanted.old, wanted.new, every=wanted.every)
+        after = replace_text(decode_utf8(before, path), parsed.old, parsed.new, every=parsed.every)
         return (FileChange(path=path, before=before, after=encode_text(after)),)
 
     def describe_deferred_content(self, arguments: ToolArguments) -> str:

@@ -1,7 +1,7 @@
-"""`get_diagnostics`: what the checkers that the workspace has say about a file, a folder or everything.
+"""`get_diagnostics`: runs the checkers that the workspace has on a file, a folder or everything.
 
-Every checker says the same in its own way; here it is one line each, `path:line:column: severity code message`. What
-was not checked, and why, is said too: no findings must not be taken for no mistakes.
+Checkers have different output formats; the tool returns one line per finding, `path:line:column: severity code
+message`. It also reports what was not checked, and why: no findings must not be mistaken for no errors.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ __all__ = ["tool"]
 
 _MAX_DIAGNOSTICS = 100
 _MAX_FILES = 100
-"""How many files are given to a checker that takes no folders."""
+"""How many files are passed to a checker that takes no folders."""
 _MAX_SINGLE_RUNS = 20
-"""... and to one that is started for each of them."""
+"""How many files are passed to a checker that is started for each file."""
 _MAX_MESSAGE_LENGTH = 400
-# These are JSON with comments, whatever their names end in.
+# These files are JSON with comments, whatever their suffix.
 _JSON_WITH_COMMENTS = (".vscode/", ".devcontainer/", "tsconfig", "jsconfig", ".eslintrc", "devcontainer.json")
 
 
@@ -47,7 +47,7 @@ class _DiagnosticsArguments(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _CheckerJob(NamedTuple):
-    """One checker, where it is started and on what."""
+    """One run of a checker: its folder and its targets."""
 
     checker: Checker
     program: str
@@ -56,7 +56,7 @@ class _CheckerJob(NamedTuple):
 
 
 class _CheckResult(msgspec.Struct):
-    """What came of it."""
+    """The findings and notes of a run."""
 
     diagnostics: list[Diagnostic] = []
     checker_names: list[str] = []
@@ -68,11 +68,11 @@ class _GetDiagnostics:
     spec = signature.spec
 
     def describe_call(self, arguments: ToolArguments) -> str:
-        return self.signature.describe_call(arguments, lambda wanted: f"Check {_format_target(wanted.path)}")
+        return self.signature.describe_call(arguments, lambda parsed: f"Check {_format_target(parsed.path)}")
 
     def list_paths(self, arguments: ToolArguments) -> tuple[str, ...]:
-        wanted = self.signature.try_parse(arguments)
-        return () if wanted is None else (wanted.path or ".",)
+        parsed = self.signature.try_parse(arguments)
+        return () if parsed is None else (parsed.path or ".",)
 
     async def read(self, arguments: ToolArguments, context: ToolContext) -> str:
         path = self.signature.parse(arguments).path or "."
@@ -108,25 +108,25 @@ def _list_files(path: str, context: ToolContext) -> list[str]:
 
 
 def _plan_jobs(target: str, files: Sequence[str], context: ToolContext) -> tuple[list[_CheckerJob], list[str]]:
-    """What to run, and a sentence for what cannot be."""
+    """Return the runs, and a note for each checker that cannot run."""
     jobs: list[_CheckerJob] = []
     missing: list[str] = []
     notes: list[str] = []
     for checker in CHECKERS:
-        mine = tuple(name for name in files if name.endswith(checker.suffixes))
+        matching = tuple(name for name in files if name.endswith(checker.suffixes))
         home = (
             _find_project_folder(checker, target if target not in files else dirname(target) or ".", context)
-            if mine
+            if matching
             else None
         )
         if home is None or checker.fallback_for in {job.checker.name for job in jobs}:
             continue
         if checker.runs_project_code and not context.allows_project_code:
-            notes.append(f"{checker.name} was not used: it runs code of the project")
+            notes.append(f"{checker.name} was not used: it runs the project's own code")
         elif program := find_program(checker.argv[0], context, home):
-            targets = _build_targets(checker, target, mine, home)
-            if len(targets) < len(mine) and checker.target_kind in {"file", "files"}:
-                notes.append(f"{checker.name} checked the first {len(targets)} of {len(mine)} files")
+            targets = _build_targets(checker, target, matching, home)
+            if len(targets) < len(matching) and checker.target_kind in {"file", "files"}:
+                notes.append(f"{checker.name} checked the first {len(targets)} of {len(matching)} files")
             jobs.append(_CheckerJob(checker, program, home, targets))
         else:
             missing.append(checker.name)
@@ -136,7 +136,9 @@ def _plan_jobs(target: str, files: Sequence[str], context: ToolContext) -> tuple
 
 
 def _find_project_folder(checker: Checker, folder: str, context: ToolContext) -> str | None:
-    """The folder to start it in: the nearest one above that has what it needs. None where it is of no use."""
+    """Return the folder to start it in: the nearest parent with one of its marker files. None if there is no such
+    folder.
+    """
     if not checker.project_files:
         return "."
     while True:
@@ -148,7 +150,7 @@ def _find_project_folder(checker: Checker, folder: str, context: ToolContext) ->
 
 
 def _build_targets(checker: Checker, target: str, files: tuple[str, ...], home: str) -> tuple[str, ...]:
-    """What follows the options; `./` keeps names that begin with a dash from being options."""
+    """Return the targets after the options; `./` keeps names that begin with a dash from being options."""
     chosen = {"project": (), "folders": (target,), "files": files[:_MAX_FILES], "file": files[:_MAX_SINGLE_RUNS]}[
         checker.target_kind
     ]
@@ -160,30 +162,30 @@ async def _run_checker(job: _CheckerJob, context: ToolContext) -> _CheckResult:
     each: Iterable[tuple[str, ...]] = (
         ((one,) for one in job.targets) if job.checker.target_kind == "file" else (job.targets,)
     )
-    done = _CheckResult(checker_names=[job.checker.name])
+    result = _CheckResult(checker_names=[job.checker.name])
     for targets in each:
-        said = await run_program((job.program, *job.checker.argv[1:], *targets), context, job.folder)
-        findings = list(_resolve_paths(job.checker.parse_output(said.text), job.folder, context))
-        done.diagnostics += findings
-        if said.exit_code is None or (said.exit_code != 0 and not findings):
-            reason = to_one_line(said.text, _MAX_MESSAGE_LENGTH) or f"exit code {said.exit_code}"
-            done.notes.append(f"{job.checker.name} failed: {reason}")
-    return done
+        output = await run_program((job.program, *job.checker.argv[1:], *targets), context, job.folder)
+        findings = list(_resolve_paths(job.checker.parse_output(output.text), job.folder, context))
+        result.diagnostics += findings
+        if output.exit_code is None or (output.exit_code != 0 and not findings):
+            reason = to_one_line(output.text, _MAX_MESSAGE_LENGTH) or f"exit code {output.exit_code}"
+            result.notes.append(f"{job.checker.name} failed: {reason}")
+    return result
 
 
 def _resolve_paths(findings: Iterable[Diagnostic], folder: str, context: ToolContext) -> Iterator[Diagnostic]:
-    """Findings by their path from the root; those outside of the workspace are left out."""
+    """Yield findings with paths relative to the root; findings outside the workspace are dropped."""
     root = context.workspace.root
     for finding in findings:
-        place = Path(root, folder, finding.path)
-        path = normpath(str(place))
+        location = Path(root, folder, finding.path)
+        path = normpath(str(location))
         if path.startswith(f"{root}/"):
             yield msgspec.structs.replace(finding, path=path.removeprefix(f"{root}/"))
 
 
 def _check_syntax(files: Sequence[str], context: ToolContext) -> _CheckResult:
-    """Formats that need no program."""
-    done = _CheckResult()
+    """Check formats that need no program."""
+    result = _CheckResult()
     for name in files:
         suffix = next((suffix for suffix in SYNTAX_CHECKS if name.endswith(suffix)), "")
         if not suffix or any(part in name for part in _JSON_WITH_COMMENTS):
@@ -191,13 +193,13 @@ def _check_syntax(files: Sequence[str], context: ToolContext) -> _CheckResult:
         try:
             text, _ = decode_file(context.workspace.read_file(name))
         except ToolError as error:
-            done.notes.append(f"{name} was not checked: {error}")
+            result.notes.append(f"{name} was not checked: {error}")
             continue
         if finding := SYNTAX_CHECKS[suffix](text):
-            done.diagnostics.append(msgspec.structs.replace(finding, path=name))
-        if suffix[1:] not in done.checker_names:
-            done.checker_names.append(suffix[1:])
-    return done
+            result.diagnostics.append(msgspec.structs.replace(finding, path=name))
+        if suffix[1:] not in result.checker_names:
+            result.checker_names.append(suffix[1:])
+    return result
 
 
 def _collect_notes(checked: Iterable[_CheckResult], notes: list[str]) -> list[str]:
@@ -206,22 +208,22 @@ def _collect_notes(checked: Iterable[_CheckResult], notes: list[str]) -> list[st
 
 def _format_report(target: str, findings: list[Diagnostic], checker_names: list[str], notes: list[str]) -> str:
     rest = "".join(f"\n({note})" for note in notes)
-    where = _format_target(target)
+    target_name = _format_target(target)
     if not checker_names:
-        return f"Nothing was checked in {where}: no checker for these files is there.{rest}"
+        return f"Nothing was checked in {target_name}: no checker for these files is installed.{rest}"
     if not findings:
-        return f"No problems found in {where} by {', '.join(checker_names)}.{rest}"
+        return f"No problems found in {target_name} by {', '.join(checker_names)}.{rest}"
     worst = sorted(set(map(_format_diagnostic, findings)))
     errors = sum(rank == 0 for rank, *_ in worst)
     lines = [text for *_, text in worst]
     left = f"\n({len(lines) - _MAX_DIAGNOSTICS} more)" if len(lines) > _MAX_DIAGNOSTICS else ""
     counts = f"{format_count(errors, 'error')} and {format_count(len(lines) - errors, 'warning')}"
-    head = f"{counts} in {where}, found by {', '.join(checker_names)}:"
+    head = f"{counts} in {target_name}, found by {', '.join(checker_names)}:"
     return "\n".join([head, *lines[:_MAX_DIAGNOSTICS]]) + left + rest
 
 
 def _format_diagnostic(finding: Diagnostic) -> tuple[int, str, int, int, str]:
-    """A finding as it is shown, behind what it is sorted by: errors first."""
+    """Return a finding as shown to the model, with its sort key: errors first."""
     words = " ".join(part for part in (finding.severity, finding.code, finding.message[:_MAX_MESSAGE_LENGTH]) if part)
     text = f"{finding.path}:{finding.line}:{finding.column}: {words}"
     return (0 if finding.severity == "error" else 1, finding.path, finding.line, finding.column, text)

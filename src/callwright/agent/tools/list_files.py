@@ -1,4 +1,4 @@
-"""`list_files`: what is in a folder, or every file that a glob means."""
+"""`list_files`: lists a folder, or every file that matches a glob."""
 
 from __future__ import annotations
 
@@ -45,25 +45,25 @@ class _ListFiles:
         return self.signature.describe_call(arguments, _describe_call)
 
     def list_paths(self, arguments: ToolArguments) -> tuple[str, ...]:
-        wanted = self.signature.try_parse(arguments)
-        return () if wanted is None else (wanted.path or ".",)
+        parsed = self.signature.try_parse(arguments)
+        return () if parsed is None else (parsed.path or ".",)
 
     async def read(self, arguments: ToolArguments, context: ToolContext) -> str:
         return await asyncio.to_thread(_list_folder, self.signature.parse(arguments), context.workspace)
 
 
-def _describe_call(wanted: _ListArguments) -> str:
-    where = "the workspace" if wanted.path in {"", "."} else wanted.path
-    return f"List {wanted.glob} in {where}" if wanted.glob else f"List {where}"
+def _describe_call(parsed: _ListArguments) -> str:
+    folder = "the workspace" if parsed.path in {"", "."} else parsed.path
+    return f"List {parsed.glob} in {folder}" if parsed.glob else f"List {folder}"
 
 
-def _list_folder(wanted: _ListArguments, workspace: Workspace) -> str:
-    folder = _require_folder(wanted.path or ".", workspace)
+def _list_folder(parsed: _ListArguments, workspace: Workspace) -> str:
+    folder = _require_folder(parsed.path or ".", workspace)
     files = list(workspace.iter_files(folder))
-    if wanted.glob:
-        return _list_matching(wanted.glob, folder, files)
+    if parsed.glob:
+        return _list_matching(parsed.glob, folder, files)
     listing = _FolderListing(workspace, files)
-    lines = list(listing.iter_lines(folder, wanted.depth))
+    lines = list(listing.iter_lines(folder, parsed.depth))
     head = f"{format_count(len(files), 'file')} in {_format_folder(folder)}"
     left = (
         f", {format_count(listing.ignored_count, 'entry', 'entries')} left out that git ignores"
@@ -84,21 +84,21 @@ def _require_folder(path: str, workspace: Workspace) -> str:
 
 
 def _list_matching(glob: str, folder: str, files: list[str]) -> str:
-    """Globs are taken from the folder, and from the root, where that is what was meant."""
+    """Match a glob from the folder, or from the root if it matches nothing there."""
     matches = compile_glob(glob)
     inside = "" if folder == "." else f"{folder}/"
     found = [name for name in files if matches(name.removeprefix(inside)) or matches(name)]
     if not found:
-        return f"No file in {_format_folder(folder)} matches {glob}; {format_count(len(files), 'file')} looked at."
+        return f"No file in {_format_folder(folder)} matches {glob}; {format_count(len(files), 'file')} searched."
     return _limit_lines(
         f"{format_count(len(found), 'file')} in {_format_folder(folder)} matching {glob}",
         found,
-        "make the glob narrower",
+        "use a narrower glob",
     )
 
 
 class _FolderListing:
-    """Folders with what is in them, and a count of what is left out."""
+    """Lists folders with their entries, and counts what is omitted."""
 
     def __init__(self, workspace: Workspace, files: list[str]) -> None:
         self._workspace = workspace
@@ -110,7 +110,7 @@ class _FolderListing:
             self._file_counts.update("/".join(parts[:depth]) for depth in range(1, len(parts)))
 
     def iter_lines(self, folder: str, depth: int) -> Iterator[str]:
-        """A line for each entry: folders first, then files with their sizes, then what is neither."""
+        """Yield a line for each entry: folders first, then files with their sizes, then other entries."""
         entries = self._workspace.list_entries(folder)
         for entry in (each for each in entries if each.kind == "folder"):
             path = normpath(join(folder, entry.name))
@@ -129,16 +129,16 @@ class _FolderListing:
             elif entry.kind == "file":
                 self.ignored_count += 1
             else:
-                yield f"{path} (a link that leads nowhere or out of the workspace, or a device)"
+                yield f"{path} (a broken link, a link out of the workspace, or a device)"
 
 
 def _limit_lines(head: str, lines: list[str], more: str) -> str:
     if not lines:
         return f"{head}."
     sizes = accumulate(len(line) + 1 for line in lines[:_MAX_ENTRIES])
-    shown = [line for line, size in zip(lines, sizes, strict=False) if size <= _MAX_CHARACTERS]
-    left = len(lines) - len(shown)
-    return "\n".join([f"{head}:", *shown, *([f"({left} more; {more})"] if left else [])])
+    selected = [line for line, size in zip(lines, sizes, strict=False) if size <= _MAX_CHARACTERS]
+    omitted = len(lines) - len(selected)
+    return "\n".join([f"{head}:", *selected, *([f"({omitted} more; {more})"] if omitted else [])])
 
 
 def _format_folder(folder: str) -> str:

@@ -1,4 +1,4 @@
-"""Names of files: which ones a glob means, and which one was probably meant by a name that is not there."""
+"""Matches paths with globs, and suggests paths for a name that does not exist."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ __all__ = ["compile_glob", "suggest_paths"]
 _GLOB_TOKENS = re.compile(r"\*\*/|\*\*|\*|\?|\[!?[^\]/]+\]|\{[^{}]*\}|.", re.DOTALL)
 _WILDCARD_PATTERNS = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
 _MAX_COMPARED_NAMES = 20_000
-"""How many names are compared with one that is not there."""
+"""How many names are compared with a name that does not exist."""
 
 
 def compile_glob(glob: str) -> Callable[[str], bool]:
-    """Whether a path from the root is one that the glob means. Without a slash it means names in any folder."""
+    """Return a predicate for paths relative to the root. A glob without a slash matches names in any folder."""
     glob = glob.removeprefix("./")
     if not glob:
         return lambda path: True
@@ -48,12 +48,12 @@ def _translate_token(piece: str) -> str:
 
 
 def suggest_paths(path: str, files: Iterable[str]) -> str:
-    """A sentence with the files and folders that were probably meant; empty when none is alike."""
+    """Return a sentence that suggests similar files and folders; an empty string if there are none."""
     names = list(islice(files, _MAX_COMPARED_NAMES))
     names += sorted({str(parent) for name in names for parent in PurePosixPath(name).parents} - {"."})
-    wanted = basename(path.rstrip("/")).lower()
-    meant = [name for name in names if basename(name).lower() == wanted]
-    if not meant:
-        near = set(get_close_matches(wanted, {basename(name).lower() for name in names}, n=3, cutoff=0.75))
-        meant = [name for name in names if basename(name).lower() in near]
-    return f" Did you mean {' or '.join(meant[:3])}?" if meant else ""
+    missing = basename(path.rstrip("/")).lower()
+    candidates = [name for name in names if basename(name).lower() == missing]
+    if not candidates:
+        near = set(get_close_matches(missing, {basename(name).lower() for name in names}, n=3, cutoff=0.75))
+        candidates = [name for name in names if basename(name).lower() in near]
+    return f" Did you mean {' or '.join(candidates[:3])}?" if candidates else ""

@@ -1,7 +1,7 @@
-"""Tools that other packages bring, by the entry point group `callwright.tools`.
+"""Loads tools of other packages, by the entry point group `callwright.tools`.
 
-Invariant: whatever such a package does while it is loaded, it costs a warning and not the session. A tool of ours
-cannot be replaced, and only kinds that are asked about may come from outside: `Reader` and `Outside`.
+Invariant: whatever such a package does while it is loaded, it costs a warning and not the session. A built-in tool
+cannot be replaced, and only the kinds that need approval may come from plugins: `ReadTool` and `ExternalTool`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _match_legal_name = re.compile(r"[a-zA-Z0-9_-]{1,64}").fullmatch
 
 
 class ToolPlugin(NamedTuple):
-    """A tool, and where it came from."""
+    """A tool, and the package that it came from."""
 
     tool: ReadTool | ExternalTool
     origin: str
@@ -31,7 +31,7 @@ class ToolPlugin(NamedTuple):
 def load_plugins(
     reserved_names: Collection[str], points: Iterable[EntryPoint] | None = None
 ) -> tuple[tuple[ToolPlugin, ...], tuple[str, ...]]:
-    """The tools of other packages, and a sentence for each that cannot be used. `taken`: names that are ours."""
+    """Return the tools of other packages, and a warning for each unusable one. Built-in names are `reserved_names`."""
     found: dict[str, ToolPlugin] = {}
     warnings: list[str] = []
     for point in sorted(
@@ -42,15 +42,15 @@ def load_plugins(
         if not problem and tool is not None:
             problem = _describe_name_conflict(tool.spec.name, reserved_names, found)
         if problem or tool is None:
-            warnings.append(f"the tool {point.name!r} of {origin} is left out: {problem}")
+            warnings.append(f"the tool {point.name!r} of {origin} was skipped: {problem}")
         else:
             found[tool.spec.name] = ToolPlugin(tool, origin)
     return tuple(found.values()), tuple(warnings)
 
 
 def _load_tool(point: EntryPoint) -> tuple[ReadTool | ExternalTool | None, str]:
-    """The tool, or what is wrong with it."""
-    # Somebody else's module may raise anything while it is imported, or end the program. In a thread that is a value.
+    """Return the tool, or what is wrong with it."""
+    # A plugin's module may raise anything while it is imported, or exit. The thread turns that into a value.
     with ThreadPoolExecutor(max_workers=1) as thread:
         loading = thread.submit(point.load)
         error = loading.exception()
@@ -58,7 +58,7 @@ def _load_tool(point: EntryPoint) -> tuple[ReadTool | ExternalTool | None, str]:
         return None, f"{type(error).__name__}: {error}"
     tool = loading.result()
     if not isinstance(tool, ReadTool | ExternalTool):
-        return None, "it is neither a Reader nor an Outside tool"
+        return None, "it is neither a ReadTool nor an ExternalTool"
     if not isinstance(tool.spec, ToolSpec) or not _match_legal_name(tool.spec.name):
         return None, "its spec has no name of at most 64 letters, digits, '_' and '-'"
     return tool, ""
@@ -66,5 +66,5 @@ def _load_tool(point: EntryPoint) -> tuple[ReadTool | ExternalTool | None, str]:
 
 def _describe_name_conflict(name: str, reserved_names: Collection[str], found: dict[str, ToolPlugin]) -> str:
     if name in reserved_names:
-        return f"{name} is a tool of our own"
-    return f"{name} is there already, from {found[name].origin}" if name in found else ""
+        return f"{name} is a built-in tool"
+    return f"{name} is already defined by {found[name].origin}" if name in found else ""

@@ -1,7 +1,7 @@
-"""Programs that look at the workspace: found, run without a shell, and ended with all their children when time is up.
+"""Finds and runs programs without a shell, and ends them with all their children on a timeout.
 
-Invariant: when `run` returns or is cancelled, nothing of what it started is left, and no more than a limit was kept of
-what it said.
+Invariant: when `run_program` returns or is cancelled, none of its processes is left, and it has stored at most a fixed
+amount of their output.
 """
 
 from __future__ import annotations
@@ -20,38 +20,43 @@ from callwright.agent.tools.base import ToolContext
 __all__ = ["ProgramOutput", "find_program", "run_program"]
 
 _WORKSPACE_PROGRAM_FOLDERS = (".venv/bin", "venv/bin", "node_modules/.bin")
-"""Where a workspace keeps programs of its own."""
+"""The folders in which a workspace has programs of its own."""
 _MAX_OUTPUT_BYTES = 512 * 1024
 _TIMEOUT_S = 60.0
 
 
 class ProgramOutput(NamedTuple):
-    """What a program wrote, on both outputs, and how it ended; no code where it was ended."""
+    """What a program wrote to both outputs, and its exit code; None if it was killed."""
 
     text: str
     exit_code: int | None
 
 
 def find_program(name: str, context: ToolContext, folder: str = ".") -> str | None:
-    """Where the program is: in the workspace, if its code may run, or on the path."""
+    """Return the path of a program: in the workspace, if its code may run, or on the PATH."""
     root = context.workspace.root
-    ours = [root / place / own for place in dict.fromkeys((folder, ".")) for own in _WORKSPACE_PROGRAM_FOLDERS]
-    others = [Path(place) for place in context.environment.get("PATH", os.defpath).split(os.pathsep) if place]
+    workspace_paths = [
+        root / start / subfolder for start in dict.fromkeys((folder, ".")) for subfolder in _WORKSPACE_PROGRAM_FOLDERS
+    ]
+    system_paths = [Path(path) for path in context.environment.get("PATH", os.defpath).split(os.pathsep) if path]
     if not context.allows_project_code:
-        ours, others = [], [place for place in others if place.is_absolute() and not place.is_relative_to(root)]
-    return shutil.which(name, path=os.pathsep.join(map(str, [*ours, *others])))
+        workspace_paths, system_paths = (
+            [],
+            [path for path in system_paths if path.is_absolute() and not path.is_relative_to(root)],
+        )
+    return shutil.which(name, path=os.pathsep.join(map(str, [*workspace_paths, *system_paths])))
 
 
 async def run_program(
     argv: Sequence[str], context: ToolContext, folder: str = ".", timeout_s: float = _TIMEOUT_S
 ) -> ProgramOutput:
-    """Run it in a folder of the workspace. What cannot be started says why, like any other failure."""
-    place = Path(context.workspace.root, folder)
+    """Run a program in a folder of the workspace. A program that cannot be started returns the reason as its output."""
+    location = Path(context.workspace.root, folder)
     mark = secrets.token_hex(8)
     try:
         process = await asyncio.create_subprocess_exec(
-            *context.wrap_command(argv, place),
-            cwd=place,
+            *context.wrap_command(argv, location),
+            cwd=location,
             env={**context.environment, MARK_VARIABLE: mark},
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
@@ -71,7 +76,7 @@ async def run_program(
 
 
 async def _read_output(process: asyncio.subprocess.Process) -> str:
-    kept = bytearray()
+    output = bytearray()
     while process.stdout and (more := await process.stdout.read(65536)):
-        kept += more[: max(_MAX_OUTPUT_BYTES - len(kept), 0)]
-    return kept.decode("utf-8", "replace")
+        output += more[: max(_MAX_OUTPUT_BYTES - len(output), 0)]
+    return output.decode("utf-8", "replace")

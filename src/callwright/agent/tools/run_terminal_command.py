@@ -1,4 +1,4 @@
-"""`run_terminal_command`: a command for the session's one terminal. What may run is decided by the policy, not here."""
+"""`run_terminal_command`: a command for the session's terminal. The policy decides whether it may run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SCRIPT_FLAGS = frozenset({"-c", "-lc"})
 
 
 class _RunArguments(msgspec.Struct, frozen=True, kw_only=True):
-    """Run a shell command in the workspace and get its output. It cannot ask for input."""
+    """Run a shell command in the workspace and get its output. It cannot read input."""
 
     command: Annotated[str, msgspec.Meta(description="The command line.", examples=["pytest -q"], min_length=1)]
     folder: Annotated[
@@ -27,7 +27,7 @@ class _RunArguments(msgspec.Struct, frozen=True, kw_only=True):
         ),
     ] = ""
     seconds: Annotated[
-        float, msgspec.Meta(description="Stop it after so many seconds. 0 is the usual limit.", ge=0, le=3600)
+        float, msgspec.Meta(description="Stop it after this many seconds. 0 is the usual limit.", ge=0, le=3600)
     ] = 0
 
 
@@ -36,18 +36,18 @@ class _RunTerminalCommand:
     spec = signature.spec
 
     def describe_call(self, arguments: ToolArguments) -> str:
-        return self.signature.describe_call(_join_command_words(arguments), lambda wanted: f"Run {wanted.command}")
+        return self.signature.describe_call(_join_command_words(arguments), lambda parsed: f"Run {parsed.command}")
 
     def build_command(self, arguments: ToolArguments) -> TerminalCommand:
-        wanted = self.signature.parse(_join_command_words(arguments))
-        return TerminalCommand(text=wanted.command, folder=wanted.folder, seconds=wanted.seconds or None)
+        parsed = self.signature.parse(_join_command_words(arguments))
+        return TerminalCommand(text=parsed.command, folder=parsed.folder, seconds=parsed.seconds or None)
 
     def replace_command(self, arguments: ToolArguments, text: str) -> dict[str, Any]:
         return self.signature.replace_arguments(_join_command_words(arguments), command=text)
 
 
 def _join_command_words(arguments: ToolArguments) -> ToolArguments:
-    """The call with a command line where it has a list of words, as Codex's own tool takes it."""
+    """Return the call with a command line in place of a list of words, which is the form of Codex's own tool."""
     return {name: _build_command_line(value) if _is_word_list(value) else value for name, value in arguments.items()}
 
 

@@ -1,8 +1,8 @@
-"""Regular expressions of models, matched in linear time whatever they are.
+"""Matches the regular expressions of models in linear time.
 
-Python's own engine takes for ever over `(a+)+$`, and nothing can stop it meanwhile. The engine of the JSON schema
-library that we have anyway (Rust's `regex`) takes time in proportion to the text; what it cannot do so, look-around and
-back-references, it refuses. ripgrep, whose patterns models know best, does the same.
+Python's own engine takes exponential time for `(a+)+$` and cannot be interrupted. The engine of the JSON schema library
+that is installed anyway (Rust's `regex`) takes time in proportion to the text; it rejects what it cannot match that
+way, look-around and back-references. ripgrep, whose patterns models know best, does the same.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ __all__ = ["compile_pattern", "escape_literal"]
 
 _MAX_PATTERN_LENGTH = 1000
 _MAX_COMPILED_BYTES = 1 << 20
-"""Of the compiled pattern: counted repetitions of counted repetitions grow without end."""
+"""The limit for the compiled pattern: nested counted repetitions grow exponentially."""
 
 
 def compile_pattern(pattern: str, *, match_case: bool = True) -> Callable[[str], bool]:
-    """Whether a text has the pattern in it. `ToolError` when it is no pattern, or none that can be matched safely."""
+    """Return a predicate that searches a text. Raises `ToolError` for an invalid or unsafe pattern."""
     if len(pattern) > _MAX_PATTERN_LENGTH:
         raise ToolError(f"the pattern is too long: {_MAX_PATTERN_LENGTH} characters at most")
     written = pattern if match_case else f"(?i){pattern}"
@@ -38,5 +38,5 @@ def compile_pattern(pattern: str, *, match_case: bool = True) -> Callable[[str],
 
 
 def escape_literal(text: str) -> str:
-    """A pattern for the text itself."""
+    """Return a pattern that matches the text itself."""
     return re.sub(r"[\\.+*?()|\[\]{}^$/-]", r"\\\g<0>", text)

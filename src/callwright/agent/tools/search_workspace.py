@@ -1,7 +1,7 @@
-"""`search_workspace`: every line of every file that has a text or matches a pattern.
+"""`search_workspace`: finds every line in all files that contains a text or matches a pattern.
 
-All files are searched, however many match: the total is true, and only what is shown is limited. Protected files are
-left out unless the call names one, which somebody is asked about then.
+All files are searched, however many match: the total is exact, and only the displayed part is limited. Protected files
+are skipped unless the call names one, which needs approval.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _TIMEOUT_S = 30.0
 
 
 class _SearchArguments(msgspec.Struct, frozen=True, kw_only=True):
-    """Search all files of the workspace for a text or a regular expression. Answers with path:line: text."""
+    """Search all files of the workspace for a text or a regular expression. Returns path:line: text."""
 
     query: Annotated[
         str, msgspec.Meta(description="What to search for; plain text unless regex is true.", examples=["def main"])
@@ -40,12 +40,12 @@ class _SearchArguments(msgspec.Struct, frozen=True, kw_only=True):
     regex: Annotated[bool, msgspec.Meta(description="The query is a regular expression.")] = False
     path: Annotated[str, msgspec.Meta(description="Search only in this folder or file.")] = "."
     glob: Annotated[str, msgspec.Meta(description="Search only files that match, such as *.py.")] = ""
-    match_case: Annotated[bool, msgspec.Meta(description="Upper and lower case are different.")] = False
+    match_case: Annotated[bool, msgspec.Meta(description="Match upper and lower case exactly.")] = False
     context: Annotated[int, msgspec.Meta(description="How many lines to show around each match.", ge=0, le=10)] = 0
 
 
 class _SearchResults:
-    """What a search found, of which some is shown."""
+    """The results of a search, of which some are displayed."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -55,7 +55,7 @@ class _SearchResults:
         self._characters_left = _MAX_CHARACTERS
 
     def add_lines(self, lines: Iterable[tuple[str, bool]]) -> None:
-        """Show these lines, as far as there is room; whether each is a match is said beside it."""
+        """Add lines to the displayed part while the limits allow. The flag of each tells whether it is a match."""
         for line, is_match in lines:
             self._characters_left -= len(line) + 1
             if self.shown_matches == _MAX_SHOWN_MATCHES or self._characters_left < 0:
@@ -72,39 +72,39 @@ class _SearchWorkspace:
         return self.signature.describe_call(arguments, _describe_call)
 
     def list_paths(self, arguments: ToolArguments) -> tuple[str, ...]:
-        wanted = self.signature.try_parse(arguments)
-        return () if wanted is None else (wanted.path or ".",)
+        parsed = self.signature.try_parse(arguments)
+        return () if parsed is None else (parsed.path or ".",)
 
     async def read(self, arguments: ToolArguments, context: ToolContext) -> str:
-        wanted = self.signature.parse(arguments)
-        if not wanted.query:
+        parsed = self.signature.parse(arguments)
+        if not parsed.query:
             raise ToolError("search_workspace needs a `query` that is not empty.")
-        if "\n" in wanted.query.rstrip("\n") and not wanted.regex:
-            raise ToolError("search_workspace looks at one line after the other: search for one line of the text.")
-        return await asyncio.to_thread(_search_files, wanted, context)
+        if "\n" in parsed.query.rstrip("\n") and not parsed.regex:
+            raise ToolError("search_workspace matches single lines: search for one line of the text.")
+        return await asyncio.to_thread(_search_files, parsed, context)
 
 
-def _describe_call(wanted: _SearchArguments) -> str:
-    where = "" if wanted.path in {"", "."} else f" in {wanted.path}"
-    return f"Search for {wanted.query!r}{where}{f' in {wanted.glob}' if wanted.glob else ''}"
+def _describe_call(parsed: _SearchArguments) -> str:
+    scope = "" if parsed.path in {"", "."} else f" in {parsed.path}"
+    return f"Search for {parsed.query!r}{scope}{f' in {parsed.glob}' if parsed.glob else ''}"
 
 
-def _search_files(wanted: _SearchArguments, context: ToolContext) -> str:
-    pattern = wanted.query if wanted.regex else escape_literal(wanted.query.rstrip("\r\n"))
-    matches = compile_pattern(pattern, match_case=wanted.match_case)
+def _search_files(parsed: _SearchArguments, context: ToolContext) -> str:
+    pattern = parsed.query if parsed.regex else escape_literal(parsed.query.rstrip("\r\n"))
+    matches = compile_pattern(pattern, match_case=parsed.match_case)
     tally = _SearchResults()
     until = time.monotonic() + _TIMEOUT_S
-    for path in _iter_files(wanted, context, tally):
+    for path in _iter_files(parsed, context, tally):
         if time.monotonic() > until:
             tally.is_timed_out = True
             break
-        _search_file(path, context, matches, wanted.context, tally)
-    return _format_results(wanted, tally)
+        _search_file(path, context, matches, parsed.context, tally)
+    return _format_results(parsed, tally)
 
 
-def _iter_files(wanted: _SearchArguments, context: ToolContext, tally: _SearchResults) -> Iterator[str]:
-    """The files to search, by name."""
-    path = wanted.path or "."
+def _iter_files(parsed: _SearchArguments, context: ToolContext, tally: _SearchResults) -> Iterator[str]:
+    """Yield the files to search, by name."""
+    path = parsed.path or "."
     match context.workspace.get_kind(path):
         case "file":
             yield context.workspace.resolve_path(path)
@@ -115,7 +115,7 @@ def _iter_files(wanted: _SearchArguments, context: ToolContext, tally: _SearchRe
             raise ToolError(
                 f"there is no folder or file {path!r}.{suggest_paths(path, context.workspace.iter_files())}"
             )
-    fits = compile_glob(wanted.glob)
+    fits = compile_glob(parsed.glob)
     inside = "" if folder == "." else f"{folder}/"
     for name in context.workspace.iter_files(folder):
         if not (fits(name) or fits(name.removeprefix(inside))):
@@ -131,7 +131,7 @@ def _search_file(
 ) -> None:
     try:
         data = tool_context.workspace.read_file(path, _MAX_FILE_BYTES)
-    except ToolError:  # too large, or gone since it was listed
+    except ToolError:  # too large, or deleted since it was listed
         tally.large += 1
         return
     if is_binary(data):
@@ -149,7 +149,7 @@ def _search_file(
 def _iter_excerpts(
     path: str, lines: list[str], found: list[int], context: int, matches: Callable[[str], bool]
 ) -> Iterator[tuple[str, bool]]:
-    """Matches as `path:line: text`, lines around them as `path-line- text`, a line of `--` where some are left out."""
+    """Yield matches as `path:line: text`, context as `path-line- text`, and `--` where lines are omitted."""
     hits = set(found)
     last = -1
     for at in sorted({near for hit in found for near in range(hit - context, hit + context + 1)}):
@@ -163,7 +163,7 @@ def _iter_excerpts(
 
 
 def _shorten_line(line: str, matches: Callable[[str], bool]) -> str:
-    """A line of bearable length with the match in it, which ends where the shortest beginning that matches does."""
+    """Shorten a line around its match, whose end is found by the shortest prefix that matches."""
     if len(line) <= _MAX_LINE_WIDTH:
         return line
     end = bisect_left(range(len(line)), True, key=lambda length: matches(line[:length]))
@@ -172,7 +172,7 @@ def _shorten_line(line: str, matches: Callable[[str], bool]) -> str:
     return f"{'…' if start else ''}{line[start:stop]}{'…' if stop < len(line) else ''}"
 
 
-def _format_results(wanted: _SearchArguments, tally: _SearchResults) -> str:
+def _format_results(parsed: _SearchArguments, tally: _SearchResults) -> str:
     left = [
         *([f"{format_count(tally.protected, 'protected file')} left out"] if tally.protected else []),
         *([f"{format_count(tally.large, 'file')} too large or unreadable"] if tally.large else []),
@@ -181,9 +181,9 @@ def _format_results(wanted: _SearchArguments, tally: _SearchResults) -> str:
     notes = "".join(f"; {note}" for note in left)
     searched = format_count(tally.searched, "file")
     if not tally.matches:
-        kind = "matches the pattern" if wanted.regex else "has the text"
-        hint = "" if wanted.regex else " For a regular expression set regex to true."
-        return f"No line {kind} {wanted.query!r}; {searched} searched{notes}.{hint}"
+        kind = "matches the pattern" if parsed.regex else "has the text"
+        hint = "" if parsed.regex else " For a regular expression set regex to true."
+        return f"No line {kind} {parsed.query!r}; {searched} searched{notes}.{hint}"
     head = f"{format_count(tally.matches, 'matching line')} in {tally.files} of {searched}{notes}"
     if tally.shown_matches < tally.matches:
         head += f". The first {tally.shown_matches} are shown; narrow the search with path or glob"

@@ -1,7 +1,7 @@
-"""What a call of a tool looks like: one struct per tool, and everything else follows from it.
+"""The signature of a tool: one struct, from which its schema, parsing and errors are derived.
 
 The struct's docstring is the tool's description, its fields are the parameters. Models write other names for the same
-things, numbers as strings and null for nothing; all of that is read here, once, for every tool.
+parameters, numbers as strings and null for nothing; this module normalizes all of that for every tool.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["ToolSignature"]
 
 ArgumentsT = TypeVar("ArgumentsT", bound=msgspec.Struct)
 
-# What the tools of other agents call the same thing; models have learnt those names. `_` and capitals do not count.
+# The names that other agents' tools use for the same parameters, which models have learnt. `_` and case are ignored.
 _PARAMETER_ALIASES = {
     "path": ("file", "file_path", "filename", "target_file", "relative_path", "folder", "directory", "dir"),
     "folder": ("cwd", "directory", "dir", "workdir", "working_directory", "path"),
@@ -51,7 +51,7 @@ _BOUND_NAMES = (("minimum", "at least"), ("maximum", "at most"))
 
 
 class ToolSignature(Generic[ArgumentsT]):
-    """The calls of one tool."""
+    """Parses the calls of one tool."""
 
     def __init__(self, name: str, struct: type[ArgumentsT]) -> None:
         body = msgspec.json.schema(struct)["$defs"][struct.__name__]
@@ -72,7 +72,7 @@ class ToolSignature(Generic[ArgumentsT]):
         self._field_by_alias = dict(_iter_aliases(self._parameters))
 
     def parse(self, arguments: ToolArguments) -> ArgumentsT:
-        """The call as a struct. `ToolError` says how to call it right."""
+        """Parse a call into the struct. A `ToolError` says how to correct the call."""
         values = self._normalize_arguments(arguments)
         missing = [field for field in self._required if field not in values]
         if missing:
@@ -84,24 +84,24 @@ class ToolSignature(Generic[ArgumentsT]):
             raise ToolError(self._describe_error(str(error), values)) from error
 
     def try_parse(self, arguments: ToolArguments) -> ArgumentsT | None:
-        """The call as a struct; None for one that cannot be read."""
+        """Parse a call into the struct; None if it is invalid."""
         try:
             return self.parse(arguments)
         except ToolError:
             return None
 
     def describe_call(self, arguments: ToolArguments, describe: Callable[[ArgumentsT], str]) -> str:
-        """A call in one line for people, also one that cannot be read."""
-        wanted = self.try_parse(arguments)
+        """Describe a call in one line for the user, also an invalid one."""
+        parsed = self.try_parse(arguments)
         raw = json.dumps(dict(arguments), ensure_ascii=False, default=str)
-        return to_one_line(f"{self.spec.name} {raw}" if wanted is None else describe(wanted))
+        return to_one_line(f"{self.spec.name} {raw}" if parsed is None else describe(parsed))
 
     def replace_arguments(self, arguments: ToolArguments, **fields: Any) -> dict[str, Any]:
-        """The same call with other values, under the tool's own names."""
+        """Return the call with other values, under the tool's own parameter names."""
         return {**self._normalize_arguments(arguments), **fields}
 
     def _normalize_arguments(self, arguments: ToolArguments) -> dict[str, Any]:
-        """The values by the tool's own names and in its types, where that is plainly what was meant."""
+        """Return the values under the tool's own names and in its types, where the intent is clear."""
         values: dict[str, Any] = {}
         for name, value in arguments.items():
             field = name if name in self._parameters else self._field_by_alias.get(_normalize_name(name))
@@ -114,10 +114,10 @@ class ToolSignature(Generic[ArgumentsT]):
     def _describe_error(self, message: str, values: dict[str, Any]) -> str:
         field = _FIELD_PATTERN.findall(message)[0]
         parameter = self._parameters[field]
-        kind = "a string that is not empty" if "minLength" in parameter else _TYPE_NAMES[parameter["type"]]
+        kind = "a non-empty string" if "minLength" in parameter else _TYPE_NAMES[parameter["type"]]
         limits = [f"{words} {parameter[key]}" for key, words in _BOUND_NAMES if key in parameter]
-        given = to_one_line(json.dumps(values.get(field), ensure_ascii=False, default=str))
-        return f"`{field}` of {self.spec.name} must be {', '.join([kind, *limits])}, not {given}. {self._usage_example}"
+        value = to_one_line(json.dumps(values.get(field), ensure_ascii=False, default=str))
+        return f"`{field}` of {self.spec.name} must be {', '.join([kind, *limits])}, not {value}. {self._usage_example}"
 
     @property
     def _usage_example(self) -> str:
@@ -125,13 +125,13 @@ class ToolSignature(Generic[ArgumentsT]):
 
 
 def _simplify_parameter(parameter: dict[str, Any]) -> dict[str, Any]:
-    """A parameter as models are told of it, without what not every service takes and what says nothing."""
+    """Return a parameter's schema for the model, without keywords that some services reject or that add nothing."""
     empty = ("examples", *(("default",) if not parameter.get("default") else ()))
     return {key: value for key, value in parameter.items() if key not in empty}
 
 
 def _iter_aliases(fields: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Other names of fields, each for one field: what a field is called itself goes before what others call it."""
+    """Yield other names of fields, each for one field: a field's own name takes precedence over aliases."""
     own = {_normalize_name(field): field for field in fields}
     for field in reversed(fields):
         yield from ((_normalize_name(alias), field) for alias in _PARAMETER_ALIASES.get(field, ()))

@@ -1,7 +1,7 @@
-"""`write_file`: a whole file, its content in the call or left to a second answer.
+"""`write_file`: writes a whole file, with its content in the call or left to a second answer.
 
-A long file inside a call shows nothing while it is written, and some servers hold a call back until it is whole (seed
-S2: 60 to 80 seconds with Ollama). A call that only says what the file should hold gets its content streamed apart.
+A long file inside a call shows nothing while it is written, and some servers hold a call back until it is complete (60
+to 80 seconds with Ollama). For a call that only describes the file, the content is streamed separately.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _BOM = b"\xef\xbb\xbf"
 
 
 class _WriteArguments(msgspec.Struct, frozen=True, kw_only=True):
-    """Write a whole file: makes a new one, or replaces all of an old one. To change parts of a file use edit_file."""
+    """Write a whole file: creates a new one, or replaces all of an old one. To change parts of a file use edit_file."""
 
     path: Annotated[
         str, msgspec.Meta(description="The file, from the workspace's root.", examples=["src/app.py"], min_length=1)
@@ -38,9 +38,7 @@ class _WriteArguments(msgspec.Struct, frozen=True, kw_only=True):
     ) = msgspec.UNSET
     description: Annotated[
         str,
-        msgspec.Meta(
-            description="For a long file: leave content out and say here what it holds; you are asked for it next."
-        ),
+        msgspec.Meta(description="For a long file: omit content and describe it here; you will be asked for it next."),
     ] = ""
 
 
@@ -49,24 +47,24 @@ class _WriteFile:
     spec = signature.spec
 
     def describe_call(self, arguments: ToolArguments) -> str:
-        return self.signature.describe_call(arguments, lambda wanted: f"Write {wanted.path}")
+        return self.signature.describe_call(arguments, lambda parsed: f"Write {parsed.path}")
 
     def plan_changes(self, arguments: ToolArguments, workspace: Workspace) -> tuple[FileChange, ...]:
-        wanted = self.signature.parse(arguments)
-        if isinstance(wanted.content, msgspec.UnsetType):
-            raise ToolError("write_file needs `content`, all of it, or a `description` of what the file should hold.")
-        path = workspace.resolve_path(wanted.path)
+        parsed = self.signature.parse(arguments)
+        if isinstance(parsed.content, msgspec.UnsetType):
+            raise ToolError("write_file needs `content`, all of it, or a `description` of the file's content.")
+        path = workspace.resolve_path(parsed.path)
         before = None if workspace.get_kind(path) == "missing" else workspace.read_file(path)
-        after = _preserve_file_format(wanted.content, before)
+        after = _preserve_file_format(parsed.content, before)
         if after == before:
-            raise ToolError(f"{path} already holds exactly this; there is nothing to write.")
+            raise ToolError(f"{path} already has exactly this content; there is nothing to write.")
         return (FileChange(path=path, before=before, after=after),)
 
     def describe_deferred_content(self, arguments: ToolArguments) -> str:
-        wanted = self.signature.try_parse(arguments)
-        if wanted is None or not isinstance(wanted.content, msgspec.UnsetType):
+        parsed = self.signature.try_parse(arguments)
+        if parsed is None or not isinstance(parsed.content, msgspec.UnsetType):
             return ""
-        return wanted.description or _DEFAULT_DESCRIPTION
+        return parsed.description or _DEFAULT_DESCRIPTION
 
     def fill_content(self, arguments: ToolArguments, content: str) -> dict[str, Any]:
         return self.signature.replace_arguments(
@@ -75,7 +73,7 @@ class _WriteFile:
 
 
 def _preserve_file_format(content: str, before: bytes | None) -> bytes:
-    """The content as bytes; line endings and byte order mark stay as they were, since models are not shown them."""
+    """Encode the content; line endings and byte order mark stay as they were, since models do not see them."""
     after = encode_text(content)
     if not before:
         return after
@@ -85,7 +83,7 @@ def _preserve_file_format(content: str, before: bytes | None) -> bytes:
 
 
 def _unwrap_code_block(content: str, path: str) -> str:
-    """What a model answered when it was asked for a file: often in a code block, which is no part of it."""
+    """Remove the code block in which a model often wraps a file's content."""
     if fenced := _FENCED_BLOCK.fullmatch(content):
         inside = fenced[3] or ""
         several = f"\n{fenced[1]}" in f"\n{inside}"

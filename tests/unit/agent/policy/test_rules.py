@@ -88,7 +88,7 @@ def test_project_code_can_be_made_to_ask(tmp_path: Path) -> None:
     ("text", "problem"),
     [
         ("[[rule]\n", "line 1"),
-        ('\n\n[[rule]]\npattern = ["x"]\n', "line 3: it decides nothing"),
+        ('\n\n[[rule]]\npattern = ["x"]\n', "line 3: the rule has no effect"),
         (
             '[[rule]]\npattern = ["a"]\ndecision = "deny"\n[[rule]]\npattern = []\ndecision = "deny"\n',
             "line 4: the pattern is empty",
@@ -101,11 +101,11 @@ def test_project_code_can_be_made_to_ask(tmp_path: Path) -> None:
         ('[[rule]]\npattern = [["ls", "npx"]]\ndecision = "allow"\n', "npx runs any code"),
         ('[[rule]]\npattern = ["sh"]\ndecision = "allow"\n', "sh runs any code"),
         ('[[rule]]\npattern = ["*"]\ndecision = "allow"\n', "runs any code"),
-        ('[[rule]]\npattern = ["x"]\ndecision = "allow"\ntier = "critical"\n', "always asks"),
+        ('[[rule]]\npattern = ["x"]\ndecision = "allow"\ntier = "critical"\n', "always need approval"),
         ('[[rule]]\npattern = ["x"]\ndecision = "deny"\nmatch = ["y"]\n', "does not match its example 'y'"),
         (
             '\n[[rule]]\npattern = ["x"]\ndecision = "deny"\nnot_match = ["sudo x"]\n',
-            "line 2: the rule about `x` matches",
+            "line 2: the rule for `x` matches",
         ),
         ('[[file]]\npattern = "x"\nedit = true\n', "line 1"),
     ],
@@ -124,11 +124,11 @@ def test_a_mistake_is_told_with_its_file_and_line(tmp_path: Path, text: str, pro
         '[[rule]]\npattern = ["x"]\ndecision = "allow"\n',
         '[[tool]]\nname = "x"\ndecision = "allow"\n',
         'project_code = "allow"\n',
-        '[[rule]]\npattern = ["x"]\nproject = true\n',
+        '[[rule]]\npattern = ["x"]\nruns_project_code = true\n',
     ],
 )
 def test_a_project_cannot_allow(tmp_path: Path, text: str) -> None:
-    with pytest.raises(PolicyError, match="can only tighten"):
+    with pytest.raises(PolicyError, match="cannot allow anything"):
         load_policy(None, written(tmp_path, text))
 
 
@@ -156,5 +156,5 @@ def test_rules_about_tools(tmp_path: Path) -> None:
 
 
 def test_a_pattern_that_is_no_toml_is_refused() -> None:
-    with pytest.raises(PolicyError, match="no pattern"):
+    with pytest.raises(PolicyError, match="invalid pattern"):
         Policy().with_allowances(["npm install"])

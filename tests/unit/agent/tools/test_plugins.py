@@ -20,10 +20,10 @@ from callwright.model import ToolSpec
 class Weather:
     spec = ToolSpec("weather", "Tell the weather.", {"type": "object", "properties": {}})
 
-    def view(self, arguments):
+    def describe_call(self, arguments):
         return "Weather"
 
-    async def call(self, arguments, room):
+    async def call(self, arguments, context):
         return "sunny"
 
 class Clash(Weather):
@@ -35,13 +35,13 @@ class Odd(Weather):
 class Reads:
     spec = ToolSpec("reads", "")
 
-    def view(self, arguments):
+    def describe_call(self, arguments):
         return "Reads"
 
-    def paths(self, arguments):
+    def list_paths(self, arguments):
         return ()
 
-    async def read(self, arguments, room):
+    async def read(self, arguments, context):
         return "read"
 
 tool, clash, odd, reads, nothing = Weather(), Clash(), Odd(), Reads(), object()
@@ -72,8 +72,8 @@ def test_a_tool_of_another_package_is_found_with_where_it_came_from(package: Pat
     ]
     weather = plugins[1].tool
     assert isinstance(weather, ExternalTool)
-    room = ToolContext(workspace=Workspace(tmp_path), report_progress=lambda words: None)
-    assert asyncio.run(weather.call({}, room)) == "sunny"
+    context = ToolContext(workspace=Workspace(tmp_path), report_progress=lambda words: None)
+    assert asyncio.run(weather.call({}, context)) == "sunny"
 
 
 @pytest.mark.parametrize(
@@ -84,9 +84,9 @@ def test_a_tool_of_another_package_is_found_with_where_it_came_from(package: Pat
         ("weather_raises", "class Own(Exception): pass\nraise Own('mine')", "tool", "Own: mine"),
         ("weather_exits", "import sys; sys.exit(1)", "tool", "SystemExit"),
         ("weather_lacks", GOOD, "absent", "AttributeError"),
-        ("weather_nothing", GOOD, "nothing", "neither a Reader nor an Outside tool"),
-        ("weather_class", GOOD, "Weather.spec", "neither a Reader nor an Outside tool"),
-        ("weather_clash", GOOD, "clash", "read_file is a tool of our own"),
+        ("weather_nothing", GOOD, "nothing", "neither a ReadTool nor an ExternalTool"),
+        ("weather_class", GOOD, "Weather.spec", "neither a ReadTool nor an ExternalTool"),
+        ("weather_clash", GOOD, "clash", "read_file is a built-in tool"),
         ("weather_odd", GOOD, "odd", "no name of at most 64"),
     ],
 )
@@ -96,7 +96,7 @@ def test_a_broken_one_is_a_warning_and_never_a_crash(
     install(package, name, module, f"bad = {name}:{point}")
     plugins, (warning,) = load_plugins(NAMES)
     assert plugins == ()
-    assert "'bad' of weather-tools 1.2 is left out: " in warning
+    assert "'bad' of weather-tools 1.2 was skipped: " in warning
     assert why in warning
 
 
@@ -104,7 +104,7 @@ def test_of_two_with_one_name_the_second_is_refused(package: Path) -> None:
     install(package, "weather_twice", GOOD, "a = weather_twice:tool\nb = weather_twice:tool")
     plugins, (warning,) = load_plugins(NAMES)
     assert len(plugins) == 1
-    assert "weather is there already, from weather-tools 1.2" in warning
+    assert "weather is already defined by weather-tools 1.2" in warning
 
 
 def test_without_such_packages_there_is_nothing_and_no_warning() -> None:

@@ -169,7 +169,7 @@ def test_a_program_that_is_not_there_is_a_result(tmp_path: Path) -> None:
 def test_the_workspaces_own_programs_go_first_where_its_code_may_run(tmp_path: Path) -> None:
     script(tmp_path / ".venv/bin/ruff", "exit 0")
     assert find_program("ruff", room(tmp_path)) == str(tmp_path / ".venv/bin/ruff")
-    active = room(tmp_path, project_code=False)
+    active = room(tmp_path, allows_project_code=False)
     active = replace(active, environment={"PATH": f"{tmp_path}/.venv/bin{os.pathsep}.{os.pathsep}{os.defpath}"})
     assert find_program("ruff", active) != str(tmp_path / ".venv/bin/ruff")
     assert find_program("sh", active)
@@ -187,7 +187,7 @@ def test_a_project_in_a_folder_is_checked_from_there_and_through_the_sandbox(tmp
         started.append(argv)
         return ["/usr/bin/env", *argv]
 
-    here = room(tmp_path, confined=confined)
+    here = room(tmp_path, wrap_command=confined)
     said = asyncio.run(get_diagnostics.tool.read({"path": "web/src/a.ts"}, here))
     assert said == "1 error and 0 warnings in web/src/a.ts, found by tsc:\nweb/src/a.ts:1:2: error TS1 no"
     assert [argv[0] for argv in started] == [str(tmp_path / "web/node_modules/.bin/tsc")]

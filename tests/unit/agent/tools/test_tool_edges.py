@@ -26,7 +26,7 @@ def test_a_link_that_leads_out_is_listed_as_such_and_not_followed(tmp_path: Path
     (root / "out").symlink_to(tmp_path / "outside")
     (root / "nowhere").symlink_to("nothing")
     listed = asyncio.run(list_files.tool.read({"depth": 5}, room(root)))
-    assert "out (a link that leads nowhere or out of the workspace, or a device)" in listed
+    assert "out (a broken link, a link out of the workspace, or a device)" in listed
     assert "secret" not in listed
     found = asyncio.run(search_workspace.tool.read({"query": "secret"}, room(root)))
     assert found.startswith("No line has the text 'secret'; 0 files searched.")
