@@ -85,7 +85,7 @@ def test_whatever_a_call_says_it_is_done_or_answered_and_never_breaks(tool: Tool
 @TOOLS
 @given(data=st.data())
 def test_every_other_name_means_the_same(tool: Tool, data: st.DataObject) -> None:
-    form = tool.form  # type: ignore[union-attr]
+    form = tool.signature  # type: ignore[union-attr]
     fields = tool.spec.parameters["properties"]
     samples = {"string": "a.txt", "integer": 3, "number": 3.0, "boolean": True}
     call = {name: samples[field["type"]] for name, field in fields.items()}
