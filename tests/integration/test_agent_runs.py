@@ -488,10 +488,10 @@ class Plugin:
     def __init__(self) -> None:
         self.called: list[Any] = []
 
-    def view(self, arguments: Mapping[str, Any]) -> str:
+    def describe_call(self, arguments: Mapping[str, Any]) -> str:
         return f"Deploy to {arguments.get('to')}"
 
-    async def call(self, arguments: Mapping[str, Any], room: ToolContext) -> str:
+    async def call(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
         self.called.append(arguments)
         return "deployed"
 

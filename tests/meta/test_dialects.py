@@ -65,5 +65,5 @@ def test_the_readme_lists_every_dialect() -> None:
 
 
 def test_the_readme_table_is_current() -> None:
-    table = importlib.import_module("callwright.cli.dialects").markdown_table()
+    table = importlib.import_module("callwright.cli.dialects").render_markdown_table()
     assert readme_table() == table.strip(), "out of date: make readme"

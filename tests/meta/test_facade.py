@@ -50,7 +50,7 @@ def test_every_exported_name_is_there() -> None:
 
 def test_the_contract_is_exported() -> None:
     facade = importlib.import_module("callwright")
-    contract = {"Parser", "ToolCallAggregator", "check", "collect", "dialect", "events", "model"}
+    contract = {"Parser", "ToolCallAggregator", "check_events", "collect", "events", "get_dialect", "model"}
     assert contract <= set(facade.__all__)
 
 

@@ -30,42 +30,42 @@ __all__ = ["TOOLS", "Script", "brief", "call", "says"]
 class Look:
     spec = ToolSpec("look", "Look.", {"type": "object"})
 
-    def view(self, arguments: Mapping[str, Any]) -> str:
+    def describe_call(self, arguments: Mapping[str, Any]) -> str:
         return f"Look at {arguments.get('path', '?')}"
 
-    def paths(self, arguments: Mapping[str, Any]) -> tuple[str, ...]:
+    def list_paths(self, arguments: Mapping[str, Any]) -> tuple[str, ...]:
         return (str(arguments["path"]),)
 
-    async def read(self, arguments: Mapping[str, Any], room: Any) -> str:
+    async def read(self, arguments: Mapping[str, Any], context: Any) -> str:
         raise AssertionError
 
 
 class Write:
     spec = ToolSpec("write", "Write.", {"type": "object"})
 
-    def view(self, arguments: Mapping[str, Any]) -> str:
+    def describe_call(self, arguments: Mapping[str, Any]) -> str:
         return f"Write {arguments.get('path', '?')}"
 
-    def plan(self, arguments: Mapping[str, Any], workspace: Any) -> tuple[FileChange, ...]:
+    def plan_changes(self, arguments: Mapping[str, Any], workspace: Any) -> tuple[FileChange, ...]:
         raise AssertionError
 
-    def deferred(self, arguments: Mapping[str, Any]) -> str:
+    def describe_deferred_content(self, arguments: Mapping[str, Any]) -> str:
         return "" if "content" in arguments else str(arguments.get("description", ""))
 
-    def completed(self, arguments: Mapping[str, Any], content: str) -> dict[str, Any]:
+    def fill_content(self, arguments: Mapping[str, Any], content: str) -> dict[str, Any]:
         return {**arguments, "content": content}
 
 
 class Shell:
     spec = ToolSpec("shell", "Run.", {"type": "object"})
 
-    def view(self, arguments: Mapping[str, Any]) -> str:
+    def describe_call(self, arguments: Mapping[str, Any]) -> str:
         return f"$ {arguments.get('command', '?')}"
 
-    def command(self, arguments: Mapping[str, Any]) -> TerminalCommand:
+    def build_command(self, arguments: Mapping[str, Any]) -> TerminalCommand:
         return TerminalCommand(text=str(arguments["command"]))
 
-    def edited(self, arguments: Mapping[str, Any], text: str) -> dict[str, Any]:
+    def replace_command(self, arguments: Mapping[str, Any], text: str) -> dict[str, Any]:
         return {**arguments, "command": text}
 
 
@@ -97,7 +97,7 @@ def brief(text: str, **more: Any) -> TaskBrief:
         "history": (Message("system", (Text("You are an agent."),)),),
         "tools": TOOLS,
         "window": 0,
-        "count": _size,
+        "count_tokens": _size,
     }
     return TaskBrief(text=text, limits=limits, **(base | more))
 

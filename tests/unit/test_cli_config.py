@@ -73,7 +73,7 @@ def test_check_lists_every_mistake(capsys: pytest.CaptureFixture[str], folder: P
     code, out, _ = run(capsys, "check", "c.toml", "--json")
     answer = json.loads(out)
     assert (code, answer["ok"], answer["file"]) == (1, False, "c.toml")
-    assert [mistake["place"]["line"] for mistake in answer["mistakes"]] == [2, 4]
+    assert [mistake["origin"]["line"] for mistake in answer["mistakes"]] == [2, 4]
     assert answer["mistakes"][0]["remedy"] == 'did you mean "port"?'
 
 

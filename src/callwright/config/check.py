@@ -80,9 +80,9 @@ def check_config(config: Config, tables: RawTables, profiles: Collection[str] | 
         _check_templates(named if isinstance(named, str) else "", partial(report.add_value_mistake, table, "prompt"))
         _check_model(config, table, model, profiles, report)
     for table, server in _pair_tables(config, tables, "mcp"):
-        if server.flaw:
+        if server.problem:
             report.add_value_mistake(
-                table, "url" if server.url else "command", server.flaw, 'such as command = ["my-server"]'
+                table, "url" if server.url else "command", server.problem, 'such as command = ["my-server"]'
             )
     for table, job in _pair_tables(config, tables, "jobs"):
         _check_job(config, table, job, report)

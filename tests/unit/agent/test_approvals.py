@@ -51,10 +51,10 @@ class Visitor:
     def __init__(self, name: str) -> None:
         self.spec = ToolSpec(name, "Do something.", {"type": "object"})
 
-    def view(self, arguments: Mapping[str, Any]) -> str:
+    def describe_call(self, arguments: Mapping[str, Any]) -> str:
         return f"Visit {dict(arguments)}"
 
-    async def call(self, arguments: Mapping[str, Any], room: ToolContext) -> str:
+    async def call(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
         raise AssertionError("nothing is run here")
 
 

@@ -270,5 +270,5 @@ def test_the_wrong_answer_is_our_own_mistake():
         def _perform(self, effect):
             return DONE if isinstance(effect, DecideCall) else super()._perform(effect)
 
-    with pytest.raises(MisuseError, match="Decide is answered with Decided, not Answered"):
+    with pytest.raises(MisuseError, match="DecideCall is answered with CallDecided, not ModelAnswered"):
         Wrong([says(call("look", path="a"))]).drive(brief("Look"))

@@ -275,7 +275,7 @@ def test_a_mistake_of_the_command_line_names_the_flag() -> None:
             '6: [[models]] "m" history roles is "x"; it must be "as-sent" or "strict"',
         ),
         (
-            f"{BACKEND}[[models]]\nname = 'm'\n[[jobs]]\nname = 't'\nmodel = 'n'\nmarks = ['title']",
+            f"{BACKEND}[[models]]\nname = 'm'\n[[jobs]]\nname = 't'\nmodel = 'n'\nkeywords = ['title']",
             '8: [[jobs]] "t" model is "n", and no [[models]] table has that name; the names are m',
         ),
         (

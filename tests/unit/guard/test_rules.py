@@ -88,7 +88,7 @@ def test_a_rule_that_ends_the_turn_says_so_at_the_end_of_the_call() -> None:
     assert not rules.is_done
     rules.feed(call(0)[2:])
     assert rules.is_done
-    assert not rules.truncated
+    assert not rules.is_truncated
 
 
 def test_calls_that_are_left_out_are_told_of() -> None:

@@ -32,9 +32,9 @@ from tests.support.played import NAMES, Played, recorded, stamped
 ROOT = Path(__file__).parents[4]
 PIPED = """
 import asyncio, sys
-from callwright.agent.ui.headless import headless
+from callwright.agent.ui.headless import run_headless
 from tests.support.played import Played, recorded
-sys.exit(asyncio.run(headless(Played(recorded("fix"), speed=float(sys.argv[1])), "x")))
+sys.exit(asyncio.run(run_headless(Played(recorded("fix"), speed=float(sys.argv[1])), "x")))
 """
 
 
