@@ -327,7 +327,7 @@ def test_a_limit_ends_the_prompt_and_is_named(tmp_path: Path) -> None:
         assert await prompted(editor, session, "what is it?") == "max_turn_requests"
         assert "Stopped: the model was asked 2 times, which is the limit for one task." in editor.said()
 
-    drive(place, scenario, "--iterations", "2")
+    drive(place, scenario, "--max-iterations", "2")
 
 
 def test_a_backend_that_is_down_is_an_error_and_the_session_lives(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def worked(base: Path, here: Ground, calls: Sequence[dict[str, Any]], **agent: A
     place.root = here.workspace.root
 
     async def run() -> list[ToolFinished]:
-        async with asyncio.timeout(120), place.desk("--iterations", "1000") as desk:
+        async with asyncio.timeout(120), place.desk("--max-iterations", "1000") as desk:
             session = await desk.open()
 
             def person(stamped: Any) -> None:

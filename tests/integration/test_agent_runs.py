@@ -336,7 +336,7 @@ def test_the_same_call_three_times_is_asked_about(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("flags", "reason"),
-    [(("--iterations", "2"), "iterations"), (("--tokens", "1500"), "tokens"), (("--seconds", "0.2"), "time")],
+    [(("--max-iterations", "2"), "iterations"), (("--max-tokens", "1500"), "tokens"), (("--timeout", "0.2"), "time")],
 )
 def test_a_limit_ends_with_4(tmp_path: Path, flags: tuple[str, ...], reason: str) -> None:
     project = Project(tmp_path, {"a.txt": "a\n"})
@@ -373,7 +373,7 @@ def test_a_task_that_needed_changes_and_got_none_ends_with_1(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    "words", [(), ("--iterations", "0", "x"), ("--model", "nobody", "x"), ("--resume", "nothing"), ("--nonsense",)]
+    "words", [(), ("--max-iterations", "0", "x"), ("--model", "nobody", "x"), ("--resume", "nothing"), ("--nonsense",)]
 )
 def test_wrong_usage_ends_with_2(tmp_path: Path, words: tuple[str, ...]) -> None:
     ran = Project(tmp_path).run(*words)
@@ -558,7 +558,8 @@ def test_a_model_of_135_million_parameters_writes_a_file_when_it_must(tmp_path: 
     project.configure({"name": "own", "kind": "embedded", "threads": 1}, model, max_tokens=160)
     for _ in range(3):  # it may name its file what cannot be written, a dozen times over
         ran = project.run(
-            *("--model", "tiny", "--iterations", "12", "--approve", "edits"), "Create a file hello.txt that says hello"
+            *("--model", "tiny", "--max-iterations", "12", "--approve", "edits"),
+            "Create a file hello.txt that says hello",
         )
         assert ran.told("stopped")[0]["reason"] in ("done", "iterations", "unfinished")
         if tree(project.root):

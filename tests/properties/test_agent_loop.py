@@ -45,11 +45,11 @@ def deciding(verdicts):
 @given(TASKS, answers(), VERDICTS, st.integers(0, 60))
 def test_a_loop_played_again_from_its_past_asks_for_the_same(task, said, verdicts, crash):
     whole = Script(said, deciding(verdicts))
-    ended = whole.drive(brief(task, limits=TaskLimits(iterations=12)))
+    ended = whole.drive(brief(task, limits=TaskLimits(max_iterations=12)))
     cut = whole.events[:crash]
     answered = sum(1 for stamped in cut if type(stamped.event).__name__ == "Answered")
     again = Script(said[answered:], deciding(verdicts))
-    same = again.drive(brief(task, limits=TaskLimits(iterations=12)), past=cut)
+    same = again.drive(brief(task, limits=TaskLimits(max_iterations=12)), past=cut)
     assert again.effects == whole.effects
     assert same == ended
     assert [s.event for s in (*cut, *again.events)] == [s.event for s in whole.events]
@@ -58,7 +58,7 @@ def test_a_loop_played_again_from_its_past_asks_for_the_same(task, said, verdict
 @given(TASKS, answers(), VERDICTS)
 def test_what_is_denied_never_runs_and_every_call_has_one_result(task, said, verdicts):
     script = Script(said, deciding(verdicts))
-    ended = script.drive(brief(task, limits=TaskLimits(iterations=12)))
+    ended = script.drive(brief(task, limits=TaskLimits(max_iterations=12)))
     refused = {stamped.event.call.id for stamped in script.events if getattr(stamped.event, "verdict", "") != "allow"
                and isinstance(stamped.event, CallDecided)}  # fmt: skip
     ran = [effect.call.id for effect in script.effects if isinstance(effect, RunTool)]

@@ -40,7 +40,7 @@ def tools(tmp_path: Path) -> str:
 def test_without_a_command_it_teaches(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys)
     assert code == 0
-    assert "callwright parse --tools tools.json answer.txt" in out
+    assert "callwright parse -t tools.json out.txt" in out
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
@@ -62,7 +62,7 @@ def test_parse_shows_what_went_wrong(capsys: pytest.CaptureFixture[str], tmp_pat
     path.write_text('<tool_call> oops <tool_call>{"name": "f", "arguments": {"a": "b')
     _, out, _ = run(capsys, "parse", "-d", "hermes", str(path))
     assert "not a call" in out
-    assert "the output was cut inside this call" in out
+    assert "the output ended inside this call" in out
     assert "length" in out
 
 
@@ -156,8 +156,8 @@ def test_a_batch_takes_a_default_dialect_a_size_and_a_policy(
     ("arguments", "problem"),
     [
         (["parse", "-d", "nope", "x"], "no dialect is called 'nope'"),
-        (["parse", "-d", "hermes", "/nowhere/at/all"], "cannot read /nowhere/at/all: no such file or directory; give"),
-        (["parse", "-d", "hermes", "/"], "cannot read /: is a directory; give"),
+        (["parse", "-d", "hermes", "/nowhere/at/all"], "cannot read /nowhere/at/all: no such file or directory; pass"),
+        (["parse", "-d", "hermes", "/"], "cannot read /: is a directory; pass"),
     ],
 )
 def test_errors_are_sentences(capsys: pytest.CaptureFixture[str], arguments: list[str], problem: str) -> None:
@@ -169,7 +169,7 @@ def test_errors_are_sentences(capsys: pytest.CaptureFixture[str], arguments: lis
 
 def test_wrong_tools_files_are_named(capsys: pytest.CaptureFixture[str], tmp_path: Path, answer: str) -> None:
     path = tmp_path / "tools.json"
-    for content, problem in (("{", "is not JSON"), ("5", "must hold a list of tools")):
+    for content, problem in (("{", "is not JSON"), ("5", "must contain a list of tools")):
         path.write_text(content)
         code, _, err = run(capsys, "parse", "-d", "hermes", "-t", str(path), answer)
         assert code == 2
@@ -182,11 +182,11 @@ def test_bytes_that_are_no_utf8_are_an_error(capsys: pytest.CaptureFixture[str],
         path.write_bytes(content)
         code, _, err = run(capsys, "parse", "-d", "hermes", str(path))
         assert code == 2
-        assert "the text is not UTF-8 (byte 0x" in err
+        assert "the input is not UTF-8 (byte 0x" in err
 
 
 def test_auto_without_tools_says_what_is_missing(capsys: pytest.CaptureFixture[str], answer: str, tools: str) -> None:
-    assert "offer some with --tools FILE" in run(capsys, "parse", answer)[1]
+    assert "pass --tools FILE" in run(capsys, "parse", answer)[1]
     assert "--tools FILE" not in run(capsys, "parse", "-t", tools, answer)[1]
     assert "--tools FILE" not in run(capsys, "parse", "-d", "hermes", answer)[1]
 
@@ -194,8 +194,8 @@ def test_auto_without_tools_says_what_is_missing(capsys: pytest.CaptureFixture[s
 @pytest.mark.parametrize("size", ["0", "-1", "x"])
 def test_a_chunk_has_a_size(capsys: pytest.CaptureFixture[str], size: str) -> None:
     with pytest.raises(SystemExit):
-        cli.main(["parse", "--chunk", size])
-    assert "a chunk has one character or more" in capsys.readouterr().err
+        cli.main(["parse", "--chunk-size", size])
+    assert "must be a whole number of at least 1" in capsys.readouterr().err
 
 
 def test_dialects_are_listed(capsys: pytest.CaptureFixture[str]) -> None:

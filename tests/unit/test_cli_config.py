@@ -35,46 +35,52 @@ def test_without_a_verb_it_teaches(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_init_then_check_then_show(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
     assert run(capsys, "init")[0] == 0
-    assert run(capsys, "check") == (0, "callwright.toml: ok; 1 model, 1 backend, 0 keys, at 127.0.0.1:8787\n", "")
+    assert run(capsys, "check") == (
+        0,
+        "callwright.toml: ok; 1 model, 1 backend, 0 keys, listening on 127.0.0.1:8787\n",
+        "",
+    )
     code, out, _ = run(capsys, "show", "--port", "9")
     assert code == 0
     assert tomllib.loads(out)["server"]["port"] == 9
-    places = {line.split(" = ")[0]: line.rpartition("# ")[2] for line in out.splitlines() if " = " in line}
-    assert places["port"] == "--port"
-    assert places["url"].startswith("callwright.toml:")
-    assert places["max_retries"] == "default"
+    origins = {line.split(" = ")[0]: line.rpartition("# ")[2] for line in out.splitlines() if " = " in line}
+    assert origins["port"] == "--port"
+    assert origins["url"].startswith("callwright.toml:")
+    assert origins["max_retries"] == "default"
 
 
 def test_init_writes_over_nothing(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
     (folder / "mine.toml").write_text("# mine")
     code, _, err = run(capsys, "init", "mine.toml")
     assert code == 2
-    assert err == "callwright: mine.toml is there already and was left as it is; name another file\n"
+    assert err == "callwright: mine.toml already exists and was not changed; choose another file name\n"
     assert (folder / "mine.toml").read_text() == "# mine"
 
 
 def test_init_says_where_it_cannot_write(capsys: pytest.CaptureFixture[str]) -> None:
     code, _, err = run(capsys, "init", "no/such/folder.toml")
     assert code == 2
-    assert "no/such/folder.toml cannot be written: no such file or directory" in err
+    assert "cannot write no/such/folder.toml: no such file or directory" in err
 
 
 def test_check_without_a_file_says_where_it_looked(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
     code, out, _ = run(capsys, "check")
     assert code == 0
-    assert f"looked for callwright.toml, {folder}/home/.config/callwright/config.toml" in out
+    assert f"searched callwright.toml, {folder}/home/.config/callwright/config.toml" in out
 
 
 def test_check_lists_every_mistake(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
-    (folder / "c.toml").write_text("[server]\nprot = 1\n[tools]\nask_again = -1\n")
+    (folder / "c.toml").write_text("[server]\nprot = 1\n[tools]\nmax_retries = -1\n")
     code, out, _ = run(capsys, "check", "c.toml")
     assert code == 1
-    assert [line.partition(": ")[0] for line in out.splitlines()] == ["c.toml:2", "c.toml:4"]
+    lines = out.splitlines()
+    assert [line.partition(": ")[0] for line in lines] == ["c.toml:2", "c.toml:4"]
     code, out, _ = run(capsys, "check", "c.toml", "--json")
     answer = json.loads(out)
     assert (code, answer["ok"], answer["file"]) == (1, False, "c.toml")
     assert [mistake["origin"]["line"] for mistake in answer["mistakes"]] == [2, 4]
     assert answer["mistakes"][0]["remedy"] == 'did you mean "port"?'
+    assert [mistake["message"] for mistake in answer["mistakes"]] == lines
 
 
 def test_show_refuses_what_is_wrong(capsys: pytest.CaptureFixture[str]) -> None:
@@ -100,9 +106,9 @@ def test_show_has_references_and_no_secrets(
     assert [key["key"] for key in shown["keys"]] == ["env:CALLWRIGHT_API_KEY", "env:TEAM_KEY", "***"]
     assert shown["backends"][0]["url"] == "https://***@h/v1"
     if form:
-        places = json.loads(out)["places"]
-        assert places["keys"][1]["key"] == {"kind": "file", "name": "callwright.toml", "line": 3}
-        assert places["server"]["port"]["kind"] == "default"
+        origins = json.loads(out)["origins"]
+        assert origins["keys"][1]["key"] == {"kind": "file", "name": "callwright.toml", "line": 3}
+        assert origins["server"]["port"]["kind"] == "default"
 
 
 def test_schema_is_the_schema(capsys: pytest.CaptureFixture[str]) -> None:

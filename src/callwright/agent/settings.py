@@ -15,9 +15,9 @@ _Seconds = Annotated[float, msgspec.Meta(ge=0)]
 class TaskLimits(msgspec.Struct, frozen=True, kw_only=True):
     """All of the settings that the loop's course depends on; kept with each task, so that it can be played again."""
 
-    iterations: int = 50
-    tokens: int = 0
-    seconds: float = 0
+    max_iterations: int = 50
+    max_tokens: int = 0
+    timeout_seconds: float = 0
     condense: float = 0.8
 
 
@@ -26,12 +26,12 @@ class AgentSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     model: str = ""
     """The model that works; empty for the first that there is."""
-    iterations: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 50
-    """How often the model may be asked for one task."""
-    tokens: _Count = 0
-    """How many tokens one task may use, all turns together; 0 for any number."""
-    seconds: _Seconds = 0
-    """How long one task may work, without the time that it waits for people; 0 for as long as it takes."""
+    max_iterations: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 50
+    """Maximum number of model calls in one task."""
+    max_tokens: _Count = 0
+    """Maximum number of tokens that one task uses, over all its model calls; 0 = no limit."""
+    timeout_seconds: _Seconds = 0
+    """Maximum working time of one task; time spent waiting for a person does not count. 0 = no limit."""
     answer_tokens: _Count = 0
     """How long one answer of the model may be; 0 for a quarter of a small window, else for any length."""
     approve: Literal["ask", "commands", "edits", "all"] = "ask"
@@ -53,4 +53,9 @@ class AgentSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     @property
     def limits(self) -> TaskLimits:
         """How far one task may go."""
-        return TaskLimits(iterations=self.iterations, tokens=self.tokens, seconds=self.seconds, condense=self.condense)
+        return TaskLimits(
+            max_iterations=self.max_iterations,
+            max_tokens=self.max_tokens,
+            timeout_seconds=self.timeout_seconds,
+            condense=self.condense,
+        )

@@ -1,7 +1,7 @@
-"""The command line: one file per command, each with `add(commands)` and a `run`.
+"""The command line: one module per command, each with `add_command(commands)`.
 
-Only the command that is asked for is imported: those that serve need libraries that `parse` should not wait for.
-Errors that a person can mend are sentences on standard error and exit code 2.
+Only the requested command is imported, so that `parse` does not load the libraries of `serve`. An error that the user
+can fix is printed on standard error, and the exit code is 2.
 """
 
 from __future__ import annotations
@@ -33,29 +33,28 @@ COMMANDS = (
     "dialects",
     "demo",
 )
-"""In the order of the help; each is the module of that name."""
+"""In help order; each name is the name of a module of this package."""
 
 _EXAMPLES = """\
 examples:
-  callwright serve                                     serve the models of this machine to any client
-  callwright chat                                      try one in the terminal
-  callwright agent "fix the failing test"              have it done, in this folder, asking first
-  callwright smoke                                     does the gateway answer as clients need it?
-  callwright demo                                      watch a stream being read
-  callwright parse --tools tools.json answer.txt       what calls are in this answer? (any dialect)
-  callwright parse --dialect hermes answer.txt         the same, of any tool, in one dialect
-  some-model | callwright parse --chunk 4 --events     each event as it happens
-  callwright parse --jsonl < cases.jsonl               a whole batch, one JSON object per line
-  callwright dialects                                  every dialect, with an example
-  callwright journal replay                            would the last turns come out the same today?
-  callwright codex install                             fetch the program that kind = "codex" runs
-  callwright policy check 'git push -f'                may the agent run this, and why?
-  callwright config check                              are the settings right? every mistake, with its line
+  callwright serve                          serve the models on this machine
+  callwright chat                           chat with a model
+  callwright agent "fix the failing test"   let the coding agent work here
+  callwright smoke                          test a running gateway
+  callwright demo                           watch a stream being parsed
+  callwright parse -t tools.json out.txt    parse a model's output
+  callwright parse -d hermes out.txt        parse it as one dialect
+  callwright parse --jsonl < cases.jsonl    parse a batch of outputs
+  callwright dialects                       list the dialects
+  callwright journal replay                 replay recorded turns
+  callwright codex install                  install Codex for kind = "codex"
+  callwright policy check 'git push -f'     may the agent run this, and why?
+  callwright config check                   check the configuration
 """
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command; returns the exit code."""
+    """Run a command and return its exit code."""
     words = sys.argv[1:] if argv is None else argv
     parser = _build_parser(words[0] if words else "")
     arguments = parser.parse_args(words)
@@ -65,19 +64,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return int(arguments.run(arguments))
     except (CallwrightError, OSError, UnicodeDecodeError) as problem:
-        print(f"callwright: {_format_error(problem)}", file=sys.stderr)  # this is the command line's own voice
+        print(f"callwright: {_format_error(problem)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return 130
 
 
 def _format_error(problem: Exception) -> str:
-    """What is wrong, and what can be done about it."""
+    """Say what went wrong and what to do about it."""
     match problem:
         case OSError(filename=str() as name, strerror=str() as reason):
-            return f"cannot read {name}: {reason.lower()}; give the path of a file, or - for standard input"
+            return f"cannot read {name}: {reason.lower()}; pass the path of a file, or - for standard input"
         case UnicodeDecodeError():
-            return f"the text is not UTF-8 (byte {problem.object[problem.start]:#04x}); convert it, e.g. with iconv"
+            return f"the input is not UTF-8 (byte {problem.object[problem.start]:#04x}); convert it, e.g. with iconv"
         case _:
             return str(problem)
 

@@ -1,4 +1,4 @@
-"""`callwright agent`: coding work done with any model, in the terminal, in a browser, in scripts and in editors."""
+"""`callwright agent`: run the coding agent in the terminal, in a browser, from scripts or from an editor."""
 
 from __future__ import annotations
 
@@ -24,14 +24,16 @@ __all__ = ["add_command", "load_agent_config", "run_agent"]
 
 _EXAMPLES = """\
 examples:
-  callwright agent "fix the failing test"            work on it here, asking before anything risky
-  callwright agent                                   talk, task after task
-  callwright agent --web                             the same in a browser
-  callwright agent --json "add a changelog" < /dev/null    for scripts: events as JSON, what would be asked is denied
-  callwright agent --resume                          go on with the session that was interrupted last
-  callwright sessions                                what was done, and when
+  callwright agent "fix the failing test"   run one task, then wait for more
+  callwright agent                          start without a task
+  callwright agent --web                    work in a browser
+  callwright agent --json "add tests"       print events as JSON, for scripts
+  callwright agent --resume                 resume the latest session
+  callwright sessions                       list earlier sessions
 
-exit codes: 0 done, 1 failed or not finished, 2 wrong usage, 3 something was denied, 4 stopped by a limit, 130 stopped
+exit codes:
+  0 done, 1 failed or unfinished, 2 usage error, 3 an action was denied,
+  4 a limit was reached, 130 interrupted
 """
 
 
@@ -42,34 +44,37 @@ def add_command(commands: Any) -> None:
 
     parser = commands.add_parser(
         "agent",
-        help="get coding work done with any model, under permissions that hold",
-        description="A coding agent: it reads, edits and runs what the task needs, inside one folder, and asks first.",
+        help="run the coding agent",
+        description="Run a coding agent. It reads and edits files in one folder, runs commands,\n"
+        "and asks before it does anything risky.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("task", nargs="*", metavar="TASK", help="what to do; without it you are asked")
+    parser.add_argument("task", nargs="*", metavar="TASK", help="the task; omit it to type one")
     faces = parser.add_mutually_exclusive_group()
-    faces.add_argument("--web", action="store_true", help="in a browser, at an address of this machine only")
-    parser.add_argument("--port", type=int, metavar="N", help="the port of --web (any that is free)")
-    faces.add_argument("--json", action="store_true", help="events as JSON lines; what would be asked is denied")
-    faces.add_argument("--headless", action="store_true", help="the same in words")
+    faces.add_argument("--web", action="store_true", help="open a page in the browser, on this machine only")
+    parser.add_argument("--port", type=int, metavar="N", help="port of --web (default: a free one)")
+    faces.add_argument("--json", action="store_true", help="print events as JSON lines and deny what needs approval")
+    faces.add_argument("--headless", action="store_true", help="like --json, but as plain text")
     faces.add_argument(
         "--acp", action="store_true", help="speak the Agent Client Protocol on standard input and output"
     )
-    parser.add_argument("--once", action="store_true", help="end after the task, also in a terminal")
-    parser.add_argument("--resume", nargs="?", const="", metavar="ID", help="open a session again; the last without ID")
+    parser.add_argument("--once", action="store_true", help="exit after the task, even in a terminal")
+    parser.add_argument("--resume", nargs="?", const="", metavar="ID", help="resume session ID (default: the latest)")
     parser.add_argument(
-        "--workspace", type=Path, default=Path(), metavar="DIR", help="the folder to work in (this one)"
+        "--workspace", type=Path, default=Path(), metavar="DIR", help="folder to work in (default: this one)"
     )
-    parser.add_argument("--policy", type=Path, metavar="FILE", help="rules for commands and files, instead of yours")
-    limits = parser.add_argument_group("limits of one task")
-    limits.add_argument("--iterations", type=int, metavar="N", help="how often the model may be asked")
-    limits.add_argument("--tokens", type=int, metavar="N", help="how many tokens it may use")
-    limits.add_argument("--seconds", type=float, metavar="S", help="how long it may work")
+    parser.add_argument("--policy", type=Path, metavar="FILE", help="policy file to use instead of yours")
+    limits = parser.add_argument_group("limits for each task")
+    limits.add_argument("--max-iterations", type=int, metavar="N", help="maximum number of model calls")
+    limits.add_argument("--max-tokens", type=int, metavar="N", help="maximum number of tokens")
+    limits.add_argument("--timeout", dest="timeout_seconds", type=float, metavar="SECONDS", help="maximum working time")
     limits.add_argument(
-        "--approve", choices=_list_approval_modes(), help="what needs no question; critical commands always do"
+        "--approve",
+        choices=_list_approval_modes(),
+        help="what to run without asking; critical commands always ask",
     )
-    limits.add_argument("--branch", action="store_const", const=True, help="make a git branch for each task")
+    limits.add_argument("--branch", action="store_const", const=True, help="create a git branch for each task")
     add_model_options(parser)
     add_journal_flag(parser)
     parser.set_defaults(run=run_agent)
@@ -86,7 +91,7 @@ def run_agent(arguments: argparse.Namespace) -> int:
     if not task and not sys.stdin.isatty() and not (arguments.web or arguments.acp or arguments.resume is not None):
         task = sys.stdin.read().strip()
     if (arguments.json or arguments.headless) and not task and arguments.resume is None:
-        raise ConfigError(["there is no task: name one, as in: callwright agent --json 'fix the failing test'"])
+        raise ConfigError(["no task given; pass one, e.g. callwright agent --json 'fix the failing test'"])
     _check_flags(arguments, task)
     try:
         return asyncio.run(_start_agent(arguments, load_agent_config(arguments), task))
@@ -119,7 +124,7 @@ def load_agent_config(arguments: argparse.Namespace) -> Config:
 
 def _apply_flags(settings: AgentSettings, arguments: argparse.Namespace, model: str) -> AgentSettings:
     """The settings of this run; flags are checked by the same types as the file."""
-    names = ("iterations", "tokens", "seconds", "approve", "branch")
+    names = ("max_iterations", "max_tokens", "timeout_seconds", "approve", "branch")
     given = {name: value for name in names if (value := getattr(arguments, name)) is not None}
     try:
         return msgspec.convert({**msgspec.to_builtins(settings), **given, "model": model}, AgentSettings)
@@ -164,7 +169,7 @@ async def _find_session_id(manager: SessionManager, requested: str | None) -> st
         if row.workspace == manager.workspace and row.state != "working"
     ]
     if not rows:
-        raise ConfigError(["there is no session of this folder to go on with; see: callwright sessions"])
+        raise ConfigError(["no session to resume in this folder; callwright sessions lists all sessions"])
     return next((row for row in rows if row.state == "interrupted"), rows[0]).id
 
 
@@ -186,10 +191,7 @@ async def _serve_web(manager: SessionManager, arguments: argparse.Namespace) -> 
     token = secrets.token_urlsafe(16)
     listener = open_listener("127.0.0.1", int(arguments.port or 0))
     url = build_page_url(f"http://127.0.0.1:{listener.getsockname()[1]}", token)
-    print(
-        f"The agent works in {manager.workspace}. Open this in your browser; it is for you alone:\n\n  {url}\n",
-        flush=True,
-    )
+    print(f"The agent works in {manager.workspace}. Open this private link in your browser:\n\n  {url}\n", flush=True)
     server = uvicorn.Server(
         uvicorn.Config(create_web_app(manager, token), log_level="warning", lifespan="on", ws="websockets-sansio")
     )

@@ -1,4 +1,4 @@
-"""What `callwright serve` says when it has begun: where it is, what it serves, and what to paste into clients."""
+"""The start message of `callwright serve`: its URL, its models, and settings to paste into clients."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ if TYPE_CHECKING:
 __all__ = ["print_banner"]
 
 _MAX_MODELS = 8
-"""Models of one backend that are named; the others are counted."""
-_NO_SERVER_NOTICE = "No model server answers on this machine; looked for Ollama, llama.cpp, LM Studio and vLLM. "
+"""Models listed by name for each backend; any further ones are only counted."""
+_NO_SERVER_NOTICE = "No model server found on this machine (tried Ollama, llama.cpp, LM Studio and vLLM). "
 _STAND_IN_NOTICES = {
-    "embedded": "So this is a very small model, in a process beside this one: enough to try clients with, and no more. "
-    'For a real one, start a server, name one with --backend URL, or set path = "model.gguf" of kind = "embedded" '
-    "(callwright config init).",
-    "demo": "So this is a demo: its model is a script that only plays one. For a real one, start a server, or name one "
-    "with --backend URL.",
+    "embedded": "Serving a very small embedded model instead, which is only good enough for trying out clients. For a "
+    'real model, start a model server, pass --backend URL, or configure a backend with kind = "embedded" and '
+    'path = "model.gguf" (callwright config init).',
+    "demo": "Serving a demo instead, which replays scripted answers. For a real model, start a model server or pass "
+    "--backend URL.",
 }
 
 
 def print_banner(
     console: Console, loader: ConfigLoader, config: Config, models: Sequence[ModelListing], url: str
 ) -> None:
-    """Print it."""
+    """Print the start message."""
     console.print(Text.assemble(("\nCallwright ", "bold"), (f"{__version__}  ", "dim"), (url, "bold green")))
     for each in loader.servers:
         if not each.models:
@@ -46,7 +46,9 @@ def print_banner(
         names = [model.name for model in models if model.backend == backend.name]
         more = f" and {len(names) - _MAX_MODELS} more" if len(names) > _MAX_MODELS else ""
         listed = (
-            Text(", ".join(names[:_MAX_MODELS]) + more) if names else Text("no models: does it answer?", style="red")
+            Text(", ".join(names[:_MAX_MODELS]) + more)
+            if names
+            else Text("no models; is the server running?", style="red")
         )
         _print_indented(
             console, Text.assemble(listed, (f"  from {backend.name}, {backend.url or backend.kind}", "dim"))
@@ -69,5 +71,5 @@ def _build_connection(config: Config, model: ModelListing, url: str) -> GatewayC
 def _print_snippets(console: Console, gateway: GatewayConnection) -> None:
     for client in CLIENT_SNIPPETS:
         console.print(Text.assemble((client.name, "bold"), (f"  {client.location}", "dim")))
-        console.print(Text(client.render(gateway), style="cyan"), soft_wrap=True)  # so that it is copied as one line
+        console.print(Text(client.render(gateway), style="cyan"), soft_wrap=True)  # copying it gives one line
         console.print()

@@ -1,6 +1,6 @@
-"""`callwright chat`: try a model in the terminal, with one harmless tool, so that a call is seen.
+"""`callwright chat`: chat with a model in the terminal. The model has one harmless tool, `get_time`.
 
-It asks a running gateway, or without `--url` the engine in this process. Both give the same events.
+With `--url` a running gateway answers, otherwise the engine in this process. Both produce the same events.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ __all__ = ["add_command", "run_chat", "run_tool"]
 
 _EXAMPLES = """\
 examples:
-  callwright chat                                   talk to the first model that is found
-  callwright chat qwen3:8b                          to that one
-  callwright chat "What time is it in Lisbon?"      ask once
-  callwright chat --url http://10.0.0.7:8787        through a running gateway
+  callwright chat                                use the first model found
+  callwright chat qwen3:8b                       use this model
+  callwright chat "What time is it in Lisbon?"   ask one question and exit
+  callwright chat --url http://10.0.0.7:8787     use a running gateway
 """
 _TIME_TOOL = ToolSpec(
     "get_time",
-    "The date and time now, in a time zone such as Europe/Lisbon; without one, in UTC.",
+    "Get the current date and time in a time zone such as Europe/Lisbon (default: UTC).",
     {"type": "object", "properties": {"timezone": {"type": "string"}}},
 )
 _MAX_ROUNDS = 5
-"""Calls and results that may follow each other before the model must have answered."""
+"""Rounds of tool calls after which a question is given up."""
 
 
 class ChatConnection(NamedTuple):
@@ -69,13 +69,13 @@ def add_command(commands: Any) -> None:
 
     parser = commands.add_parser(
         "chat",
-        help="try a model in the terminal",
-        description="Talk to a model; it has a tool, get_time, so that its calls can be seen.",
+        help="chat with a model in the terminal",
+        description="Chat with a model. It can call one tool, get_time, and each call is shown.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("words", nargs="*", metavar="[MODEL] [QUESTION]", help="a model's name, and what to ask")
-    parser.add_argument("--url", type=normalize_url, metavar="URL", help="ask this running gateway")
+    parser.add_argument("words", nargs="*", metavar="[MODEL] [QUESTION]", help="a model name, a question, or both")
+    parser.add_argument("--url", type=normalize_url, metavar="URL", help="use a running gateway at URL")
     add_key_option(parser)
     add_model_options(parser)
     add_journal_flag(parser)
@@ -122,7 +122,7 @@ def _run_conversation(opening: AbstractAsyncContextManager[ChatConnection], word
         if words:
             runner.run(talk.send_question(" ".join(words)))
             return 0
-        console.print(Text.assemble((model, "bold green"), ("  Ctrl-C stops an answer, an empty line the talk", "dim")))
+        console.print(Text.assemble((model, "bold green"), ("  Ctrl-C stops an answer, an empty line exits", "dim")))
         while question := _read_line():
             try:
                 runner.run(talk.send_question(question))
@@ -179,7 +179,7 @@ class _ChatSession:
                 result = run_tool(call)
                 self._print_text(f"  {result.content}\n", "red" if result.is_error else "dim")
                 messages += (Message("tool", (result,)),)
-        self._print_text(f"The model called tools {_MAX_ROUNDS} times without an answer.\n", "yellow")
+        self._print_text(f"Stopped: the model called tools {_MAX_ROUNDS} times without answering.\n", "yellow")
 
     async def _run_round(self, messages: tuple[Message, ...]) -> Collected:
         events: list[Event] = []
@@ -233,5 +233,5 @@ def run_tool(call: ToolCall) -> ToolResult:
     except (msgspec.DecodeError, ValueError, OSError, LookupError) as problem:
         return ToolResult(call.id, f"Error: {problem}", call.name, is_error=True)
     if call.name != _TIME_TOOL.name:
-        return ToolResult(call.id, f"Error: there is no tool {call.name}", call.name, is_error=True)
+        return ToolResult(call.id, f"Error: unknown tool {call.name}", call.name, is_error=True)
     return ToolResult(call.id, datetime.now(zone).isoformat(timespec="seconds"), call.name)

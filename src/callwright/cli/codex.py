@@ -1,7 +1,7 @@
-"""`callwright codex`: the program that `kind = "codex"` runs, and the account that it asks with.
+"""`callwright codex`: install the program that `kind = "codex"` runs, and log in to its account.
 
-The program is fetched by npm, from whatever registry npm is set to, and checked against the sums that are written here.
-Only the program itself is kept of the package: it needs neither Node nor anything else.
+npm downloads the package from its configured registry, and the checksums below verify it. Only the program is kept of
+the package; it does not need Node.
 """
 
 from __future__ import annotations
@@ -42,20 +42,28 @@ def add_command(commands: Any) -> None:
 
     parser = commands.add_parser(
         "codex",
-        help='the program and the account of kind = "codex"',
-        description='Install the program that a backend of kind = "codex" runs, and log in to its account.',
+        help='install Codex and log in, for backends with kind = "codex"',
+        description='Install the program that backends with kind = "codex" run, and log in to its account.',
     )
-    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
-    fetching = actions.add_parser("install", help=f"fetch codex {VERSION} (172 MB) with npm")
-    fetching.add_argument("--folder", type=Path, default=INSTALL_FOLDER, help="where to; default: %(default)s")
-    fetching.set_defaults(run=_run_install)
-    account = actions.add_parser("login", help="log in, for a backend without a url")
-    account.add_argument(
-        "--home", type=Path, default=INSTALL_FOLDER / "home", help="that backend's home; default: %(default)s"
+    actions = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    about = f"install Codex {VERSION} with npm (172 MB)"
+    install = actions.add_parser("install", help=about, description=about)
+    install.add_argument(
+        "--folder", type=Path, default=INSTALL_FOLDER, metavar="DIR", help="install folder (default: %(default)s)"
     )
-    account.add_argument("--with-api-key", action="store_true", help="read an API key from standard input")
-    account.add_argument("--device-auth", action="store_true", help="log in with a browser on another machine")
-    account.set_defaults(run=_run_login)
+    install.set_defaults(run=_run_install)
+    about = "log in, for backends without a url"
+    login = actions.add_parser("login", help=about, description=about)
+    login.add_argument(
+        "--home",
+        type=Path,
+        default=INSTALL_FOLDER / "home",
+        metavar="DIR",
+        help="CODEX_HOME of the backend (default: %(default)s)",
+    )
+    login.add_argument("--with-api-key", action="store_true", help="read an API key from standard input")
+    login.add_argument("--device-auth", action="store_true", help="log in with a browser on another machine")
+    login.set_defaults(run=_run_login)
 
 
 def _run_install(arguments: argparse.Namespace) -> int:
@@ -72,14 +80,14 @@ def _run_login(arguments: argparse.Namespace) -> int:
     home = arguments.home.expanduser()
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
     options = [f"--{name.replace('_', '-')}" for name in ("with_api_key", "device_auth") if getattr(arguments, name)]
-    # Where the gateway's child looks for it, and not in the keyring of whoever is at the screen.
+    # The gateway's child process reads the file; it cannot read the keyring of the user who logs in.
     command = [str(program), "login", "-c", 'cli_auth_credentials_store="file"', *options]
     environment = {**os.environ, "CODEX_HOME": str(home)}
-    return subprocess.run(command, env=environment, check=False).returncode  # noqa: S603 - our own words
+    return subprocess.run(command, env=environment, check=False).returncode  # noqa: S603 - no input of others
 
 
 def install_codex(folder: Path) -> Path:
-    """Fetch the program into a folder, unless it is there. Raises `BackendError` and `OSError`."""
+    """Install the program into a folder unless it is already there. Raises `BackendError` and `OSError`."""
     from callwright.backends.codex.binary import VERSION, get_install_path
 
     program = get_install_path(folder)
@@ -88,7 +96,7 @@ def install_codex(folder: Path) -> Path:
     name = _detect_platform()
     packed = _fetch_package(f"@openai/codex@{VERSION}-{name}")
     if b64encode(hashlib.sha512(packed).digest()).decode() != _CHECKSUMS[name]:
-        raise BackendError(f"what npm gave for codex {VERSION} is something else; look at the registry that it uses")
+        raise BackendError(f"the package of codex {VERSION} has the wrong checksum; check which registry npm uses")
     program.parent.mkdir(parents=True, exist_ok=True)
     partial = program.with_suffix(".part")
     partial.write_bytes(_extract_program(packed, program.name))
@@ -98,15 +106,15 @@ def install_codex(folder: Path) -> Path:
 
 
 def _fetch_package(package: str) -> bytes:
-    """The archive of a package, from the registry that npm is set to."""
+    """Download a package from the registry that npm is configured with, and return its archive."""
     npm = shutil.which("npm")
     if npm is None:
-        raise BackendError("npm is needed to fetch codex; install Node, or set the backend's path to a codex")
+        raise BackendError("installing codex needs npm; install Node.js, or set the backend's path to a codex program")
     with TemporaryDirectory() as folder:
         command = [npm, "pack", "--silent", package, "--pack-destination", folder]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - our own words
+        done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - no input of others
         if done.returncode:
-            raise BackendError(f"npm cannot fetch {package}: {done.stderr.strip() or 'it does not say why'}")
+            raise BackendError(f"npm could not download {package}: {done.stderr.strip() or 'no error message'}")
         (archive,) = Path(folder).iterdir()
         return archive.read_bytes()
 
@@ -114,7 +122,7 @@ def _fetch_package(package: str) -> bytes:
 def _detect_platform() -> str:
     name = f"{sys.platform}-{_ARCHITECTURES.get(platform.machine().lower(), platform.machine())}"
     if name not in _CHECKSUMS:
-        raise BackendError(f"there is no codex for {name}; it runs on {', '.join(_CHECKSUMS)}")
+        raise BackendError(f"codex does not support {name}; supported platforms: {', '.join(_CHECKSUMS)}")
     return name
 
 
@@ -123,4 +131,4 @@ def _extract_program(package: bytes, name: str) -> bytes:
         for member in archive:
             if member.name.endswith(f"/bin/{name}") and (file := archive.extractfile(member)):
                 return file.read()
-    raise BackendError(f"the package of codex has no bin/{name}")
+    raise BackendError(f"the codex package has no bin/{name}")

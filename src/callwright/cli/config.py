@@ -1,4 +1,4 @@
-"""`callwright config`: check the settings, show them, describe them, write a file to start from."""
+"""`callwright config`: check, show and document the configuration, and write a starter file."""
 
 from __future__ import annotations
 
@@ -34,13 +34,14 @@ __all__ = [
 
 _EXAMPLES = """\
 examples:
-  callwright config init                 write callwright.toml, to start from
-  callwright config check                is it right? every mistake, with its line
-  callwright config show --port 9000     what would hold, and where each value comes from
-  callwright config schema               the JSON schema, for editors
+  callwright config init               write a starter callwright.toml
+  callwright config check              list every error with its line
+  callwright config show --port 9000   show each value and its origin
+  callwright config schema             print the JSON schema, for editors
 
-Flags come before the environment, the environment before the file. Without FILE it is $CALLWRIGHT_CONFIG,
-callwright.toml in this folder, or callwright/config.toml in $XDG_CONFIG_HOME (~/.config).
+Flags override environment variables, which override the file. The default
+file is $CALLWRIGHT_CONFIG, ./callwright.toml, or callwright/config.toml in
+$XDG_CONFIG_HOME (~/.config).
 """
 
 
@@ -48,56 +49,66 @@ def add_command(commands: Any) -> None:
     """Add the command to the command line."""
     parser = commands.add_parser(
         "config",
-        help="check, show and describe the settings",
-        description="The settings: are they right, what are they, what can they be.",
+        help="check and show the configuration",
+        description="Check and show the configuration, print its schema, or write a starter file.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.set_defaults(run=lambda _: parser.print_help() or 0)
     verbs = parser.add_subparsers(title="commands", metavar="COMMAND")
     for name, run, about in (
-        ("check", run_check, "say ok, or list every mistake; exit code 1 if there is one"),
-        ("show", run_show, "the settings that hold, as TOML, with the place of each; secrets are not shown"),
+        ("check", run_check, "check the configuration; exit code 1 if it has errors"),
+        ("show", run_show, "show every value as TOML, with its origin; secrets are masked"),
     ):
         verb = verbs.add_parser(name, help=about, description=about)
-        verb.add_argument("file", nargs="?", type=Path, metavar="FILE", help="the file, instead of the usual one")
+        verb.add_argument("file", nargs="?", type=Path, metavar="FILE", help="configuration file")
         add_config_flags(verb)
-        verb.add_argument("--json", action="store_true", help="as JSON, for programs")
+        verb.add_argument("--json", action="store_true", help="output JSON")
         verb.set_defaults(run=run)
-    verbs.add_parser("schema", help="the JSON schema of the file").set_defaults(run=run_schema)
-    init = verbs.add_parser("init", help=f"write a file to start from ({CONFIG_FILE_NAME}); none is written over")
-    init.add_argument("file", nargs="?", type=Path, default=Path(CONFIG_FILE_NAME), metavar="FILE", help="where to")
+    about = "print the JSON schema of the configuration file"
+    verbs.add_parser("schema", help=about, description=about).set_defaults(run=run_schema)
+    about = "write a starter file; an existing file is not overwritten"
+    init = verbs.add_parser("init", help=about, description=about)
+    init.add_argument(
+        "file",
+        nargs="?",
+        type=Path,
+        default=Path(CONFIG_FILE_NAME),
+        metavar="FILE",
+        help="file to write (default: %(default)s)",
+    )
     init.set_defaults(run=run_init)
 
 
 def add_config_flags(parser: argparse.ArgumentParser) -> None:
-    """Add the flags that set something for one run."""
+    """Add the flags that override settings for one run."""
     group = add_journal_flag(parser)
-    group.add_argument("--host", help="the address to listen on")
-    group.add_argument("--port", help="the port to listen on; 0 for any")
-    group.add_argument("--debug", action="store_const", const=True, help="write more into the log")
+    group.add_argument("--host", help="address to listen on")
+    group.add_argument("--port", help="port to listen on; 0 picks a free one")
+    group.add_argument("--debug", action="store_const", const=True, help="write debug messages to the log")
 
 
 def add_journal_flag(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
-    """Add the one of them that every command takes that runs turns; returns the group for others."""
+    """Add `--journal`, for every command that runs turns, and return its group."""
     group = parser.add_argument_group("settings for this run")
-    group.add_argument(
-        "--journal", metavar="LEVEL", help="how much of each turn to record: off, meta (as the log) or full"
-    )
+    group.add_argument("--journal", metavar="LEVEL", help="how much of each turn to record: off, meta or full")
     return group
 
 
 def collect_flags(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The flags of `add_config_flags` in the form that `callwright.config` takes; a command may have some of them."""
+    """Return the flags of `add_config_flags` in the form that `callwright.config` takes.
+
+    Flags that the command does not have are None.
+    """
     server = {name: getattr(arguments, name, None) for name in ("host", "port", "debug")}
     return {"server": server, "store": {"journal": getattr(arguments, "journal", None)}}
 
 
 def run_check(arguments: argparse.Namespace) -> int:
-    """Say whether the settings are right."""
+    """Check the configuration and list its mistakes."""
     loaded = read_config(arguments.file, os.environ, collect_flags(arguments))
     if arguments.json:
-        mistakes = [{**msgspec.to_builtins(mistake), "sentence": str(mistake)} for mistake in loaded.mistakes]
+        mistakes = [{**msgspec.to_builtins(mistake), "message": str(mistake)} for mistake in loaded.mistakes]
         _print_json({"ok": not mistakes, "file": _get_file_name(loaded), "mistakes": mistakes})
     elif loaded.mistakes:
         print("\n".join(map(str, loaded.mistakes)))
@@ -107,16 +118,16 @@ def run_check(arguments: argparse.Namespace) -> int:
 
 
 def run_show(arguments: argparse.Namespace) -> int:
-    """Show the settings that hold."""
+    """Show the effective configuration."""
     loaded = read_config(arguments.file, os.environ, collect_flags(arguments))
     if loaded.mistakes:
         raise ConfigError([str(mistake) for mistake in loaded.mistakes])
     if arguments.json:
-        places = {
+        origins = {
             name: found if TABLES[name].is_array else found[0] for name, found in collect_origins(loaded.tables).items()
         }
         _print_json(
-            {"file": _get_file_name(loaded), "settings": mask_config(loaded.unresolved_config), "places": places}
+            {"file": _get_file_name(loaded), "settings": mask_config(loaded.unresolved_config), "origins": origins}
         )
     else:
         print(render_effective_config(loaded.unresolved_config, loaded.tables), end="")
@@ -130,24 +141,24 @@ def run_schema(_: argparse.Namespace) -> int:
 
 
 def run_init(arguments: argparse.Namespace) -> int:
-    """Write a file to start from."""
+    """Write a starter file."""
     write_starter_config(arguments.file)
-    print(f"{arguments.file} is written; after you changed it: callwright config check {arguments.file}")
+    print(f"Wrote {arguments.file}. Edit it, then run: callwright config check {arguments.file}")
     return 0
 
 
 def write_starter_config(
     file: Path, backends: Sequence[BackendSettings] = (), models: Sequence[ModelSettings] = ()
 ) -> None:
-    """Write a file to start from, with the servers and models that were found. Raises `ConfigError`."""
+    """Write a starter file with the given backends and models. Raises `ConfigError`."""
     try:
         with file.open("x", encoding="utf-8") as new:
             new.write(render_starter_config(backends, models))
     except FileExistsError:
-        raise ConfigError([f"{file} is there already and was left as it is; name another file"]) from None
+        raise ConfigError([f"{file} already exists and was not changed; choose another file name"]) from None
     except OSError as problem:
         reason = (problem.strerror or str(problem)).lower()
-        raise ConfigError([f"{file} cannot be written: {reason}; name a file in a folder of your own"]) from None
+        raise ConfigError([f"cannot write {file}: {reason}; choose a file in a folder that you can write to"]) from None
 
 
 def _format_summary(loaded: LoadedConfig) -> str:
@@ -156,11 +167,9 @@ def _format_summary(loaded: LoadedConfig) -> str:
         f"{len(tables)} {name.removesuffix('s') if len(tables) == 1 else name}"
         for name, tables in (("models", config.models), ("backends", config.backends), ("keys", config.keys))
     )
-    looked = ", ".join(map(str, iter_config_paths(os.environ)))
-    subject = (
-        f"{loaded.file}: ok" if loaded.file else f"ok: there is no file, so the defaults hold (looked for {looked})"
-    )
-    return f"{subject}; {counts}, at {config.server.host}:{config.server.port}"
+    searched = ", ".join(map(str, iter_config_paths(os.environ)))
+    subject = f"{loaded.file}: ok" if loaded.file else f"ok: no file found, using defaults (searched {searched})"
+    return f"{subject}; {counts}, listening on {config.server.host}:{config.server.port}"
 
 
 def _get_file_name(loaded: LoadedConfig) -> str | None:

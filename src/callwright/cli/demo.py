@@ -1,4 +1,4 @@
-"""`callwright demo`: a model's stream on the left of the road, what comes of it on the right."""
+"""`callwright demo`: parse a sample stream on screen and print the events and the finished turn."""
 
 from __future__ import annotations
 
@@ -56,25 +56,32 @@ I'll write the page and run the tests.
 
 def add_command(commands: Any) -> None:
     """Add the command to the command line."""
-    parser = commands.add_parser("demo", help="watch a sample stream being read, chunk by chunk")
-    parser.add_argument("--slow", type=float, default=0.03, metavar="S", help="seconds between chunks (0.03)")
+    about = "watch a sample stream being parsed, chunk by chunk"
+    parser = commands.add_parser("demo", help=about, description=about)
+    parser.add_argument(
+        "--delay",
+        type=float,
+        default=0.03,
+        metavar="SECONDS",
+        help="pause between chunks (default: %(default)s)",
+    )
     parser.set_defaults(run=run_demo)
 
 
 def run_demo(arguments: argparse.Namespace) -> int:
-    """Show the sample as the model streams it, the events as they come, and the turn in the end."""
+    """Print the sample output, the events while it streams in, and the finished turn."""
     console = Console(highlight=False)
-    console.print(Text("What the model writes, four characters at a time:", style="bold"))
+    console.print(Text("Model output, streamed four characters at a time:", style="bold"))
     console.print(Text(_SAMPLE_STREAM, style="cyan"))
-    console.print(Text("\nWhat Callwright says while it comes in:", style="bold"))
+    console.print(Text("\nEvents while it streams:", style="bold"))
     parser = Parser(get_dialect("hermes"), _TOOLS)
-    pause = arguments.slow if sys.stdout.isatty() else 0
+    pause = arguments.delay if sys.stdout.isatty() else 0
     events: list[Event] = []
     for start in range(0, len(_SAMPLE_STREAM), 4):
         events += _print_events(console, parser.feed(_SAMPLE_STREAM[start : start + 4]))
         time.sleep(pause)
     events += _print_events(console, parser.close())
-    console.print(Text("\nWhat it comes to:", style="bold"))
+    console.print(Text("\nThe finished turn:", style="bold"))
     turn_view.print_turn(collect(events), console)
     console.print(Text("\nNext: callwright parse --help, callwright dialects", style="dim"))
     return 0

@@ -1,4 +1,4 @@
-"""`callwright dialects`: every dialect with its family, shape and an example; also the table of the README."""
+"""`callwright dialects`: list every dialect with its shape, its models and an example; also as the README's table."""
 
 from __future__ import annotations
 
@@ -21,22 +21,23 @@ _SHAPE_SUMMARIES = {
     "X4": "element per argument",
     "P": "Python calls",
     "G": "Gemma",
-    "B": "bare and taught",
-    "auto": "listens for all of them",
+    "B": "bare JSON or prompted formats",
+    "auto": "detects the dialect",
 }
 
 
 def add_command(commands: Any) -> None:
     """Add the command to the command line."""
-    parser = commands.add_parser("dialects", help="list every dialect with its family, shape and an example")
+    about = "list every dialect with its models and an example"
+    parser = commands.add_parser("dialects", help=about, description=about)
     form = parser.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="as JSON, for programs")
-    form.add_argument("--markdown", action="store_true", help="as the table in the README")
+    form.add_argument("--json", action="store_true", help="output JSON")
+    form.add_argument("--markdown", action="store_true", help="output the table of the README")
     parser.set_defaults(run=run_dialects)
 
 
 def run_dialects(arguments: argparse.Namespace) -> int:
-    """List them."""
+    """List the dialects."""
     if arguments.json:
         print(json.dumps([_describe_dialect(dialect) for dialect in REGISTRY.values()], ensure_ascii=False, indent=2))
     elif arguments.markdown:
@@ -47,7 +48,7 @@ def run_dialects(arguments: argparse.Namespace) -> int:
 
 
 def render_example(dialect: Dialect) -> str:
-    """The example call of the catalogue, as this dialect writes it."""
+    """Render the example call in this dialect."""
     return dialect.render_call(dialect.build_sample_call("get_weather", {"city": "Oslo", "days": 2}))
 
 
@@ -66,18 +67,18 @@ def _describe_dialect(dialect: Dialect) -> dict[str, Any]:
 
 
 def render_markdown_table() -> str:
-    """The table of the README: one row per dialect."""
+    """Render the table of the README: one row per dialect."""
     rows = [
         f"| `{dialect.name}` | {dialect.shape} | {_escape_cell(dialect.models)} | "
         f"`{_escape_cell(_shorten_line(render_example(dialect), 96))}` |"
         for dialect in REGISTRY.values()
     ]
-    return "\n".join(["| id | shape | who writes it | example |", "| --- | --- | --- | --- |", *rows])
+    return "\n".join(["| id | shape | models | example |", "| --- | --- | --- | --- |", *rows])
 
 
-def _shorten_line(text: str, most: int) -> str:
+def _shorten_line(text: str, max_length: int) -> str:
     line = text.replace("\n", "⏎")
-    return line if len(line) <= most else f"{line[: most - 1]}…"
+    return line if len(line) <= max_length else f"{line[: max_length - 1]}…"
 
 
 def _escape_cell(text: str) -> str:
@@ -93,12 +94,12 @@ def _print_table() -> None:
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("dialect", style="bold green", no_wrap=True)
     table.add_column("shape", no_wrap=True)
-    table.add_column("who writes it", ratio=2)
+    table.add_column("models", ratio=2)
     table.add_column("example", ratio=3)
     for dialect in REGISTRY.values():
-        shown = Text(_shorten_line(render_example(dialect), 110), style="dim")
-        table.add_row(dialect.name, dialect.shape, Text(dialect.models), shown)
+        example = Text(_shorten_line(render_example(dialect), 110), style="dim")
+        table.add_row(dialect.name, dialect.shape, Text(dialect.models), example)
     console.print(table)
     console.print(
-        Text("\ncallwright parse -d NAME reads one; model and --tool-call-parser names work too.", style="dim")
+        Text("\nParse with one: callwright parse -d NAME (a dialect, model or vLLM parser name).", style="dim")
     )

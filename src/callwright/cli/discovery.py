@@ -1,7 +1,7 @@
-"""Finding model servers: which kind answers at an address, by what it says and never by its port alone.
+"""Find model servers and tell which API each has, by its responses and never by its port alone.
 
-`identify` is pure. The probes ask every address the same four questions at once, so that looking for the usual four
-servers takes one short time-out, whether they are there or not.
+`identify_server` is pure. The probes send the same four requests to every URL at once, so looking for the four usual
+servers takes one short timeout, whether they run or not.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 __all__ = ["LOCAL_URLS", "ModelServer", "discover_servers", "find_server", "identify_server"]
 
 LOCAL_URLS = tuple(f"http://127.0.0.1:{port}" for port in (11434, 8080, 1234, 8000))
-"""Where Ollama, llama.cpp, LM Studio and vLLM listen unless they are told otherwise."""
+"""Default URLs of Ollama, llama.cpp, LM Studio and vLLM."""
 _PROBE_PATHS = ("/v1/models", "/api/version", "/api/tags", "/props")
 _OWNER_LABELS = {"llamacpp": "llama.cpp", "vllm": "vLLM", "organization_owner": "LM Studio", "library": "Ollama"}
-"""What the servers themselves put into `owned_by`."""
+"""Values of `owned_by` in the model lists of these servers."""
 _OWN_OWNER = "callwright"
 
 
@@ -39,43 +39,43 @@ class ModelServer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def discover_servers(urls: Sequence[str] = LOCAL_URLS, *, seconds: float = 0.3) -> list[ModelServer]:
-    """The model servers at these addresses, in this order. Silence and anything odd is nobody."""
-    replies = await asyncio.gather(*(_probe_server(place, "", seconds) for place in urls))
-    found = (identify_server(place, reply) for place, reply in zip(urls, replies, strict=True))
-    return [each for each in found if each]
+    """Return the model servers at these URLs, in this order. URLs without a known server are skipped."""
+    replies = await asyncio.gather(*(_probe_server(url, "", seconds) for url in urls))
+    servers = (identify_server(url, reply) for url, reply in zip(urls, replies, strict=True))
+    return [server for server in servers if server]
 
 
 async def find_server(url: str, *, key: str = "", seconds: float = 5.0) -> ModelServer:
-    """The model server at that address. Raises `BackendError` with what to do."""
+    """Return the model server at this URL. Raises `BackendError`, which says what to do."""
     replies = await _probe_server(url, key, seconds)
     statuses = {reply.status for reply in replies.values() if reply}
-    if found := identify_server(url, replies):
-        return found
+    if server := identify_server(url, replies):
+        return server
     if not statuses:
-        raise BackendError(f"nothing answers at {url}: is the server running?", kind="unavailable")
+        raise BackendError(f"cannot connect to {url}; is the server running?", kind="unavailable")
     if statuses & {401, 403}:
-        raise BackendError(f"{url} asks for a key: give it with --backend-key env:NAME", kind="auth")
-    hint = "name a model with --model to use it all the same"
-    raise BackendError(f"{url} does not list models as any server we know does; {hint}", kind="refused")
+        raise BackendError(f"{url} requires a key; pass it with --backend-key env:NAME", kind="auth")
+    hint = "pass --model NAME to use it anyway"
+    raise BackendError(f"cannot detect the API of {url}: it has no known model list; {hint}", kind="refused")
 
 
 async def _probe_server(url: str, key: str, seconds: float) -> dict[str, HttpReply | None]:
     from callwright.cli.http_client import HttpClient
 
-    async with HttpClient(url, key=key, seconds=seconds) as peer:
-        replies = await asyncio.gather(*(_fetch_or_none(peer, path) for path in _PROBE_PATHS))
+    async with HttpClient(url, key=key, seconds=seconds) as server:
+        replies = await asyncio.gather(*(_fetch_or_none(server, path) for path in _PROBE_PATHS))
     return dict(zip(_PROBE_PATHS, replies, strict=True))
 
 
-async def _fetch_or_none(peer: HttpClient, path: str) -> HttpReply | None:
+async def _fetch_or_none(server: HttpClient, path: str) -> HttpReply | None:
     try:
-        return await peer.get(path)
+        return await server.get(path)
     except BackendError:
         return None
 
 
 def identify_server(url: str, replies: Mapping[str, HttpReply | None]) -> ModelServer | None:
-    """What these answers show; None when they show no model server, or another gateway of ours."""
+    """Return the server that gives these replies; None if it is no model server, or is a Callwright gateway."""
     listing, version, tags, props = (_decode_object(replies.get(path)) for path in _PROBE_PATHS)
     entries = _list_entries(listing, "data", "id")
     owners = {str(entry.get("owned_by")) for entry in entries or ()}
@@ -113,5 +113,5 @@ def _list_entries(answer: dict[str, Any], key: str, name: str) -> list[dict[str,
 
 
 def _sort_models(names: Any) -> tuple[str, ...]:
-    """Models that only embed come last: the first one is what people are shown how to use."""
+    """Put embedding models last: the first model is the one that examples use."""
     return tuple(sorted(names, key=lambda name: bool(re.search(r"embed|rerank|bge-|minilm", name.lower()))))

@@ -1,4 +1,4 @@
-"""HTTP requests of the command line, to a running gateway or to a server that may be a backend."""
+"""The HTTP client of the command line, for running gateways and for model servers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MAX_CONNECTIONS = 100
 
 
 class HttpReply(NamedTuple):
-    """An answer, read to its end."""
+    """A complete response."""
 
     status: int
     content_type: str
@@ -28,7 +28,7 @@ class HttpReply(NamedTuple):
 
 
 class HttpClient:
-    """One server; an async context."""
+    """Sends requests to one server. An async context manager."""
 
     def __init__(self, url: str, *, key: str = "", seconds: float) -> None:
         self.url = url.rstrip("/")
@@ -47,11 +47,11 @@ class HttpClient:
         await self._connections.close()
 
     async def get(self, path: str) -> HttpReply:
-        """Fetch a page."""
+        """Send a GET request."""
         return await self._send_request(b"GET", path, b"", {})
 
     async def post(self, path: str, body: Any, headers: dict[str, str] | None = None) -> HttpReply:
-        """Send JSON. A stream is read to its end."""
+        """Send a POST request with a JSON body. A streamed response is read to its end."""
         return await self._send_request(b"POST", path, msgspec.json.encode(body), headers or {})
 
     async def _send_request(self, method: bytes, path: str, data: bytes, headers: dict[str, str]) -> HttpReply:
@@ -60,7 +60,7 @@ class HttpClient:
             address = RequestAddress.from_url(self.url + path)
             head = encode_headers({**address.headers, **headers})
         except ValueError:
-            raise BackendError(f"{self.url} is not an address; it should look like http://127.0.0.1:8787") from None
+            raise BackendError(f"{self.url} is not a URL; it must look like http://127.0.0.1:8787") from None
         body = bytearray()
         try:
             async with asyncio.timeout(self._seconds):
@@ -68,21 +68,21 @@ class HttpClient:
                     while part := await answer.read():
                         body += part
         except (IncompleteResponseError, NoResponseError, NotHttpError) as problem:
-            raise BackendError(f"{self.url}{path} broke its answer off: {problem}", kind="protocol") from None
+            raise BackendError(f"{self.url}{path} sent an incomplete response: {problem}", kind="protocol") from None
         except ConnectTimeoutError:
-            raise BackendError(f"nothing answers at {self.url}", kind="unavailable") from None
+            raise BackendError(f"cannot connect to {self.url}", kind="unavailable") from None
         except TimeoutError:
-            message = f"{self.url}{path} did not come to an end within {self._seconds:g} s"
+            message = f"{self.url}{path} did not finish within {self._seconds:g} s"
             raise BackendError(message, kind="timeout") from None
         except OSError:
-            raise BackendError(f"nothing answers at {self.url}", kind="unavailable") from None
+            raise BackendError(f"cannot connect to {self.url}", kind="unavailable") from None
         return HttpReply(
             answer.status, answer.get_header("content-type").partition(";")[0].strip().lower(), bytes(body)
         )
 
 
 def decode_json_or_none(reply: HttpReply) -> Any:
-    """The decoded body of a good answer."""
+    """Decode the body of a successful response; None if it failed or is not JSON."""
     if reply.status != 200:
         return None
     try:

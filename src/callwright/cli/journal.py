@@ -1,4 +1,4 @@
-"""`callwright journal`: the turns that were kept: list them, look into one, run them again, hand them on."""
+"""`callwright journal`: list, show, replay and export recorded turns."""
 
 from __future__ import annotations
 
@@ -26,20 +26,21 @@ __all__ = ["add_command"]
 
 _EXAMPLES = """\
 examples:
-  callwright serve --journal full            keep every turn, with all that was said
-  callwright journal list --failed           the turns that went wrong
-  callwright journal show 42                 what the client sent, the model got and said, the client got
-  callwright journal replay 42               the same turn with today's code and settings: what is different?
-  callwright journal replay --model coder    the last turns of a model; exit code 1 if one is different
-  callwright journal export 42 > turn.jsonl  for a report; callwright journal replay --file turn.jsonl reads it
+  callwright serve --journal full            record every turn in full
+  callwright journal list --failed           list failed turns
+  callwright journal show 42                 show one turn
+  callwright journal replay 42               run it again and show differences
+  callwright journal replay --model coder    replay the latest turns of a model
+  callwright journal export 42 > turn.jsonl  export a turn, e.g. for a report
+  callwright journal replay --file turn.jsonl
 
-An ID is the number of a row, or the request id that every answer carries.
+An ID is the number of a turn, or the request id of its response.
 """
 _SUBCOMMANDS = {
-    "list": "one line for each turn, the newest first",
-    "show": "all that was kept of a turn",
-    "replay": "run turns again over the answers that were recorded, and show what is different",
-    "export": "whole rows as JSON, one on each line",
+    "list": "list turns, newest first",
+    "show": "show everything that was recorded of a turn",
+    "replay": "replay turns with the current code and settings; exit code 1 if the result differs",
+    "export": "print turns as JSON lines",
 }
 
 
@@ -47,8 +48,8 @@ def add_command(commands: Any) -> None:
     """Add the command to the command line."""
     parser = commands.add_parser(
         "journal",
-        help="the turns that a gateway kept: list, show, replay, export",
-        description="The journal: what became of each turn, and why.",
+        help="list, show, replay and export recorded turns",
+        description="List, show, replay and export the turns that the journal has recorded.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -56,21 +57,25 @@ def add_command(commands: Any) -> None:
     verbs = parser.add_subparsers(title="commands", metavar="COMMAND")
     for name, run in (("list", _run_list), ("show", _run_show), ("replay", _run_replay), ("export", _run_export)):
         verb = verbs.add_parser(name, help=_SUBCOMMANDS[name], description=_SUBCOMMANDS[name])
-        verb.add_argument("ids", nargs="*", metavar="ID", help="a number or a request id; without one, the newest")
+        verb.add_argument("ids", nargs="*", metavar="ID", help="turn number or request id (default: the newest turns)")
         verb.add_argument("--model", default="", metavar="NAME", help="only turns of this model")
-        verb.add_argument("--text", default="", metavar="WORDS", help="only turns in which this was said")
+        verb.add_argument("--contains", dest="text", default="", metavar="TEXT", help="only turns that contain TEXT")
         verb.add_argument("--failed", action="store_true", help="only turns that failed")
         verb.add_argument(
-            "--since", type=_parse_time, metavar="TIME", help="from then on, e.g. 2026-11-01 or 2026-11-01T08:30"
+            "--since", type=_parse_time, metavar="TIME", help="only turns since TIME, e.g. 2026-11-01T08:30"
         )
-        default = 1 if name == "show" else 20
         verb.add_argument(
-            "-n", dest="limit", type=int, default=default, metavar="N", help=f"at most so many ({default})"
+            "-n",
+            "--limit",
+            type=int,
+            default=1 if name == "show" else 20,
+            metavar="N",
+            help="maximum number of turns (default: %(default)s)",
         )
-        verb.add_argument("--config", type=Path, metavar="FILE", help="the configuration, instead of the usual file")
-        verb.add_argument("--file", type=Path, metavar="FILE", help="rows that were exported, instead of the journal")
+        verb.add_argument("--config", type=Path, metavar="FILE", help="configuration file")
+        verb.add_argument("--file", type=Path, metavar="FILE", help="read exported turns from FILE")
         if name != "export":
-            verb.add_argument("--json", action="store_true", help="as JSON, for programs")
+            verb.add_argument("--json", action="store_true", help="output JSON")
         verb.set_defaults(run=run)
 
 
@@ -78,7 +83,7 @@ def _parse_time(text: str) -> float:
     try:
         return datetime.fromisoformat(text).astimezone().timestamp()
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no day or time such as 2026-11-01T08:30") from None
+        raise argparse.ArgumentTypeError(f"must be a date or time such as 2026-11-01T08:30, not {text!r}") from None
 
 
 def _run_list(arguments: argparse.Namespace) -> int:
@@ -88,7 +93,7 @@ def _run_list(arguments: argparse.Namespace) -> int:
     elif found:
         Console(highlight=False).print(journal_view.build_entry_table(found))
     else:
-        print("No turn is like that.")
+        print("No matching turns in the journal.")
     return 0
 
 
@@ -149,7 +154,7 @@ def _load_config(arguments: argparse.Namespace) -> Config:
 def _find_entries(arguments: argparse.Namespace, config: Config | None = None) -> list[JournalEntry]:
     """The rows that are meant, newest first. Raises a sentence for an id that there is not."""
     if arguments.limit < 1:
-        raise MisuseError("-n must be 1 or more")
+        raise MisuseError("--limit must be at least 1")
     if arguments.file:
         entries = _read_export(arguments.file)
         wanted = [entry for entry in entries if {str(entry.number), entry.request_id} & {*arguments.ids}]
@@ -171,7 +176,7 @@ async def _search_journal(arguments: argparse.Namespace, config: Config) -> list
                 JournalQuery(number=int(name), limit=1) if name.isdecimal() else JournalQuery(request_id=name, limit=1)
             )
             if not (row := await find(which)):
-                raise StoreError(f"the journal has no row {name}; callwright journal list shows the newest")
+                raise StoreError(f"no turn {name} in the journal; callwright journal list shows the newest turns")
             found += row
         return found
 
@@ -182,7 +187,7 @@ def _read_export(path: Path) -> list[JournalEntry]:
         lines = path.read_bytes().splitlines()
         return [msgspec.json.decode(line, type=JournalEntry) for line in reversed(lines) if line.strip()]
     except msgspec.DecodeError as problem:
-        raise StoreError(f"{path} holds no rows of a journal: {problem}") from None
+        raise StoreError(f"{path} is not a journal export: {problem}") from None
 
 
 def _print_json(value: Sequence[Any]) -> None:

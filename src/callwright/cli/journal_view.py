@@ -1,4 +1,4 @@
-"""Rows of the journal on a person's screen: as a list, one by one, and two of the same turn compared."""
+"""Journal entries on screen: as a table, one in full, and the differences between two runs of a turn."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["build_entry_table", "compare_entries", "print_entry", "summarize_ent
 
 
 def summarize_entry(entry: JournalEntry) -> dict[str, Any]:
-    """A row without the words."""
+    """Return the facts of an entry without its texts."""
     return {
         "number": entry.number,
         "at": datetime.fromtimestamp(entry.at).astimezone().isoformat(timespec="seconds"),
@@ -37,69 +37,69 @@ def summarize_entry(entry: JournalEntry) -> dict[str, Any]:
         "wire": entry.wire,
         "status": entry.status,
         "calls": entry.record.get("tool_call_names", []),
-        "asked": len(entry.asked),
+        "attempts": len(entry.asked),
         "repairs": [repair.kind for repair in entry.repairs],
-        "fault": entry.record.get("fault", ""),
-        "error": entry.record.get("error", ""),
+        "error_source": entry.record.get("fault", ""),
+        "error_kind": entry.record.get("error", ""),
     }
 
 
 def build_entry_table(entries: Sequence[JournalEntry]) -> Table:
-    """One line each."""
-    shown = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="dim")
-    for column in ("row", "time", "client", "model", "wire", "status", "what became of it"):
-        shown.add_column(column, justify="right" if column == "row" else "left", overflow="fold")
+    """Build a table with one line per entry."""
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="dim")
+    for column in ("turn", "time", "client", "model", "wire", "status", "result"):
+        table.add_column(column, justify="right" if column == "turn" else "left", overflow="fold")
     for entry in entries:
-        about = summarize_entry(entry)
+        summary = summarize_entry(entry)
         status = Text(str(entry.status), style="green" if entry.status < 400 else "red")
-        when = about["at"][5:19].replace("T", " ")
-        shown.add_row(
-            str(entry.number), when, entry.client, Text(entry.model), entry.wire, status, _format_outcome(about)
+        time = summary["at"][5:19].replace("T", " ")
+        table.add_row(
+            str(entry.number), time, entry.client, Text(entry.model), entry.wire, status, _format_outcome(summary)
         )
-    return shown
+    return table
 
 
-def _format_outcome(about: dict[str, Any]) -> Text:
-    parts = [", ".join(about["calls"])]
-    if about["fault"]:
-        parts = [f"{about['fault']}: {about['error']}"]
-    if about["asked"] > 1:
-        parts.append(f"asked {about['asked']} times")
-    if about["repairs"]:
-        parts.append(f"{len(about['repairs'])} repaired")
+def _format_outcome(summary: dict[str, Any]) -> Text:
+    parts = [", ".join(summary["calls"])]
+    if summary["error_source"]:
+        parts = [f"{summary['error_source']} error: {summary['error_kind']}"]
+    if summary["attempts"] > 1:
+        parts.append(f"{summary['attempts']} attempts")
+    if summary["repairs"]:
+        parts.append(f"{len(summary['repairs'])} repaired")
     return Text("; ".join(filter(None, parts)) or "text")
 
 
 def print_entry(entry: JournalEntry, console: Console) -> None:
-    """All of a row, from what the client sent to what it got."""
-    about = summarize_entry(entry)
-    console.print(Rule(Text(f"{entry.number}  {about['at']}  {entry.request_id}", style="bold"), align="left"))
-    line = f"{entry.client} asked for {entry.model} on {entry.wire}: {entry.status}"
+    """Print everything of an entry, from the client's request to the response."""
+    started_at = summarize_entry(entry)["at"]
+    console.print(Rule(Text(f"{entry.number}  {started_at}  {entry.request_id}", style="bold"), align="left"))
+    line = f"{entry.client} requested {entry.model} on {entry.wire}: {entry.status}"
     console.print(Text(f"{line}, {entry.problem}" if entry.problem else line))
     console.print(Text(json.dumps(entry.record, ensure_ascii=False), style="dim"))
     if entry.client_sent:
-        console.print(Rule("the client sent", align="left", style="dim"))
+        console.print(Rule("request of the client", align="left", style="dim"))
         console.print(Text(_indent_json(entry.client_sent)))
-    for number, asked in enumerate(entry.asked, 1):
-        console.print(Rule(_format_attempt(number, asked), align="left", style="dim"))
-        if asked.request:
-            console.print(Padding(Text("\n".join(_iter_request_lines(asked.request))), (0, 0, 0, 2)))
-        if asked.events:
-            console.print(Rule("it said", align="left", style="dim"))
-            console.print(*map(_render_event, asked.events), sep="\n")
-        if asked.failure:
-            console.print(Text(f"it failed: {asked.failure.message or asked.failure.kind}", style="red"))
-        if asked.retry_reason:
-            console.print(Text(f"asked again: {asked.retry_reason}", style="yellow"))
+    for number, attempt in enumerate(entry.asked, 1):
+        console.print(Rule(_format_attempt(number, attempt), align="left", style="dim"))
+        if attempt.request:
+            console.print(Padding(Text("\n".join(_iter_request_lines(attempt.request))), (0, 0, 0, 2)))
+        if attempt.events:
+            console.print(Rule("response of the model", align="left", style="dim"))
+            console.print(*map(_render_event, attempt.events), sep="\n")
+        if attempt.failure:
+            console.print(Text(f"failed: {attempt.failure.message or attempt.failure.kind}", style="red"))
+        if attempt.retry_reason:
+            console.print(Text(f"retried: {attempt.retry_reason}", style="yellow"))
     for events in entry.client_got:
-        console.print(Rule("the client got", align="left", style="dim"))
+        console.print(Rule("response to the client", align="left", style="dim"))
         turn_view.print_turn(collect(events), console)
     if entry.cut:
-        console.print(Text("Something was too long, or was masked, so this row is not the whole turn.", style="yellow"))
+        console.print(Text("Parts of this turn were too long or were masked and are missing here.", style="yellow"))
 
 
 def _render_event(event: Event) -> Text:
-    """As the backend sent it: calls may be interleaved, and anything but the words is shown as it is."""
+    """Render an event as the backend sent it: text and reasoning as text, all other events as JSON."""
     match event:
         case TextDelta():
             return Text(event.text)
@@ -110,20 +110,21 @@ def _render_event(event: Event) -> Text:
 
 
 def _format_attempt(number: int, attempt: RecordedAttempt) -> str:
-    why = (
-        f"tools {attempt.strategy}, because {attempt.strategy_reason}" if attempt.strategy_reason else attempt.strategy
-    )
-    return f"{number}. {attempt.backend} got ({why})"
+    reason = f": {attempt.strategy_reason}" if attempt.strategy_reason else ""
+    return f"attempt {number}: request to {attempt.backend} (tools {attempt.strategy}{reason})"
 
 
 def compare_entries(then: JournalEntry, now: JournalEntry) -> list[str]:
-    """What is different: what the client got, then what the model was told. Ids that are made up do not count."""
-    got = _diff_lines(_list_outcome_lines(then), _list_outcome_lines(now))
-    told = _diff_lines(
-        [line for asked in then.asked if asked.request for line in _iter_request_lines(asked.request)],
-        [line for asked in now.asked if asked.request for line in _iter_request_lines(asked.request)],
+    """Return the differences in the response to the client, then those in the requests to the model.
+
+    Generated ids are ignored.
+    """
+    responses = _diff_lines(_list_outcome_lines(then), _list_outcome_lines(now))
+    requests = _diff_lines(
+        [line for attempt in then.asked if attempt.request for line in _iter_request_lines(attempt.request)],
+        [line for attempt in now.asked if attempt.request for line in _iter_request_lines(attempt.request)],
     )
-    return [*got, *(["the model is told:", *told] if told else [])]
+    return [*responses, *(["requests to the model:", *requests] if requests else [])]
 
 
 def _diff_lines(then: Sequence[str], now: Sequence[str]) -> list[str]:
@@ -147,19 +148,19 @@ def _iter_turn_lines(events: Sequence[Event]) -> Iterator[str]:
 
 
 def _iter_request_lines(request: Request) -> Iterator[str]:
-    """A request in lines: who says what, what is offered, and how the answer is to be written."""
+    """Yield a request as lines: its messages, its tools, and the constraint on the answer."""
     for message in request.messages:
         for part in message.parts:
             fields: dict[str, Any] = msgspec.to_builtins(part)
             kind = fields.pop("type")
-            words = fields.pop("text", None)
-            first, *rest = str(words).splitlines() or [""] if words is not None else [_encode_json(fields)]
+            text = fields.pop("text", None)
+            first, *rest = str(text).splitlines() or [""] if text is not None else [_encode_json(fields)]
             yield f"{message.role} {kind}: {first}"
             yield from (f"  {line}" for line in rest)
     yield from map(_format_tool, request.tools)
     yield f"tool_choice {request.tool_choice}, options {_encode_json(request.options)}"
     if request.constraint:
-        yield f"held to {_encode_json(msgspec.to_builtins(request.constraint))}"
+        yield f"constraint {_encode_json(msgspec.to_builtins(request.constraint))}"
 
 
 def _format_tool(tool: ToolSpec) -> str:

@@ -1,4 +1,4 @@
-"""`callwright models`: what the configuration, this machine or a running gateway serves."""
+"""`callwright models`: list the models of the configuration, of this machine or of a running gateway."""
 
 from __future__ import annotations
 
@@ -27,17 +27,21 @@ _COLUMNS = {
     "context": ("context", "context_length"),
     "tools": ("tools",),
 }
-"""Each column, and the names that its value has in the settings and in a gateway's list."""
+"""Each column, and the keys of its value in the configuration and in a gateway's model list."""
 
 
 def add_command(commands: Any) -> None:
     """Add the command to the command line."""
     from callwright.cli.startup import add_model_options
 
-    parser = commands.add_parser("models", help="list the models that would be served, or that a gateway serves")
-    parser.add_argument("--url", type=normalize_url, metavar="URL", help="ask this running gateway")
+    parser = commands.add_parser(
+        "models",
+        help="list the available models",
+        description="List the models that serve would offer, or those of a running gateway.",
+    )
+    parser.add_argument("--url", type=normalize_url, metavar="URL", help="use a running gateway at URL")
     add_key_option(parser)
-    parser.add_argument("--json", action="store_true", help="as JSON, for programs")
+    parser.add_argument("--json", action="store_true", help="output JSON")
     add_model_options(parser)
     parser.set_defaults(run=run_models)
 

@@ -1,4 +1,4 @@
-"""`callwright parse`: what the parser makes of a text, for a person, as events, as JSON, or in a batch."""
+"""`callwright parse`: parse a model's output and print the turn, its events, JSON, or a batch of results."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ __all__ = ["add_command", "run_parse"]
 
 _EXAMPLES = """\
 examples:
-  callwright parse -t tools.json answer.txt         read in any dialect
-  callwright parse -d qwen3_coder answer.txt        in one, calls of any tool
-  callwright parse --chunk 1 --events answer.txt    character by character, each event on a line
-  callwright parse --json answer.txt                one JSON object for a program
-  callwright parse --jsonl cases.jsonl              a batch; each line: {"id", "dialect", "tools", "text"}
+  callwright parse -t tools.json out.txt     detect the dialect
+  callwright parse -d qwen3_coder out.txt    use one dialect, accept any tool
+  callwright parse -c 1 --events out.txt     feed single characters, print events
+  callwright parse --json out.txt            print the turn as JSON
+  callwright parse --jsonl cases.jsonl       parse a batch
 
-A tools file holds OpenAI tool objects: a list, or an object with the key "tools".
-Without one, a named dialect takes every call it reads, and auto takes none.
+A tools file has OpenAI tool objects: a list, or an object with the key "tools".
+Without one, a named dialect accepts calls of any tool and auto accepts none.
+Each line of a batch is an object with id, dialect, tools and text.
 """
 
 
@@ -35,49 +36,61 @@ def add_command(commands: Any) -> None:
     """Add the command to the command line."""
     parser = commands.add_parser(
         "parse",
-        help="show what the parser makes of a text",
-        description="Read a model's output and show the text, the reasoning and the tool calls in it.",
+        help="parse a model's output",
+        description="Parse a model's output and show its text, reasoning and tool calls.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("file", nargs="?", metavar="FILE", help="the text; standard input when left out or -")
-    parser.add_argument("-d", "--dialect", default="auto", metavar="NAME", help="dialect, model or parser name (auto)")
-    parser.add_argument("-t", "--tools", metavar="FILE", help="JSON file with the tools that are offered")
     parser.add_argument(
-        "-c", "--chunk", type=_parse_chunk_size, default=0, metavar="N", help="feed N characters at a time"
+        "file", nargs="?", metavar="FILE", help="file with the output; - or nothing reads standard input"
     )
     parser.add_argument(
-        "--prefill", default="", metavar="TEXT", help="what the prompt wrote of the answer, e.g. <think>"
+        "-d", "--dialect", default="auto", metavar="NAME", help="dialect, model or vLLM parser name (default: auto)"
+    )
+    parser.add_argument("-t", "--tools", metavar="FILE", help="JSON file with the tools of the request")
+    parser.add_argument(
+        "-c",
+        "--chunk-size",
+        type=_parse_chunk_size,
+        default=0,
+        metavar="N",
+        help="feed the parser N characters at a time",
     )
     parser.add_argument(
-        "--truncated", choices=("partial", "drop", "repair"), default="partial", help="what becomes of a cut-off call"
+        "--prefill", default="", metavar="TEXT", help="start of the answer that the prompt already has, e.g. <think>"
+    )
+    parser.add_argument(
+        "--truncated",
+        choices=("partial", "drop", "repair"),
+        default="partial",
+        help="what to do with a truncated call (default: %(default)s)",
     )
     form = parser.add_mutually_exclusive_group()
-    form.add_argument("--events", action="store_true", help="each event as a line of JSON, as it happens")
-    form.add_argument("--json", action="store_true", help="the whole turn as one JSON object")
-    form.add_argument("--jsonl", action="store_true", help="a batch: one JSON object per line in, one per line out")
+    form.add_argument("--events", action="store_true", help="print each event as a line of JSON")
+    form.add_argument("--json", action="store_true", help="print the turn as one JSON object")
+    form.add_argument("--jsonl", action="store_true", help="parse a batch: one JSON object per line, in and out")
     parser.set_defaults(run=run_parse)
 
 
 def _parse_chunk_size(text: str) -> int:
     if not text.isdecimal() or not int(text):
-        raise argparse.ArgumentTypeError(f"a chunk has one character or more, not {text!r}")
+        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, not {text!r}")
     return int(text)
 
 
 def run_parse(arguments: argparse.Namespace) -> int:
-    """Read and show."""
+    """Parse the input and print the result."""
     if arguments.jsonl:
         with _open_input(arguments.file) as lines:
             parse_batch.run_batch(
-                lines, sys.stdout, default=arguments.dialect, size=arguments.chunk, truncated=arguments.truncated
+                lines, sys.stdout, default=arguments.dialect, size=arguments.chunk_size, truncated=arguments.truncated
             )
         return 0
     tools = _read_tools(arguments.tools) if arguments.tools else []
     parser = Parser(get_dialect(arguments.dialect), tools, prefill=arguments.prefill, truncated=arguments.truncated)
     events: list[Event] = []
     with _open_input(arguments.file) as file:
-        for chunk in _read_chunks(file, arguments.chunk):
+        for chunk in _read_chunks(file, arguments.chunk_size):
             events += _print_events(parser.feed(chunk), arguments)
     events += _print_events(parser.close(), arguments)
     turn = collect(events)
@@ -86,7 +99,7 @@ def run_parse(arguments: argparse.Namespace) -> int:
     elif not arguments.events:
         turn_view.print_turn(turn)
         if not tools and parser.dialect.name == "auto":
-            print("Only calls of offered tools count: offer some with --tools FILE, or name the --dialect.")
+            print("No calls are read without tools: pass --tools FILE, or name a dialect with --dialect.")
     return 0
 
 
@@ -94,12 +107,12 @@ def _open_input(name: str | None) -> Any:
     if name and name != "-":
         return Path(name).open("rb")
     if sys.stdin.isatty():
-        print("Reading from the keyboard; end with Ctrl-D.", file=sys.stderr)
-    return open(sys.stdin.fileno(), "rb", closefd=False)  # a file number has no path
+        print("Reading standard input; press Ctrl-D to finish.", file=sys.stderr)
+    return open(sys.stdin.fileno(), "rb", closefd=False)  # Path cannot open a file descriptor
 
 
 def _read_chunks(file: Any, size: int) -> Iterator[str]:
-    """The text as it arrives, cut to a size if one is given."""
+    """Yield the text as it arrives, in chunks of `size` characters; 0 leaves the chunks as they are."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     while piece := file.read1(65536):
         text = decoder.decode(piece)
@@ -115,7 +128,7 @@ def _read_tools(name: str) -> list[Any]:
         raise RequestError(f"{name} is not JSON: {problem}") from None
     tools = tools.get("tools") if isinstance(tools, dict) else tools
     if not isinstance(tools, list):
-        raise MisuseError(f"{name} must hold a list of tools, or an object with the key 'tools'")
+        raise MisuseError(f"{name} must contain a list of tools, or an object with the key 'tools'")
     return tools
 
 

@@ -1,6 +1,6 @@
-"""The batch form of `parse`: a JSON object per line in, one per line out, in the same order.
+"""The batch mode of `parse`: one JSON object per line, in and out, in the same order.
 
-A line that cannot be read gives `{"id", "error"}`, and the rest go on.
+A line that cannot be parsed gives `{"id", "error"}`, and the batch continues.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ __all__ = ["run_batch", "turn_to_dict"]
 def run_batch(
     lines: Iterable[bytes], out: TextIO, *, default: str = "auto", size: int = 0, truncated: TruncationMode
 ) -> None:
-    """Answer every line. `default` is the dialect of lines that name none; `size` cuts their texts."""
+    """Parse every line and write its result.
+
+    `default` is the dialect of lines without one; `size` is the chunk size, 0 for the whole text at once.
+    """
     for line in lines:
         if line.strip():
             out.write(json.dumps(_answer_line(line, default, size, truncated)) + "\n")
@@ -31,7 +34,7 @@ def _answer_line(line: bytes, default: str, size: int, truncated: TruncationMode
     try:
         case = _decode_line(line)
         if not isinstance(case, dict):
-            return {"id": None, "error": "a line must hold a JSON object"}
+            return {"id": None, "error": "the line must be a JSON object"}
         return {"id": case.get("id"), **turn_to_dict(_parse_case(case, default, size, truncated))}
     except (CallwrightError, ValueError, RecursionError) as problem:
         return {"id": case.get("id") if isinstance(case, dict) else None, "error": f"{problem}"}
@@ -52,13 +55,13 @@ def _parse_case(case: dict[str, Any], default: str, size: int, truncated: Trunca
         step = size or max(len(text), 1)
         chunks = [text[start : start + step] for start in range(0, len(text), step)]
     if not isinstance(chunks, list) or not all(isinstance(chunk, str) for chunk in chunks):
-        raise RequestError('a line needs "text", a string, or "chunks", a list of strings')
+        raise RequestError('the line needs "text", a string, or "chunks", a list of strings')
     tools = case.get("tools") or []
     if not isinstance(tools, list):
         raise RequestError('"tools" must be a list of tool objects')
     prefill, policy = case.get("prefill") or "", case.get("truncated") or truncated
     if not isinstance(prefill, str):
-        raise RequestError('"prefill" must be a string: what the prompt wrote of the answer')
+        raise RequestError('"prefill" must be a string')
     if policy not in get_args(TruncationMode):
         raise RequestError(f'"truncated" must be one of {", ".join(get_args(TruncationMode))}')
     parser = Parser(get_dialect(str(case.get("dialect") or default)), tools, prefill=prefill, truncated=policy)
@@ -67,7 +70,7 @@ def _parse_case(case: dict[str, Any], default: str, size: int, truncated: Trunca
 
 
 def turn_to_dict(turn: Collected) -> dict[str, Any]:
-    """A turn as the object that programs get."""
+    """Return a turn as a JSON object."""
     return {
         "content": turn.text,
         "reasoning": turn.reasoning,

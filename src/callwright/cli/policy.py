@@ -1,4 +1,4 @@
-"""`callwright policy`: what would become of a command, and why; and the rules themselves."""
+"""`callwright policy`: check a command against the agent's policy, and list the rules."""
 
 from __future__ import annotations
 
@@ -22,12 +22,14 @@ __all__ = ["add_command", "load_effective_policy"]
 
 _EXAMPLES = """\
 examples:
-  callwright policy check 'git push -f && ls'         what is in it, how dangerous each part is, and why
-  callwright policy check                             the same for each line that you type, or pipe in
-  callwright policy check --jsonl < commands.jsonl    {"id", "command"} in, {"id", "tier", "decision", "why"} out
-  callwright policy list                              every rule: everybody's, yours and the project's
+  callwright policy check 'git push -f && ls'   explain each part of a command
+  callwright policy check                       check each line of standard input
+  callwright policy check --jsonl < cases.jsonl check a batch
+  callwright policy list                        list all rules
 
-Your rules are in callwright/policy.toml in $XDG_CONFIG_HOME (~/.config), a project's in .callwright/policy.toml.
+Your rules are in callwright/policy.toml in $XDG_CONFIG_HOME (~/.config), those of
+a project in .callwright/policy.toml. Each line of a batch is an object with id
+and command; each result has id, tier, decision and why.
 """
 _COLOURS = {"allow": "green", "ask": "yellow", "deny": "red", "none": "dim", "medium": "cyan", "high": "yellow"}
 _COLOURS["critical"] = "bold red"
@@ -37,31 +39,35 @@ def add_command(commands: Any) -> None:
     """Add the command to the command line."""
     parser = commands.add_parser(
         "policy",
-        help="what the agent may run: check a command, list the rules",
-        description="The rules about commands and files that the agent keeps to.",
+        help="check what the agent may run",
+        description="Check a command against the agent's policy, or list the rules.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.set_defaults(run=lambda _: parser.print_help() or 0)
     verbs = parser.add_subparsers(title="commands", metavar="COMMAND")
-    check = verbs.add_parser("check", help="judge a command, and say why; nothing is run")
-    check.add_argument("command", nargs="?", metavar="CMD", help="in quotes, as one word; without it, lines are read")
-    form = check.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="as JSON, for programs")
-    form.add_argument(
-        "--jsonl", action="store_true", help="a JSON object with id and command on each line of the input"
+    about = "check a command without running it"
+    check = verbs.add_parser("check", help=about, description=about)
+    check.add_argument(
+        "command", nargs="?", metavar="CMD", help="the command, quoted (default: lines of standard input)"
     )
+    form = check.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="output JSON")
+    form.add_argument("--jsonl", action="store_true", help="check a batch: one JSON object per line, in and out")
     check.set_defaults(run=_run_check)
-    listing = verbs.add_parser("list", help="every rule, by whose it is")
-    listing.add_argument("--json", action="store_true", help="as JSON, for programs")
+    about = "list all rules: built-in, yours and the project's"
+    listing = verbs.add_parser("list", help=about, description=about)
+    listing.add_argument("--json", action="store_true", help="output JSON")
     listing.set_defaults(run=_run_list)
     for verb in (check, listing):
-        verb.add_argument("--policy", type=Path, metavar="FILE", help="rules to use instead of yours")
-        verb.add_argument("--workspace", type=Path, default=Path(), metavar="DIR", help="the project (this folder)")
+        verb.add_argument("--policy", type=Path, metavar="FILE", help="policy file to use instead of yours")
+        verb.add_argument(
+            "--workspace", type=Path, default=Path(), metavar="DIR", help="folder of the project (default: this one)"
+        )
 
 
 def load_effective_policy(user_file: Path | None, workspace: Path) -> Policy:
-    """The policy that holds in a folder. Raises `PolicyError`; a file that was named must be there."""
+    """Load the policy that applies in a folder. Raises `PolicyError`, also if `user_file` does not exist."""
     from callwright.agent.policy import load_policy
     from callwright.agent.policy.policy_rules import load_rules
 
@@ -93,9 +99,9 @@ def _run_check(arguments: argparse.Namespace) -> int:
 
 
 def _read_commands(console: Console) -> Iterator[str]:
-    """Lines that are typed, or piped in."""
+    """Yield the lines of standard input."""
     if sys.stdin.isatty():
-        console.print("Type a command to see what would become of it; nothing is run. An empty line ends.", style="dim")
+        console.print("Type a command to check it; nothing is run. Press Ctrl-D to exit.", style="dim")
     while line := (input("> ") if sys.stdin.isatty() else sys.stdin.readline()):
         if line.strip():
             yield line.rstrip("\n")
@@ -106,7 +112,7 @@ def _judgement_to_dict(judged: Judgement) -> dict[str, Any]:
 
 
 def _check_batch(policy: Policy, lines: Iterable[bytes]) -> int:
-    """Answer every line, in order; a line that cannot be read is answered with an error, and makes the exit code 1."""
+    """Check every line in order. A line that cannot be parsed gives an error and exit code 1."""
     code = 0
     for line in lines:
         if not line.strip():
@@ -115,7 +121,7 @@ def _check_batch(policy: Policy, lines: Iterable[bytes]) -> int:
             case = json.loads(line)
             answer = {"id": case["id"], **_judgement_to_dict(policy.judge_command(_require_text(case["command"])))}
         except (ValueError, KeyError, TypeError, RecursionError):
-            answer = {"id": None, "error": 'the line is no JSON object with "id" and "command", a string'}
+            answer = {"id": None, "error": 'the line must be a JSON object with "id" and "command", a string'}
             code = 1
         print(json.dumps(answer, ensure_ascii=False), flush=True)
     return code
@@ -128,7 +134,7 @@ def _require_text(command: Any) -> str:
 
 
 def _print_explanation(policy: Policy, command: str, console: Console) -> None:
-    """One command for a person: each part of it, then what becomes of the whole."""
+    """Print the decision for each part of a command, then for the whole command."""
     from rich.table import Table
     from rich.text import Text
 
@@ -137,17 +143,16 @@ def _print_explanation(policy: Policy, command: str, console: Console) -> None:
     for name in ("command", "tier", "decision", "why"):
         table.add_column(name, ratio=3 if name in ("command", "why") else None)
     for verdict in policy.judge_each_command(command):
-        shown = Text(" ".join(verdict.argv) or "(the text)", overflow="fold")
+        part = Text(" ".join(verdict.argv) or "(the text)", overflow="fold")
         tier = Text(verdict.tier, style=_COLOURS[verdict.tier])
-        table.add_row(shown, tier, Text(verdict.decision, style=_COLOURS[verdict.decision]), Text(verdict.why))
+        table.add_row(part, tier, Text(verdict.decision, style=_COLOURS[verdict.decision]), Text(verdict.why))
     console.print(table)
     ending = Text.assemble((judged.decision, _COLOURS[judged.decision]), " · ", (judged.tier, _COLOURS[judged.tier]))
     console.print(ending.append(f" · {judged.why}"))
     if judged.decision == "ask":
-        kept = ", ".join(judged.allow_patterns)
-        console.print(
-            Text(f"always allow would remember {kept}" if kept else "it cannot be allowed for good", style="dim")
-        )
+        patterns = ", ".join(judged.allow_patterns)
+        note = f"“always allow” would store: {patterns}" if patterns else "this command cannot be allowed permanently"
+        console.print(Text(note, style="dim"))
 
 
 def _run_list(arguments: argparse.Namespace) -> int:
@@ -155,14 +160,17 @@ def _run_list(arguments: argparse.Namespace) -> int:
     if arguments.json:
         import msgspec
 
-        print(json.dumps({whose: msgspec.to_builtins(said) for whose, said in policy.list_rules()}, ensure_ascii=False))
+        rules = {owner: msgspec.to_builtins(rule_file) for owner, rule_file in policy.list_rules()}
+        print(json.dumps(rules, ensure_ascii=False))
         return 0
     from rich.console import Console
 
     console = Console(highlight=False)
-    for whose, said in policy.list_rules():
-        _print_rules(whose, said, console)
-    console.print("\nWhat no rule is about asks. What is critical always asks. The strictest rule wins.", style="dim")
+    for owner, rule_file in policy.list_rules():
+        _print_rules(owner, rule_file, console)
+    console.print(
+        "\nThe strictest rule wins. Commands without a rule ask first; critical commands always ask.", style="dim"
+    )
     return 0
 
 
@@ -173,16 +181,16 @@ def _print_rules(owner: str, rule_file: RuleFile, console: Console) -> None:
     table = Table(box=None, pad_edge=False, title=f"{owner} rules", title_justify="left", title_style="bold")
     table.add_column("decision", no_wrap=True)
     table.add_column("tier", no_wrap=True)
-    table.add_column("about", ratio=3)
+    table.add_column("applies to", ratio=3)
     table.add_column("why", ratio=2)
     for rule in rule_file.rule:
         decision = _format_decision(rule)
         tier = Text(rule.tier or "", style=_COLOURS.get(rule.tier or "", ""))
-        about = Text(rule.label if len(rule.label) < 300 else f"{rule.label[:299]}…")
-        table.add_row(Text(decision, style=_COLOURS.get(decision, "")), tier, about, Text(rule.why, style="dim"))
+        label = Text(rule.label if len(rule.label) < 300 else f"{rule.label[:299]}…")
+        table.add_row(Text(decision, style=_COLOURS.get(decision, "")), tier, label, Text(rule.why, style="dim"))
     for file in rule_file.file:
-        said_of = ", ".join(f"{action} {word}" for action, word in (("read", file.read), ("edit", file.edit)) if word)
-        table.add_row("", "", Text(f"files {file.pattern}"), Text(said_of, style="dim"))
+        access = ", ".join(f"{action} {word}" for action, word in (("read", file.read), ("edit", file.edit)) if word)
+        table.add_row("", "", Text(f"files {file.pattern}"), Text(access, style="dim"))
     for tool in rule_file.tool:
         table.add_row(
             Text(tool.decision, style=_COLOURS[tool.decision]), tool.tier, Text(f"tools {tool.name}"), tool.why

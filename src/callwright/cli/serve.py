@@ -1,4 +1,4 @@
-"""`callwright serve`: the gateway, with or without a configuration."""
+"""`callwright serve`: run the gateway, with or without a configuration."""
 
 from __future__ import annotations
 
@@ -25,17 +25,18 @@ __all__ = ["add_command", "create_gateway", "run_serve"]
 
 _EXAMPLES = """\
 examples:
-  callwright serve                                        what Ollama, llama.cpp, LM Studio or vLLM have here
-  callwright serve --backend http://gpu:8000              a server elsewhere
-  callwright serve --backend http://gpu:8000 --dialect hermes --model qwen2.5
-  callwright serve --config callwright.toml               see: callwright config init
+  callwright serve                            serve the models on this machine
+  callwright serve --backend http://gpu:8000  serve the models of another server
+  callwright serve --backend http://gpu:8000 --model qwen2.5 --dialect hermes
+  callwright serve --config callwright.toml   use a configuration file
 
-Without a model server it serves a small model of its own, or a demo that plays one, so that clients can be tried.
+On this machine it finds Ollama, llama.cpp, LM Studio and vLLM. If there is no
+model server, it serves a small embedded model or a scripted demo.
 """
 _MODELS_TIMEOUT = 3.0
-"""Seconds that the greeting waits for backends to name their models; those that take longer are served all the same."""
+"""Seconds that the start message waits for the model lists. A slower backend is served, but its models are not shown."""
 _LOADING_TIMEOUT = 20.0
-"""The same where a model has to be loaded first."""
+"""The same where a model must be loaded first."""
 
 
 def add_command(commands: Any) -> None:
@@ -45,8 +46,8 @@ def add_command(commands: Any) -> None:
 
     parser = commands.add_parser(
         "serve",
-        help="serve models to any client, with tool calls that work",
-        description="Serve models over the APIs of OpenAI (chat and responses), Anthropic and Ollama.",
+        help="run the gateway",
+        description="Serve models over the OpenAI (Chat Completions and Responses), Anthropic and\nOllama APIs.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -110,12 +111,12 @@ def _open_socket(host: str, port: int) -> socket.socket:
 def _describe_listen_error(host: str, port: int, problem: OSError) -> str:
     match problem.errno:
         case errno.EADDRINUSE:
-            return f"port {port} is taken, perhaps by another gateway; stop that, or use --port {port + 1} or --port 0"
+            return f"port {port} is already in use; stop the other program, or pass --port {port + 1} or --port 0"
         case errno.EACCES:
-            return f"port {port} is not for everybody to use; take one above 1023, e.g. --port 8787"
+            return f"permission denied for port {port}; use a port above 1023, e.g. --port 8787"
         case _:
             reason = (problem.strerror or str(problem)).lower()
-            return f"cannot listen on {host}, port {port}: {reason}; --host must be an address of this machine"
+            return f"cannot listen on {host} port {port}: {reason}; --host must be an address of this machine"
 
 
 def _format_url(listener: socket.socket) -> str:

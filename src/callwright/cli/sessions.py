@@ -1,4 +1,4 @@
-"""`callwright sessions`: what the agent did: list it, look at it, search it, forget it."""
+"""`callwright sessions`: list, show, search and delete the agent's sessions, and review their changes."""
 
 from __future__ import annotations
 
@@ -24,20 +24,19 @@ __all__ = ["add_command"]
 
 _EXAMPLES = """\
 examples:
-  callwright sessions                        the newest sessions
-  callwright sessions search failing test    those in which this was said
-  callwright sessions show 7f3a              all of one, as it was on the screen
-  callwright sessions show 7f3a --json       its events, one JSON object on each line
-  callwright sessions diff 7f3a              what it changed, and is neither kept nor undone
-  callwright sessions undo 7f3a              take all of it back; what you changed since is left alone
-  callwright sessions undo 7f3a --file a.py --hunk 2      or one change of one file
-  callwright sessions keep 7f3a --task 1     keep what one task changed
-  callwright sessions delete 7f3a            forget it; files are left as they are
-
-callwright agent --resume 7f3a goes on with one.
+  callwright sessions                        list the newest sessions
+  callwright sessions search failing test    search the sessions
+  callwright sessions show 7f3a              show a whole session
+  callwright sessions show 7f3a --json       print its events as JSON lines
+  callwright sessions diff 7f3a              show its pending changes
+  callwright sessions undo 7f3a              undo all its changes
+  callwright sessions undo 7f3a --file a.py --hunk 2
+  callwright sessions keep 7f3a --task 1     keep the changes of one task
+  callwright sessions delete 7f3a            delete the session, not its files
+  callwright agent --resume 7f3a             resume the session
 """
 _UNSET: Any = argparse.SUPPRESS
-"""What is said before the verb is not overwritten by what is not said after it."""
+"""The default of an option of a subcommand: it leaves a value that was set before the subcommand."""
 _SubcommandHandler = Callable[["SessionArchive", argparse.Namespace], Awaitable[None]]
 
 
@@ -45,48 +44,50 @@ def add_command(commands: Any) -> None:
     """Add the command to the command line."""
     parser = commands.add_parser(
         "sessions",
-        help="what the agent did: list, show, search, diff, undo, keep, delete",
-        description="The sessions of the agent.",
+        help="list and review the agent's sessions",
+        description="List, show, search and delete the agent's sessions, and review their changes.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     _add_options(parser, _list_sessions)
     parser.set_defaults(words=[], limit=20, json=False, config=None)
     verbs = parser.add_subparsers(title="commands", metavar="COMMAND")
-    for name, (about, operand, verb) in _SUBCOMMANDS.items():
-        each = verbs.add_parser(name, help=about, description=about)
+    for name, (about, operand, handler) in _SUBCOMMANDS.items():
+        verb = verbs.add_parser(name, help=about, description=about)
         if operand == "ID":
-            each.add_argument("session", metavar="ID", help="the session, as the list has it")
+            verb.add_argument("session", metavar="ID", help="session id, or its first characters")
         elif operand:
-            each.add_argument("words", nargs="+", metavar=operand, help="what was said in it")
-        if verb in (_show_diff, _undo_changes, _keep_changes):
-            each.add_argument("--task", type=int, default=0, metavar="N", help="only what that task changed: 1, 2 …")
-            each.add_argument("--file", default="", metavar="PATH", help="only this file")
-        if verb in (_undo_changes, _keep_changes):
-            each.add_argument("--hunk", type=int, default=0, metavar="N", help="only the Nth change of the file")
-        if verb is _undo_changes:
-            each.add_argument("--force", action="store_true", help="also where you changed the same lines since")
-        if verb is _list_sessions:
-            each.add_argument("-n", dest="limit", type=int, metavar="N", default=_UNSET, help="at most so many (20)")
-        _add_options(each, verb)
+            verb.add_argument("words", nargs="+", metavar=operand, help="words to search for")
+        if handler in (_show_diff, _undo_changes, _keep_changes):
+            verb.add_argument("--task", type=int, default=0, metavar="N", help="only changes of the Nth task")
+            verb.add_argument("--file", default="", metavar="PATH", help="only changes of this file")
+        if handler in (_undo_changes, _keep_changes):
+            verb.add_argument("--hunk", type=int, default=0, metavar="N", help="only the Nth hunk of --file")
+        if handler is _undo_changes:
+            verb.add_argument("--force", action="store_true", help="also undo lines that you changed later")
+        if handler is _list_sessions:
+            verb.add_argument(
+                "-n", "--limit", type=int, metavar="N", default=_UNSET, help="maximum number of sessions (default: 20)"
+            )
+        _add_options(verb, handler)
 
 
-def _add_options(parser: argparse.ArgumentParser, verb: _SubcommandHandler) -> None:
-    parser.add_argument("--json", action="store_true", default=_UNSET, help="as JSON, one object on each line")
-    parser.add_argument("--config", type=Path, metavar="FILE", default=_UNSET, help="the configuration")
-    parser.set_defaults(run=_run_subcommand, verb=verb)
+def _add_options(parser: argparse.ArgumentParser, handler: _SubcommandHandler) -> None:
+    parser.add_argument("--json", action="store_true", default=_UNSET, help="output JSON lines")
+    parser.add_argument("--config", type=Path, metavar="FILE", default=_UNSET, help="configuration file")
+    parser.set_defaults(run=_run_subcommand, handler=handler)
 
 
 def _run_subcommand(arguments: argparse.Namespace) -> int:
     from callwright.app import load_config, open_session_archive
 
     if arguments.limit < 1:
-        raise MisuseError("-n must be 1 or more")
+        raise MisuseError("--limit must be at least 1")
 
     async def run() -> None:
         config = load_config(getattr(arguments, "config", None), environment=os.environ)
         async with open_session_archive(config, environment=os.environ) as sessions:
-            await arguments.verb(sessions, arguments)
+            await arguments.handler(sessions, arguments)
 
     asyncio.run(run())
     return 0
@@ -103,7 +104,7 @@ async def _list_sessions(sessions: SessionArchive, arguments: argparse.Namespace
 
         Console(highlight=False).print(build_sessions_table(rows, home=str(Path.home()), now=time.time()))
     else:
-        print("No session is like that." if arguments.words else "There are no sessions yet.")
+        print("No matching sessions." if arguments.words else "No sessions yet.")
 
 
 async def _show_session(sessions: SessionArchive, arguments: argparse.Namespace) -> None:
@@ -134,7 +135,7 @@ async def _show_diff(sessions: SessionArchive, arguments: argparse.Namespace) ->
     for file in files:
         console.print(build_review_view(file))
     if not files:
-        print("No changes that could be taken back.")
+        print("No pending changes.")
 
 
 async def _undo_changes(sessions: SessionArchive, arguments: argparse.Namespace) -> None:
@@ -145,11 +146,11 @@ async def _undo_changes(sessions: SessionArchive, arguments: argparse.Namespace)
         _print_json_lines([undone])
         return
     for path in undone.paths:
-        print(f"{path}: taken back")
+        print(f"{path}: undone")
     for conflict in undone.conflicts:
         print(conflict)
     if not undone.paths and not undone.conflicts:
-        print("There was nothing to take back.")
+        print("Nothing to undo.")
 
 
 async def _keep_changes(sessions: SessionArchive, arguments: argparse.Namespace) -> None:
@@ -158,17 +159,19 @@ async def _keep_changes(sessions: SessionArchive, arguments: argparse.Namespace)
     if arguments.json:
         _print_json_lines([kept])
     else:
-        print("\n".join(f"{path}: kept" for path in kept.paths) or "There was nothing to keep.")
+        print("\n".join(f"{path}: kept" for path in kept.paths) or "Nothing to keep.")
 
 
 async def _find_hunk_id(review: ChangeReview, arguments: argparse.Namespace) -> str:
-    """The id of the change that `--hunk` counts to."""
+    """Return the id of the hunk that `--hunk` numbers."""
     if not arguments.hunk:
         return ""
     files = {file.path: file.hunks for file in await review.list_file_reviews(arguments.task)}
     hunks = files.get(arguments.file, ())
     if not 1 <= arguments.hunk <= len(hunks):
-        raise MisuseError(f"--hunk counts the changes of --file, of which there are {len(hunks)}; see sessions diff")
+        raise MisuseError(
+            f"--hunk must be the number of a hunk of --file, which has {len(hunks)}; see callwright sessions diff"
+        )
     chosen: Hunk = hunks[arguments.hunk - 1]
     return chosen.id
 
@@ -176,7 +179,7 @@ async def _find_hunk_id(review: ChangeReview, arguments: argparse.Namespace) -> 
 async def _delete_session(sessions: SessionArchive, arguments: argparse.Namespace) -> None:
     await sessions.delete(arguments.session)
     if not arguments.json:
-        print(f"{arguments.session} is forgotten; files are as they were.")
+        print(f"Deleted session {arguments.session}. Files were not changed.")
 
 
 def _print_json_lines(values: list[Any]) -> None:
@@ -186,11 +189,11 @@ def _print_json_lines(values: list[Any]) -> None:
 
 
 _SUBCOMMANDS: dict[str, tuple[str, str, _SubcommandHandler]] = {
-    "list": ("one line for each session, the newest first", "", _list_sessions),
-    "show": ("all of a session, as it was on the screen", "ID", _show_session),
-    "search": ("the sessions in which something was said", "WORDS", _list_sessions),
-    "diff": ("what a session changed that is neither kept nor undone", "ID", _show_diff),
-    "undo": ("take changes back; what you changed since is left alone", "ID", _undo_changes),
-    "keep": ("keep changes: they can no longer be taken back", "ID", _keep_changes),
-    "delete": ("forget a session; files are left as they are", "ID", _delete_session),
+    "list": ("list sessions, newest first", "", _list_sessions),
+    "show": ("show a whole session", "ID", _show_session),
+    "search": ("list the sessions that contain some words", "QUERY", _list_sessions),
+    "diff": ("show changes that are neither kept nor undone", "ID", _show_diff),
+    "undo": ("undo changes; lines that you changed later stay", "ID", _undo_changes),
+    "keep": ("keep changes; they can no longer be undone", "ID", _keep_changes),
+    "delete": ("delete a session; its files are not changed", "ID", _delete_session),
 }

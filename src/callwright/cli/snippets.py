@@ -1,7 +1,7 @@
-"""What to paste into the common clients so that they use a gateway: one entry of `CLIENTS` for each. Pure.
+"""Settings to paste into common clients so that they use a gateway: one entry of `CLIENT_SNIPPETS` each. Pure.
 
-The forms are those that were run with the real clients: Codex 0.166, Claude Code 2.1, Copilot Chat 0.66, Continue
-CLI 1.5, Kilo 7.7 and opencode 1.18; Obsidian Copilot 4.0 from its source.
+The snippets were tested with the real clients: Codex 0.166, Claude Code 2.1, Copilot Chat 0.66, Continue CLI 1.5,
+Kilo 7.7 and opencode 1.18. The one for Obsidian Copilot 4.0 follows its source.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ import msgspec
 __all__ = ["CLIENT_SNIPPETS", "ClientSnippet", "GatewayConnection"]
 
 _DEFAULT_CONTEXT = 128_000
-"""Told where the window is not known: Copilot Chat refuses its own prompts when it is told less than about 64k."""
+"""The window to state where it is unknown: below about 64k, Copilot Chat refuses its own prompts."""
 _MAX_OUTPUT = 8192
 
 
 class GatewayConnection(msgspec.Struct, frozen=True, kw_only=True):
-    """What a client must be told."""
+    """What a client needs to connect."""
 
     url: str
-    """Without a path."""
+    """The base URL, without a path."""
     model: str
     context: int = 0
     key: str = "unused"
-    """Clients want one even where none is asked for."""
+    """Clients require a key even if the gateway does not."""
 
 
 class ClientSnippet(msgspec.Struct, frozen=True, kw_only=True):
-    """One client: where its settings go, and what to write there."""
+    """One client: where its settings are, and what to write there."""
 
     name: str
     location: str
@@ -80,7 +80,7 @@ def _render_continue(gateway: GatewayConnection) -> str:
         "roles": ["chat", "edit", "apply"],
         "capabilities": ["tool_use"],
     }
-    return f"models: {json.dumps([model], ensure_ascii=False)}"  # JSON is YAML, but for its pairs of surrogates
+    return f"models: {json.dumps([model], ensure_ascii=False)}"  # JSON is YAML, except for surrogate pairs
 
 
 def _render_opencode(gateway: GatewayConnection) -> str:
@@ -112,6 +112,6 @@ CLIENT_SNIPPETS = (
     ClientSnippet(name="Continue", location="config.yaml", render=_render_continue),
     ClientSnippet(name="Obsidian Copilot", location="BYOK, Add a custom provider", render=_render_obsidian),
     ClientSnippet(
-        name="Ollama's clients", location="in the environment, or as the Ollama address", render=_render_ollama
+        name="Ollama clients", location="in the environment, or as the Ollama address", render=_render_ollama
     ),
 )

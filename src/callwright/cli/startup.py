@@ -1,8 +1,8 @@
-"""What the commands that need models start from: the configuration, or what is found on this machine.
+"""The configuration of commands that need models: from the command line, from a file, or discovered.
 
-Nothing has to be configured. A backend named on the command line comes first, then those of the configuration, then
-the servers that answer on this machine. When there is none a stand-in is served: the embedded model where it is
-installed, or else the demo, a script that plays a model.
+No configuration is required. A backend of the command line comes first, then those of the configuration, then the
+servers found on this machine. If there is none, a stand-in is served: the embedded model if it is installed, otherwise
+the demo, which replays scripted answers.
 """
 
 from __future__ import annotations
@@ -51,14 +51,24 @@ class ConfigLoader(NamedTuple):
 def add_model_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that say where models come from."""
     group = parser.add_argument_group("models")
-    group.add_argument("--config", type=Path, metavar="FILE", help="the configuration, instead of the usual file")
+    group.add_argument("--config", type=Path, metavar="FILE", help="configuration file")
     group.add_argument(
-        "--backend", type=normalize_url, metavar="URL", help="a model server; its kind and models are found"
+        "--backend",
+        type=normalize_url,
+        metavar="URL",
+        help="URL of a model server; its API and models are detected",
     )
-    group.add_argument("--backend-key", default="", metavar="KEY", help="its key; env:NAME takes it from a variable")
-    group.add_argument("--kind", choices=get_args(BackendKind), help="what the server speaks, if not as found")
-    group.add_argument("--model", metavar="NAME", help="the one of its models to use")
-    group.add_argument("--dialect", metavar="NAME", help="how the model writes its calls, if not as known")
+    group.add_argument(
+        "--backend-key", default="", metavar="KEY", help="its API key; env:NAME reads it from a variable"
+    )
+    group.add_argument(
+        "--kind",
+        choices=get_args(BackendKind),
+        metavar="KIND",
+        help=f"API of the server, if detection is wrong: {', '.join(get_args(BackendKind))}",
+    )
+    group.add_argument("--model", metavar="NAME", help="model to use")
+    group.add_argument("--dialect", metavar="NAME", help="tool call format of the model, if detection is wrong")
 
 
 def build_config_loader(arguments: argparse.Namespace) -> ConfigLoader:
@@ -68,7 +78,7 @@ def build_config_loader(arguments: argparse.Namespace) -> ConfigLoader:
     if before.mistakes:
         raise ConfigError([str(mistake) for mistake in before.mistakes])
     if not arguments.backend and (asked := [name for name in ("kind", "model", "dialect") if getattr(arguments, name)]):
-        raise ConfigError([f"--{asked[0]} says something about a --backend, and none is given"])
+        raise ConfigError([f"--{asked[0]} needs --backend URL"])
     if before.config.backends and not arguments.backend:
         return ConfigLoader(before.file, given, ())
     found = [_find_named_server(arguments)] if arguments.backend else asyncio.run(discover_servers())
@@ -97,7 +107,7 @@ def _find_named_server(arguments: argparse.Namespace) -> ModelServer:
     url = root if kind in ("ollama", "anthropic") else f"{root}/v1"
     models = (arguments.model,) if arguments.model else found.models
     if not models:
-        raise BackendError(f"{found.label} at {arguments.backend} has no models; load one, or name one with --model")
+        raise BackendError(f"{found.label} at {arguments.backend} has no models; load one, or pass --model NAME")
     return msgspec.structs.replace(found, kind=kind, url=url, models=models)
 
 

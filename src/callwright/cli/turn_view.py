@@ -1,4 +1,4 @@
-"""A turn on a person's screen: reasoning dimmed, calls in boxes, repairs listed."""
+"""A turn on screen: reasoning dimmed, calls in boxes, repairs listed."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ def print_turn(turn: Collected, console: Console | None = None) -> None:
         console.print(Text.assemble(("not a call ", "red"), f"{bad.reason}: ", (_shorten_text(bad.raw), "dim")))
     calls = len(turn.tool_calls)
     noun = "call" if calls == 1 else "calls"
-    ending = f"{calls or 'no'} {noun} · finish: {turn.finish_reason} · read as {turn.dialect}"
-    console.print(Text(f"{ending}{f' ({turn.why})' if turn.why else ''}", style="dim"))
+    summary = f"{calls or 'no'} {noun} · finish: {turn.finish_reason} · dialect: {turn.dialect}"
+    console.print(Text(f"{summary}{f' ({turn.why})' if turn.why else ''}", style="dim"))
 
 
 def build_call_panel(call: ToolCall) -> Panel:
-    """One call in a box, its arguments readable; red when the output was cut inside it."""
+    """Build a box with a call and its indented arguments; red if the call is truncated."""
     try:
         body = json.dumps(json.loads(call.arguments), ensure_ascii=False, indent=2)
     except ValueError:
         body = call.arguments
     title = Text.assemble((f" {call.name} ", "bold"), (f"{call.id} ", "dim"))
-    note = Text("the output was cut inside this call", style="red") if not call.complete else Text("")
+    note = Text("the output ended inside this call", style="red") if not call.complete else Text("")
     lines = Syntax(body, "json", theme="ansi_dark", background_color="default", word_wrap=True)
     return Panel(
         lines if call.complete else Group(lines, note),
@@ -52,6 +52,6 @@ def build_call_panel(call: ToolCall) -> Panel:
     )
 
 
-def _shorten_text(text: str, most: int = 120) -> str:
+def _shorten_text(text: str, max_length: int = 120) -> str:
     line = " ".join(text.split())
-    return line if len(line) <= most else f"{line[: most - 1]}…"
+    return line if len(line) <= max_length else f"{line[: max_length - 1]}…"

@@ -165,9 +165,9 @@ def test_an_answer_that_was_cut_off_goes_on():
 @pytest.mark.parametrize(
     ("limits", "reason"),
     [
-        (TaskLimits(iterations=3), "iterations"),
-        (TaskLimits(tokens=40), "tokens"),
-        (TaskLimits(seconds=3), "time"),
+        (TaskLimits(max_iterations=3), "iterations"),
+        (TaskLimits(max_tokens=40), "tokens"),
+        (TaskLimits(timeout_seconds=3), "time"),
     ],
 )
 def test_limits_are_typed_stops(limits, reason):

@@ -26,7 +26,7 @@ def free_port():
 
 def test_a_server_that_is_not_there_is_a_failure_in_a_sentence(capsys):
     assert main(["agent", "--headless", "--backend", f"http://127.0.0.1:{free_port()}", "fix it"]) == 1
-    assert "nothing answers at" in capsys.readouterr().err
+    assert "cannot connect to" in capsys.readouterr().err
 
 
 def test_without_any_configuration_a_model_is_found(monkeypatch, capsys):
@@ -34,7 +34,7 @@ def test_without_any_configuration_a_model_is_found(monkeypatch, capsys):
     monkeypatch.setattr(
         "callwright.cli.startup.is_embedded_available", lambda: False
     )  # so it is the demo, which is quick
-    code = main(["agent", "--json", "--iterations", "1", "hello"])
+    code = main(["agent", "--json", "--max-iterations", "1", "hello"])
     assert code in (0, 1, 4)
     assert '"type":"session_opened"' in capsys.readouterr().out
 
@@ -42,11 +42,11 @@ def test_without_any_configuration_a_model_is_found(monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--json"], "there is no task"),
-        (["--headless", "--model", "nothing-like-it", "x"], "there is no model 'nothing-like-it'"),
-        (["--headless", "--iterations", "0", "x"], "invalid limit"),
+        (["--json"], "no task given"),
+        (["--headless", "--model", "nothing-like-it", "x"], "no model named 'nothing-like-it'"),
+        (["--headless", "--max-iterations", "0", "x"], "invalid limit"),
         (["--headless", "--workspace", "nowhere", "x"], "nowhere"),
-        (["--resume", "--headless"], "no session of this folder"),
+        (["--resume", "--headless"], "no session to resume in this folder"),
         (["--resume", "0000-ffffff", "--headless"], "no session"),
     ],
 )
@@ -62,7 +62,7 @@ def test_an_answer_without_an_end_is_ended_by_the_time_limit(tmp_path, capsys):
         'models = ["m"]\npace = 0.01\n[[turns]]\nsteps = [{ text = "and so on ", repeat = 100000 }]\n'
     )
     (tmp_path / "callwright.toml").write_text('[[backends]]\nname = "s"\nkind = "scripted"\nscript = "script.toml"\n')
-    assert main(["agent", "--json", "--seconds", "1", "What is it?"]) == 4
+    assert main(["agent", "--json", "--timeout", "1", "What is it?"]) == 4
     said = capsys.readouterr().out
     assert '"reason":"time"' in said
     assert "and so on" in said

@@ -83,18 +83,18 @@ def test_what_is_not_the_pinned_program_is_not_installed(
         assert words in capsys.readouterr().err
         assert not binary.get_install_path(tmp_path).exists()
 
-    fails("npm cannot fetch @openai/codex@0.166.0-linux-x64: npm error 404")
+    fails("npm could not download @openai/codex@0.166.0-linux-x64: npm error 404")
     (npm / "packed").write_bytes(offer(npm, monkeypatch, "package/vendor/x/bin/codex") + b"\0")
-    fails("is something else")
+    fails("has the wrong checksum")
     offer(npm, monkeypatch, "package/other")
     fails("has no bin/codex")
     monkeypatch.setenv("PATH", "")
-    fails("npm is needed to fetch codex")
+    fails("installing codex needs npm")
 
 
 def test_a_machine_without_a_program_is_told_which_have_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("platform.machine", lambda: "s390x")
-    with pytest.raises(codex.BackendError, match=r"no codex for \w+-s390x; it runs on linux-x64, "):
+    with pytest.raises(codex.BackendError, match=r"does not support \w+-s390x; supported platforms: linux-x64, "):
         codex._detect_platform()
     monkeypatch.setattr("platform.machine", lambda: "AMD64")
     monkeypatch.setattr(sys, "platform", "win32")

@@ -133,8 +133,8 @@ def test_servers_that_do_not_answer_cost_one_short_wait_together() -> None:
 @pytest.mark.parametrize(
     ("replies", "sentence"),
     [
-        ({"/v1/models": 401}, "asks for a key: give it with --backend-key"),
-        ({"/v1/models": {"hello": 1}}, "does not list models"),
+        ({"/v1/models": 401}, "requires a key; pass it with --backend-key"),
+        ({"/v1/models": {"hello": 1}}, "has no known model list; pass --model NAME"),
     ],
 )
 def test_an_address_that_was_named_explains_itself(replies: dict[str, Any], sentence: str) -> None:

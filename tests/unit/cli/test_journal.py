@@ -39,9 +39,9 @@ def test_the_list_says_what_became_of_each(capsys: pytest.CaptureFixture[str], c
     code, out = run(capsys, config, "list")
     lines = out.splitlines()
     assert code == 0
-    assert [line.split()[0] for line in lines] == ["row", "3", "2", "1"]
-    assert "backend: invalid_request_error" in lines[1]
-    assert "asked 2 times" in lines[2]
+    assert [line.split()[0] for line in lines] == ["turn", "3", "2", "1"]
+    assert "backend error: invalid_request_error" in lines[1]
+    assert "2 attempts" in lines[2]
     assert "get_weather; 1 repaired" in lines[3]
 
 
@@ -50,7 +50,7 @@ def test_the_list_says_what_became_of_each(capsys: pytest.CaptureFixture[str], c
     [
         (["--failed"], [3]),
         (["--model", "other"], []),
-        (["--text", "hello."], [2]),
+        (["--contains", "hello."], [2]),
         (["-n", "2"], [3, 2]),
         (["1", "req-1"], [1, 2]),
         (["--since", "2020-01-01"], [3, 2, 1]),
@@ -67,8 +67,13 @@ def test_rows_are_chosen(
 def test_a_row_is_shown_from_the_request_to_the_answer(capsys: pytest.CaptureFixture[str], config: Path) -> None:
     code, out = run(capsys, config, "show", "2")
     assert code == 0
-    signs = ["the client sent", '"content": "How is the weather', "1. main got", "asked again: it is empty"]
-    signs += ["2. main got", "it said", "Hello.", "the client got", "Hello."]
+    signs = [
+        "request of the client",
+        '"content": "How is the weather',
+        "attempt 1: request to main",
+        "retried: it is empty",
+    ]
+    signs += ["attempt 2: request to main", "response of the model", "Hello.", "response to the client", "Hello."]
     places = [out.index(sign) for sign in signs]
     assert places[:4] == sorted(places[:4])
     code, out = run(capsys, config, "show", "3")
@@ -101,15 +106,15 @@ def test_exported_rows_are_read_where_there_is_no_journal(
     assert [row["number"] for row in json.loads(out)] == [3]
     file.write_text("{}", encoding="utf-8")
     code, out = run(capsys, config, "list", "--file", str(file))
-    assert (code, "holds no rows of a journal" in out) == (2, True)
+    assert (code, "is not a journal export" in out) == (2, True)
 
 
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["show", "99"], "the journal has no row 99; callwright journal list shows the newest"),
-        (["show", "nobody"], "the journal has no row nobody"),
-        (["list", "-n", "0"], "-n must be 1 or more"),
+        (["show", "99"], "no turn 99 in the journal; callwright journal list shows the newest turns"),
+        (["show", "nobody"], "no turn nobody in the journal"),
+        (["list", "-n", "0"], "--limit must be at least 1"),
     ],
 )
 def test_what_cannot_be_is_a_sentence(

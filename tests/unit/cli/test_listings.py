@@ -51,17 +51,17 @@ def test_the_ledger_as_a_table(capsys: pytest.CaptureFixture[str]) -> None:
         assert cli.main(["usage", "--url", url, "--json"]) == 0
     assert header.split() == ["model", "client", "requests", "prompt", "tokens", "completion", "tokens"]
     assert [row.split() for row in rows] == [["a", "codex", "1,200", "5", "6"], ["b", "–", "2", "7", "8"]]
-    assert total.split() == ["all", "1,202", "12", "14"]
+    assert total.split() == ["total", "1,202", "12", "14"]
     assert json.loads(capsys.readouterr().out) == ROWS
 
 
 def test_an_empty_ledger_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     with serving(pages({"/v1/usage": {"data": []}})) as url:
         assert cli.main(["usage", "--url", url]) == 0
-    assert capsys.readouterr().out == "Nothing was used yet.\n"
+    assert capsys.readouterr().out == "No usage yet.\n"
 
 
 @pytest.mark.parametrize("command", ["usage", "models"])
 def test_no_gateway_is_told(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main([command, "--url", "127.0.0.1:9"]) == 2
-    assert "nothing answers at http://127.0.0.1:9" in capsys.readouterr().err
+    assert "cannot connect to http://127.0.0.1:9" in capsys.readouterr().err

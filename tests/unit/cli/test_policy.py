@@ -30,12 +30,12 @@ def test_a_command_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
     assert "critical" in shown
     assert "rm -rf x" in shown
     assert "acts as another user" in shown
-    assert "cannot be allowed for good" in shown
+    assert "cannot be allowed permanently" in shown
 
 
 def test_what_would_be_remembered_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["policy", "check", "npm install x"]) == 0
-    assert 'always allow would remember ["npm","install"]' in capsys.readouterr().out
+    assert '“always allow” would store: ["npm","install"]' in capsys.readouterr().out
 
 
 def test_as_json(capsys: pytest.CaptureFixture[str]) -> None:

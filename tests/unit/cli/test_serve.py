@@ -87,7 +87,7 @@ def test_a_port_that_is_taken_is_told(config: str, capsys: pytest.CaptureFixture
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         assert cli.main(["serve", "--config", config, "--port", str(port)]) == 2
-    assert f"port {port} is taken" in capsys.readouterr().err
+    assert f"port {port} is already in use" in capsys.readouterr().err
 
 
 def test_an_open_door_needs_a_key(
@@ -101,8 +101,8 @@ def test_an_open_door_needs_a_key(
 @pytest.mark.parametrize(
     ("number", "sentence"),
     [
-        (errno.EADDRINUSE, "use --port 81 or --port 0"),
-        (errno.EACCES, "above 1023"),
+        (errno.EADDRINUSE, "pass --port 81 or --port 0"),
+        (errno.EACCES, "permission denied for port 80; use a port above 1023"),
         (errno.EADDRNOTAVAIL, "--host must be an address of this machine"),
     ],
 )
@@ -135,7 +135,7 @@ def test_the_models_are_named_and_many_are_counted() -> None:
 
 def test_a_backend_that_does_not_answer_is_told_and_nothing_is_there_to_paste() -> None:
     text = shown(Config(backends=(BACKEND,)), [])
-    assert "no models: does it answer?" in text
+    assert "no models; is the server running?" in text
     assert "codex" not in text
 
 
@@ -143,14 +143,14 @@ def test_the_demo_says_that_it_is_one() -> None:
     empty = ModelServer(label="Ollama", kind="ollama", url="http://127.0.0.1:11434", models=())
     demo = BackendSettings(name="demo", kind="scripted")
     text = shown(Config(backends=(demo,)), [model("demo", "demo")], found=(empty,), stand_in="demo")
-    assert "So this is a demo" in text
+    assert "Serving a demo instead" in text
     assert "Ollama at http://127.0.0.1:11434 has no models yet." in text
 
 
 def test_the_embedded_model_says_how_to_get_a_larger_one() -> None:
     own = BackendSettings(name="embedded", kind="embedded")
     text = shown(Config(backends=(own,)), [model("tiny", "embedded")], stand_in="embedded")
-    assert "a very small model" in text
+    assert "a very small embedded model" in text
     assert "--backend URL" in text
     assert "tiny from embedded, embedded" in text
     assert "codex -m tiny" in text

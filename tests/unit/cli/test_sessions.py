@@ -47,7 +47,7 @@ def test_the_list_has_a_line_for_each(capsys: pytest.CaptureFixture[str], words:
 @pytest.mark.usefixtures("sessions")
 def test_a_search_finds_by_words(capsys: pytest.CaptureFixture[str]) -> None:
     assert "undo" in run(capsys, "search", "type", "hints")[1]
-    assert run(capsys, "search", "no such thing")[1] == "No session is like that.\n"
+    assert run(capsys, "search", "no such thing")[1] == "No matching sessions.\n"
 
 
 @pytest.mark.usefixtures("sessions")
@@ -67,7 +67,7 @@ def test_a_session_is_shown_as_it_was_or_event_by_event(capsys: pytest.CaptureFi
 
 
 def test_a_session_is_forgotten(capsys: pytest.CaptureFixture[str], sessions: PlayedSessions) -> None:
-    assert "undo is forgotten" in run(capsys, "delete", "undo")[1]
+    assert "Deleted session undo" in run(capsys, "delete", "undo")[1]
     assert sessions.deleted == ["undo"]
 
 
@@ -83,4 +83,4 @@ def test_what_cannot_be_done_is_a_sentence_and_exit_code_2(
 
 def test_without_sessions_it_says_so(capsys: pytest.CaptureFixture[str], sessions: PlayedSessions) -> None:
     sessions.stored.clear()
-    assert run(capsys)[1] == "There are no sessions yet.\n"
+    assert run(capsys)[1] == "No sessions yet.\n"

@@ -86,13 +86,13 @@ def test_the_report_for_a_person_names_what_failed(capsys: pytest.CaptureFixture
 def test_a_gateway_with_keys_wants_one(capsys: pytest.CaptureFixture[str]) -> None:
     with serving(gateway(key=KEY)) as url:
         assert cli.main(["smoke", url]) == 2
-        assert "asks for a key: give it with --key" in capsys.readouterr().err
+        assert "requires a key; pass --key" in capsys.readouterr().err
         assert cli.main(["smoke", f"{url}/v1/", "--key", KEY]) == 0
 
 
 @pytest.mark.parametrize(
     ("replies", "sentence"),
-    [({}, "is that address a gateway's?"), ({"/v1/models": {"data": []}}, "lists no models")],
+    [({}, "is this the URL of a gateway?"), ({"/v1/models": {"data": []}}, "has no models")],
 )
 def test_what_is_no_gateway_is_told(capsys: pytest.CaptureFixture[str], replies: dict[str, Any], sentence: str) -> None:
     with serving(pages(replies)) as url:
@@ -103,16 +103,16 @@ def test_what_is_no_gateway_is_told(capsys: pytest.CaptureFixture[str], replies:
 def test_no_gateway_at_all_says_how_to_start_one(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["smoke", "127.0.0.1:9"]) == 2
     assert capsys.readouterr().err == (
-        "callwright: nothing answers at http://127.0.0.1:9; start a gateway with: callwright serve\n"
+        "callwright: cannot connect to http://127.0.0.1:9; start a gateway with: callwright serve\n"
     )
 
 
 def test_an_address_that_is_none_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["smoke", "http://"]) == 2
-    assert "is not an address" in capsys.readouterr().err
+    assert "is not a URL" in capsys.readouterr().err
 
 
 def test_a_gateway_that_takes_too_long_is_given_up(capsys: pytest.CaptureFixture[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         assert cli.main(["smoke", f"127.0.0.1:{silent.getsockname()[1]}", "--timeout", "0.2"]) == 2
-    assert "did not come to an end within 0.2 s" in capsys.readouterr().err
+    assert "did not finish within 0.2 s" in capsys.readouterr().err

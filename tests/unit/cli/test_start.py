@@ -125,7 +125,7 @@ def test_its_key_may_come_from_a_variable_and_is_kept_as_that(monkeypatch: pytes
 
 
 MISTAKES: list[tuple[list[str], str]] = [
-    (["--dialect", "hermes"], "--dialect says something about a --backend"),
+    (["--dialect", "hermes"], "--dialect needs --backend URL"),
     (["--host", "0.0.0.0"], "key"),
     (["--backend", "http://127.0.0.1:9"], "is the server running"),
     (["--backend", "http://127.0.0.1:9", "--model", "x"], "is the server running"),

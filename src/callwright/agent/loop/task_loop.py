@@ -140,14 +140,14 @@ class _TaskRun:
     def check_limits(self) -> _TaskEnd | None:
         """A limit that is reached."""
         limits = self.brief.limits
-        if self.turns >= limits.iterations:
+        if self.turns >= limits.max_iterations:
             return _TaskEnd("iterations", f"the model was asked {self.turns} times, which is the limit for one task")
-        if limits.tokens and self.tokens >= limits.tokens:
-            return _TaskEnd("tokens", f"{self.tokens} tokens were used; the limit for one task is {limits.tokens}")
+        if limits.max_tokens and self.tokens >= limits.max_tokens:
+            return _TaskEnd("tokens", f"{self.tokens} tokens were used; the limit for one task is {limits.max_tokens}")
         return self._check_time()
 
     def _check_time(self) -> _TaskEnd | None:
-        limit = self.brief.limits.seconds
+        limit = self.brief.limits.timeout_seconds
         if limit and self.seconds >= limit:
             return _TaskEnd("time", f"it has worked for {self.seconds:.0f} seconds; the limit is {limit:.0f}")
         return None
@@ -169,7 +169,7 @@ class _TaskRun:
         return (yield from self._run_calls(calls))
 
     def _call_model(self, messages: tuple[Message, ...], **what: Any) -> Generator[Effect, EffectAnswer, ModelAnswered]:
-        limit = self.brief.limits.seconds
+        limit = self.brief.limits.timeout_seconds
         left = max(limit - self.seconds, 0.1) if limit else 0
         answer = yield from _request_effect(
             CallModel(messages=messages, number=self.turns, seconds=left, **what), ModelAnswered
