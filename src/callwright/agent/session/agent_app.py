@@ -43,7 +43,7 @@ def choose_model(engine: Engine, settings: AgentSettings) -> AgentModel:
     """The model that the settings name, or else the engine's first. `ConfigError` when there is no such model."""
     found = {name: model for model in engine.models for name in (model.name, *model.aliases)}
     if settings.model and settings.model not in found:
-        raise ConfigError([f"there is no model {settings.model!r}; there are: {', '.join(found)}"])
+        raise ConfigError([f"no model named {settings.model!r}; available: {', '.join(found)}"])
     model = found[settings.model] if settings.model else engine.models[0]
     options = _build_request_options(settings, engine.get_route(model.name), model.context)
     return AgentModel(engine.stream_turn, model.name, model.context, options)
