@@ -34,7 +34,7 @@ On this machine it finds Ollama, llama.cpp, LM Studio and vLLM. If there is no
 model server, it serves a small embedded model or a scripted demo.
 """
 _MODELS_TIMEOUT = 3.0
-"""Seconds that the start message waits for the model lists. A slower backend is served, but its models are not shown."""
+"""Seconds that the start message waits for model lists. A slower backend is served, but not listed there."""
 _LOADING_TIMEOUT = 20.0
 """The same where a model must be loaded first."""
 
