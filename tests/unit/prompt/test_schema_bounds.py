@@ -15,7 +15,7 @@ from callwright.prompt.schema_bounds import MAX_ITEMS, MAX_STRING_LENGTH, bound_
 from callwright.prompt.schema_trim import trim_tool
 from callwright.prompt.settings import ToolLimitSettings
 from tests.support.gbnf import Grammar
-from tests.unit.prompt.test_gbnf import ALPHABET, grammar_of, is_valid, typed
+from tests.unit.grammar.test_gbnf import ALPHABET, grammar_of, is_valid, typed
 
 SIMPLE = {"type": ["string", "number", "boolean", "null"], "maxLength": MAX_STRING_LENGTH}
 ANYTHING = {
