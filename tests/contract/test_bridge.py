@@ -204,7 +204,7 @@ def test_a_page_may_answer_in_any_way_that_javascript_has(gateway: Hosted, handl
     [
         ("({ opened }) => { throw new Error('out of credit') }", "out of credit"),
         ("async ({ opened }) => { opened(1); throw 'no more' }", "no more"),
-        ("async () => 'nameless'", "began a conversation without a name"),
+        ("async () => 'nameless'", "sent no id for its new conversation"),
         ("async ({ opened }) => { opened(1) }", "it is empty"),
     ],
 )

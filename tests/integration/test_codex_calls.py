@@ -43,7 +43,7 @@ def gateway(tmp_path_factory: pytest.TempPathFactory, provider: Upstream) -> Ite
 @pytest.mark.parametrize(
     ("ending", "finish", "error"),
     [
-        (CLOSE, "", "broke off in the middle"),
+        (CLOSE, "", "closed the connection in the middle"),
         (ended("failed", error={"code": "server_error", "message": "It is so."}), "", "It is so."),
         (ended("incomplete", incomplete_details={"reason": "max_output_tokens"}), "tool_calls", ""),
     ],

@@ -88,8 +88,8 @@ def test_a_service_that_fails_at_once(
 @pytest.mark.parametrize(
     ("script", "words"),
     [
-        (text(b"Half an", CLOSE, end=False), "broke off in the middle"),
-        (text(b"Half an", HANG, end=False), "fell silent"),
+        (text(b"Half an", CLOSE, end=False), "closed the connection in the middle"),
+        (text(b"Half an", HANG, end=False), "sent nothing in the middle of its answer"),
     ],
     ids=["dies", "falls silent"],
 )

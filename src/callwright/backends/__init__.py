@@ -1,4 +1,4 @@
-"""Backends: how a model is reached, and what it can do there. One line per kind."""
+"""Backends: how models are reached. One line per kind."""
 
 from __future__ import annotations
 
@@ -37,5 +37,5 @@ _BACKEND_FACTORIES: dict[BackendKind, Callable[[BackendSettings], Backend]] = {
 
 
 def open_backend(settings: BackendSettings) -> Backend:
-    """The backend that these settings describe. Nothing is connected yet; `close` gives back what it takes later."""
+    """Create the backend that these settings describe. It connects on first use; `close` releases its resources."""
     return _BACKEND_FACTORIES[settings.kind](settings)

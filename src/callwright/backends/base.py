@@ -1,4 +1,4 @@
-"""What every backend is to the engine."""
+"""The interface between the engine and every backend."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from callwright.wire.constraint import ConstraintFlavour
 __all__ = ["Backend", "EventStream", "ForwardedResponse", "ModelInfo"]
 
 EventStream = AsyncGenerator[list[Event], None]
-"""Events as the backend sent them, those of one read together, ending in a `Finish`. Closing it ends the generation."""
+"""Batches of events, one for each read of the backend, ending in a `Finish`. Closing it ends the generation."""
 
 
 class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """What a backend says of a model; zero and None where it says nothing."""
+    """What a backend reports about a model. Zero and None mean unknown."""
 
     name: str
     context: int = 0
@@ -27,11 +27,11 @@ class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
     vision: bool | None = None
     reasoning: bool | None = None
     server: ConstraintFlavour | None = None
-    """The server that has it, as far as it is one that holds answers to a form."""
+    """The constraint format of its server, when the server can constrain answers."""
 
 
 class ForwardedResponse(msgspec.Struct, frozen=True):
-    """A server's answer to a request that we only pass on."""
+    """A server's response to a forwarded request."""
 
     status: int
     headers: dict[str, str]
@@ -39,34 +39,34 @@ class ForwardedResponse(msgspec.Struct, frozen=True):
 
 
 class Backend(Protocol):
-    """How a model is reached. One object for the life of the service, used by many turns at once."""
+    """Connects to a model server. One instance lives as long as the service and runs many turns at a time."""
 
     settings: BackendSettings
     wire: str
-    """The name of the wire that it speaks: a client on the same wire has its `extra` fields passed on."""
+    """The name of its wire. The `extra` fields of a client on the same wire are passed on."""
 
     @property
     def flavour(self) -> ConstraintFlavour | None:
-        """How it is told to hold an answer to a form; None while it is not known that it can."""
+        """How the server constrains answers. None when it cannot, or it is not known yet."""
         ...
 
     def stream_response(self, request: Request, extra: dict[str, Any]) -> EventStream:
-        """Ask the model. Raises `BackendError`; what failed before the first byte was tried again already."""
+        """Stream the model's answer. Raises `BackendError`, after retrying failures before the first byte."""
         ...
 
     async def list_models(self) -> tuple[ModelInfo, ...]:
-        """The models that it has. Raises `BackendError`."""
+        """List the models of the server. Raises `BackendError`."""
         ...
 
     async def forward_request(self, path: str, body: bytes) -> ForwardedResponse:
-        """Pass on a request that is not about a turn, such as embeddings."""
+        """Forward a request that is no turn, such as embeddings."""
         ...
 
     @property
     def is_available(self) -> bool:
-        """False while it is left alone after failures."""
+        """False while the circuit breaker is open after failures."""
         ...
 
     async def close(self) -> None:
-        """Give back every connection."""
+        """Close all connections."""
         ...

@@ -1,8 +1,8 @@
-"""Keeper: keeps one child process alive, and never outlives or loses it. Supervisor: one that has an address.
+"""Supervises one child process. `ServerProcess` is a child that serves at an address.
 
-The child ends when its standard input does. So it ends with us however we end, also when nobody has the time to tell
-it. It is started at the first need; when it ends by itself it is started again, at once the first time and then after
-growing pauses. It runs in a session of its own: a Ctrl-C is for us, and turns may finish.
+The child ends when its standard input is closed, so it always ends with this process, however that ends. It is started
+on first use. When it ends by itself it is restarted, at once the first time and then after growing delays. It runs in a
+session of its own, so that Ctrl-C reaches only this process and turns can finish.
 """
 
 from __future__ import annotations
@@ -27,46 +27,46 @@ ReadyT = TypeVar("ReadyT")
 log = logging.getLogger("callwright.backends")
 
 RESTART_DELAYS = (0.0, 1.0, 2.0, 5.0, 10.0, 30.0)
-"""Seconds before a start, by how many failures came before it."""
+"""Seconds before a restart, by the number of preceding failures."""
 STEADY_SECONDS = 60.0
-"""A child that lived as long has not failed: what ends it later is no consequence of how it started."""
+"""After this time the start counts as successful, and the failure count is reset."""
 MAX_WAIT_SECONDS = 2.0
-"""The longest pause that whoever needs the child waits out. A longer one is told at once, and so is any of a child that
-could not be started."""
+"""The longest restart delay that callers wait for. During a longer one, or after a failed start, they get an error at
+once."""
 STOP_SECONDS = 2.0
-"""How long a child may take to end by itself."""
+"""Seconds that a child may take to end by itself."""
 _STDERR_LINES = 20
 _LOG_PREFIX = re.compile(r"^[\d.]+ [EW] ")
-"""What llama.cpp puts before a line of its log: the time and how bad it is."""
+"""The prefix of llama.cpp's log lines: the time and the severity."""
 
 
 class ChildProcess(ABC, Generic[ReadyT]):
-    """One child. `who` begins every sentence about it; `seconds` is how long it may take to greet."""
+    """One child. `subject` begins every message about it; `seconds` limits the time until it is ready."""
 
-    def __init__(self, *, who: str, seconds: float, pauses: Sequence[float] = RESTART_DELAYS) -> None:
-        self._subject = who
+    def __init__(self, *, subject: str, seconds: float, delays: Sequence[float] = RESTART_DELAYS) -> None:
+        self._subject = subject
         self._seconds = seconds
-        self._pauses = pauses
+        self._delays = delays
         self._state_known = asyncio.Event()
-        """Whether there is a greeting or a failure to tell."""
+        """Set when the child is ready or has failed."""
         self._ready_value: ReadyT | None = None
         self._failure = ""
         self._was_ready = False
-        """Whether the last child came to its greeting."""
+        """Whether the last child became ready."""
         self._supervision: asyncio.Task[None] | None = None
         self.pid = 0
-        """Of the child; 0 while there is none."""
+        """Process id of the child; 0 while there is none."""
 
     @abstractmethod
     async def _start_process(self) -> Process:
-        """Start the child, with pipes. Raises `OSError`."""
+        """Start the child with pipes. Raises `OSError`."""
 
     @abstractmethod
     async def _perform_handshake(self, process: Process) -> ReadyT | None:
-        """What the child is to those who need it, as soon as it is ready; None when it is ending."""
+        """Complete the handshake and return the value for callers; None when the child is ending."""
 
     async def wait_until_ready(self) -> ReadyT:
-        """The child's greeting, as soon as it is there. Raises `BackendError` while it rests after failures."""
+        """Wait for the child and return its handshake's value. Raises `BackendError` during a delay after failures."""
         if self._supervision is None and not self._failure:
             self._supervision = asyncio.create_task(self._keep_running())
         while not (self._ready_value or self._failure):
@@ -76,7 +76,7 @@ class ChildProcess(ABC, Generic[ReadyT]):
         return self._ready_value
 
     async def close(self) -> None:
-        """End the child, and wait until it has ended. Whoever still waits for it is told."""
+        """Stop the child and wait for its end. Waiting callers get an error."""
         if self._supervision is not None:
             self._supervision.cancel()
             await asyncio.wait([self._supervision])
@@ -87,31 +87,31 @@ class ChildProcess(ABC, Generic[ReadyT]):
         loop = asyncio.get_running_loop()
         failures = 0
         while True:
-            begun = loop.time()
+            started_at = loop.time()
             self._was_ready = False
             try:
                 ending = await self._run_once()
             except OSError as error:
                 ending = f"cannot be started: {error.strerror}"
-            if loop.time() - begun >= STEADY_SECONDS:
+            if loop.time() - started_at >= STEADY_SECONDS:
                 failures = 0
-            pause = self._pauses[min(failures, len(self._pauses) - 1)]
+            delay = self._delays[min(failures, len(self._delays) - 1)]
             failures += 1
-            told = f"{self._subject} {ending}"
-            log.warning("%s; it is started again in %g seconds", told, pause)
-            if pause:
-                if pause > MAX_WAIT_SECONDS or not self._was_ready:
-                    self._failure = told
+            message = f"{self._subject} {ending}"
+            log.warning("%s; restarting in %g seconds", message, delay)
+            if delay:
+                if delay > MAX_WAIT_SECONDS or not self._was_ready:
+                    self._failure = message
                     self._state_known.set()
-                await asyncio.sleep(pause)
+                await asyncio.sleep(delay)
                 self._failure = ""
                 self._state_known.clear()
 
     async def _run_once(self) -> str:
-        """Start the child and stay with it; how it ended."""
+        """Start the child, wait for its end, and return how it ended."""
         process = await self._start_process()
-        said: deque[str] = deque(maxlen=_STDERR_LINES)
-        listening = asyncio.create_task(_collect_stderr(process.stderr, said))
+        stderr_lines: deque[str] = deque(maxlen=_STDERR_LINES)
+        collector = asyncio.create_task(_collect_stderr(process.stderr, stderr_lines))
         self.pid = process.pid
         try:
             try:
@@ -121,31 +121,37 @@ class ChildProcess(ABC, Generic[ReadyT]):
                 return f"was not ready within {self._seconds:g} seconds"
             if self._ready_value:
                 self._was_ready = True
-                said.clear()
+                stderr_lines.clear()
                 self._state_known.set()
             code = await process.wait()
-            await listening
-            return _describe_exit(code, said)
+            await collector
+            return _describe_exit(code, stderr_lines)
         finally:
             self.pid = 0
             self._ready_value = None
             self._state_known.clear()
             await _stop_process(process)
-            await listening
+            await collector
 
 
 class ServerProcess(ChildProcess[str]):
-    """A child that gets its order as one line on its input, and says its address as one line on its output."""
+    """A child that reads its parameters as one line of input and writes its address as one line of output."""
 
     def __init__(
-        self, command: Sequence[str], order: str, *, who: str, seconds: float, pauses: Sequence[float] = RESTART_DELAYS
+        self,
+        command: Sequence[str],
+        parameters: str,
+        *,
+        subject: str,
+        seconds: float,
+        delays: Sequence[float] = RESTART_DELAYS,
     ) -> None:
-        super().__init__(who=who, seconds=seconds, pauses=pauses)
+        super().__init__(subject=subject, seconds=seconds, delays=delays)
         self._command = command
-        self._order = f"{order}\n".encode()
+        self._parameters = f"{parameters}\n".encode()
 
     async def get_address(self) -> str:
-        """Where the child is, as soon as it says so."""
+        """Wait until the child is ready, and return its address."""
         return await self.wait_until_ready()
 
     async def _start_process(self) -> Process:
@@ -153,7 +159,7 @@ class ServerProcess(ChildProcess[str]):
 
     async def _perform_handshake(self, process: Process) -> str:
         assert process.stdin and process.stdout  # noqa: S101, PT018 - both are pipes
-        process.stdin.write(self._order)
+        process.stdin.write(self._parameters)
         return (await process.stdout.readline()).decode().strip()
 
 
@@ -164,7 +170,7 @@ async def start_process(
     folder: str | None = None,
     line_limit: int = 65536,
 ) -> Process:
-    """A child with pipes, in a session of its own; `line` is the longest line that it may say."""
+    """Start a child with pipes, in a session of its own. `line_limit` is the maximum length of an output line."""
     return await asyncio.create_subprocess_exec(
         *command,
         stdin=PIPE,
@@ -178,20 +184,20 @@ async def start_process(
 
 
 async def _collect_stderr(stream: asyncio.StreamReader | None, lines: deque[str]) -> None:
-    """Read what the child complains of, so that it can go on complaining."""
+    """Read the child's standard error into `lines`, so that its pipe never fills."""
     while stream is not None:
         try:
             line = await stream.readline()
-        except ValueError:  # longer than any line worth keeping; it was thrown away
+        except ValueError:  # too long to be of use; readline has discarded it
             continue
         if not line:
             return
-        if not line.startswith(b"WARNING"):  # as Codex begins, about folders that it would rather have
+        if not line.startswith(b"WARNING"):  # Codex's warnings about folders
             lines.append(line.decode(errors="replace").strip())
 
 
 async def _stop_process(process: Process) -> None:
-    """Let a child end by itself, or else end it."""
+    """Let a child end by itself, and kill it when it does not."""
     if process.stdin is not None:
         process.stdin.close()
     try:
@@ -204,6 +210,6 @@ async def _stop_process(process: Process) -> None:
 
 
 def _describe_exit(code: int, lines: Sequence[str]) -> str:
-    """How a process ended, with what it said first: what follows is about that."""
-    how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended by itself (code {code})"
+    """Describe how a process ended, with the first line that it wrote: later lines follow from that."""
+    how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"exited with code {code}"
     return f"{how}: {_LOG_PREFIX.sub('', lines[0])}" if lines else how

@@ -1,7 +1,7 @@
-"""Breaker: leaves a backend alone after failures in a row. Pure: the clock is handed in.
+"""Circuit breaker: stops sending requests to a backend after consecutive failures. Pure: the clock is injected.
 
-After the rest one turn is let through to see. If it succeeds all may come; if it fails, or is never heard of again,
-the backend rests for as long once more. So nothing that is forgotten can keep a backend out for good.
+When its time is over, one request is let through. If it succeeds, the breaker closes; if it fails or never reports
+back, the breaker stays open for the same time again. A lost result therefore cannot block a backend for good.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ __all__ = ["CircuitBreaker"]
 
 
 class CircuitBreaker:
-    """One backend's record of late. `failures` of 0 never breaks."""
+    """The breaker of one backend. `failures=0` disables it."""
 
     def __init__(self, failures: int, seconds: float, clock: Callable[[], float]) -> None:
         self._limit = failures or float("inf")
@@ -23,11 +23,11 @@ class CircuitBreaker:
 
     @property
     def remaining_seconds(self) -> float:
-        """Seconds for which it is still left alone; 0 when it may be asked."""
+        """Seconds until the next request is let through; 0 when requests are allowed."""
         return max(0.0, self._open_until - self._clock())
 
     def allow_request(self) -> bool:
-        """Whether a turn may go there now. The first one after a rest keeps the others out until it is back."""
+        """Whether a request may be sent now. The first one after a pause blocks the others until it reports back."""
         if self.remaining_seconds:
             return False
         if self._failures >= self._limit:
@@ -35,12 +35,12 @@ class CircuitBreaker:
         return True
 
     def record_success(self) -> None:
-        """It works."""
+        """Record a success and close the breaker."""
         self._failures = 0
         self._open_until = float("-inf")
 
     def record_failure(self) -> None:
-        """It does not."""
+        """Record a failure, and open the breaker when there were too many."""
         self._failures += 1
         if self._failures >= self._limit:
             self._open_until = self._clock() + self._seconds

@@ -1,8 +1,8 @@
-"""Completions: the wire of servers that only continue a text, as `POST /v1/completions`.
+"""The client codec for servers that only continue text, on `POST /v1/completions`.
 
-Only a called half: we write the conversation as text ourselves, and what comes back is text, to be read in the model's
-dialect by whoever asked. The reader also knows llama.cpp's own `/completions`, which it serves without the `/v1`, and
-the `/generate_stream` of Text Generation Inference.
+The codec renders the conversation as text. The answer is text too, which the caller reads in the model's dialect. The
+reader also supports llama.cpp's own `/completions`, served without `/v1`, and the `/generate_stream` of Text Generation
+Inference.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ __all__ = [
 ]
 
 DEFAULT_MAX_TOKENS = 4096
-"""What a server may write when nobody says. Left out it would be 16: OpenAI's API, and vLLM follows it."""
+"""Default limit of an answer. Without one it would be 16 in OpenAI's API and in vLLM."""
 
 _LENGTH_REASONS = ("length", "limit")
-"""What servers call the end of the tokens; the second is llama.cpp's own."""
+"""What servers report when the token limit is reached. The second is llama.cpp's own."""
 
 _CHAT_ONLY_OPTIONS = frozenset({"response_format", "reasoning_effort", "parallel_tool_calls", "tools", "tool_choice"})
 
 
 class CompletionsClientCodec:
-    """The calling half. Errors look as on OpenAI's chat wire, so `errors` reads them."""
+    """Encodes requests. Errors have the format of OpenAI's chat wire, and `errors` parses them."""
 
     name = "completions"
 
@@ -48,15 +48,15 @@ class CompletionsClientCodec:
         self._errors = errors
 
     def get_path(self, request: Request) -> str:
-        """Where to post, after the backend's address."""
+        """Return the path below the backend's URL."""
         return "/completions"
 
     def build_headers(self, key: str) -> dict[str, str]:
-        """The key as OpenAI wants it."""
+        """Build the headers with the key, as OpenAI expects it."""
         return self._errors.build_headers(key)
 
     def encode_request(self, request: Request, extra: dict[str, Any]) -> bytes:
-        """The conversation as one text, and the options that such servers know. Tools must have been taught in it."""
+        """Encode the conversation as one text, with the supported options. Tools must be in the prompt already."""
         if request.tools:
             raise BackendError(
                 "raw completions are text: this backend does not support tools", kind="refused", code=TOOLS_REFUSED
@@ -66,29 +66,29 @@ class CompletionsClientCodec:
         )
 
     def create_reader(self) -> WireReader:
-        """A reader of one answer."""
+        """Create a reader for one answer."""
         return CompletionReader(self._errors)
 
     def parse_error(self, status: int, body: bytes) -> BackendError:
-        """What an answer with that status means."""
+        """Parse an error response."""
         return self._errors.parse_error(status, body)
 
 
 def build_text_options(request: Request, extra: dict[str, Any], stops: Sequence[str]) -> dict[str, Any]:
-    """The options that servers of text know, with the client's stops after our own."""
+    """Build the options that text servers know. The client's stop sequences follow our own."""
     options = {name: value for name, value in (extra | request.options).items() if name not in _CHAT_ONLY_OPTIONS}
-    asked = options.get("stop") or ()
+    client_stops = options.get("stop") or ()
     return (
         {"max_tokens": DEFAULT_MAX_TOKENS}
         | options
-        | {"stop": (*stops, *((asked,) if isinstance(asked, str) else asked))}
+        | {"stop": (*stops, *((client_stops,) if isinstance(client_stops, str) else client_stops))}
     )
 
 
 def build_completion_body(request: Request, extra: dict[str, Any], prompt: str, stops: Sequence[str]) -> bytes:
-    """The body of `POST /completions`."""
-    asked = {"model": request.model, "prompt": prompt, "stream": True, "stream_options": {"include_usage": True}}
-    return msgspec.json.encode(build_text_options(request, extra, stops) | asked)
+    """Build the body of `POST /completions`."""
+    fields = {"model": request.model, "prompt": prompt, "stream": True, "stream_options": {"include_usage": True}}
+    return msgspec.json.encode(build_text_options(request, extra, stops) | fields)
 
 
 class _Choice(msgspec.Struct):
@@ -115,7 +115,7 @@ class _GenerationDetails(msgspec.Struct):
 
 
 class _Chunk(msgspec.Struct):
-    """One event of any server: the first three are everybody's, the last two TGI's, the others llama.cpp's own."""
+    """One event of any server. The first three fields are common, the last two TGI's, the others llama.cpp's own."""
 
     choices: list[_Choice] | None = None
     usage: _TokenUsage | None = None
@@ -131,13 +131,13 @@ class _Chunk(msgspec.Struct):
 
 
 MarkerRestorer = Callable[[str, Sequence[int]], str]
-"""A piece of text and the ids of its tokens, where the server gives them -> what is to be read."""
+"""Takes a piece of text and the ids of its tokens, where the server sends them; returns the text with its markers."""
 
 _decode = msgspec.json.Decoder(_Chunk).decode
 
 
 class CompletionReader(EventReader):
-    """One stream. The finish is held until the stream's end: the usage comes after it."""
+    """Reads one stream. The finish is held back until the end of the stream, because the usage follows it."""
 
     def __init__(self, errors: ClientCodec, restore_markers: MarkerRestorer | None = None) -> None:
         self._errors = errors
@@ -166,7 +166,7 @@ class CompletionReader(EventReader):
             try:
                 chunk = _decode(data)
             except JSON_DECODE_ERRORS as error:
-                raise WireError(f"a chunk is not what a completion looks like: {data[:200]!r}") from error
+                raise WireError(f"unexpected format of a completion chunk: {data[:200]!r}") from error
             if chunk.error is not None:
                 raise self._errors.parse_error(500, data)
             self._read_chunk(chunk, out)

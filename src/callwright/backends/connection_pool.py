@@ -1,8 +1,9 @@
-"""Connections: an HTTP/1.1 client that adds as little as can be to the time of a turn.
+"""An HTTP/1.1 client with minimal overhead per turn.
 
-A request is one write, an answer is read as it comes (`Incoming`). A connection is kept for the next request after an
-answer that was read to its end, for `KEPT_SECONDS`. One that its server closed in the same moment is replaced by a new
-one, once: nothing had come back on it. Redirects are not followed, proxies of the environment not used.
+A request is one write, and a response is read as it arrives (`HttpResponse`). After a response that was read to its end
+the connection is kept for `KEEPALIVE_SECONDS`. When the server closed a kept connection at the same moment, the request
+is sent once more on a new one, since nothing had come back. Redirects are not followed, and proxy settings of the
+environment are ignored.
 """
 
 from __future__ import annotations
@@ -24,38 +25,38 @@ __all__ = ["ConnectTimeoutError", "ConnectionPool", "RequestAddress", "encode_he
 
 KEEPALIVE_SECONDS = 15.0
 _HAPPY_EYEBALLS_DELAY = 0.25
-"""Of each address of a host before the next one: the recommended delay of RFC 8305."""
+"""Seconds before the next address of a host is tried: the delay that RFC 8305 recommends."""
 _UNQUOTED_CHARACTERS = "/%:@!$&'()*+,;=~?[]"
-"""What is not quoted in a path or a query: it is already, or need not be."""
+"""Characters that need no quoting in a path or a query."""
 
 
 class ConnectTimeoutError(TimeoutError):
-    """The server did not take the connection in time."""
+    """The server did not accept the connection in time."""
 
 
 ServerEndpoint = tuple[str, int, bool]
-"""A server: host, port, and whether it speaks TLS."""
+"""Host, port, and whether to use TLS."""
 
 
 class RequestAddress(NamedTuple):
-    """A URL, taken apart once."""
+    """The parsed URL of a request."""
 
     endpoint: ServerEndpoint
     target: bytes
-    """What the request line names."""
+    """The target in the request line."""
     headers: dict[str, str]
-    """Those that follow from the URL: they come first, and may be replaced."""
+    """Headers that follow from the URL. They may be overridden."""
 
     @classmethod
     @lru_cache(256)
     def from_url(cls, url: str) -> Self:
-        """Raises `ValueError` when that is no URL of HTTP."""
+        """Parse a URL. Raises `ValueError` when it is not an HTTP URL."""
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError("not an address of HTTP")
+            raise ValueError("not an HTTP URL")
         host = parts.hostname if parts.hostname.isascii() else parts.hostname.encode("idna").decode()
-        named = f"[{host}]" if ":" in host else host
-        headers = {"host": f"{named}:{parts.port}" if parts.port else named}
+        host_header = f"[{host}]" if ":" in host else host
+        headers = {"host": f"{host_header}:{parts.port}" if parts.port else host_header}
         if parts.username is not None:
             user = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
             headers["authorization"] = f"Basic {b64encode(user.encode()).decode()}"
@@ -67,18 +68,18 @@ class RequestAddress(NamedTuple):
 
 
 def encode_headers(headers: Mapping[str, str]) -> bytes:
-    """Headers as they are sent. Raises `ValueError` for one that would not be one line."""
+    """Encode header lines. Raises `ValueError` for a header with a line break."""
     lines = []
     for name, value in headers.items():
         if not {"\r", "\n", "\0"}.isdisjoint(name + value):
-            raise ValueError(f"the header {name!r} holds a line break")
+            raise ValueError(f"the header {name!r} contains a line break")
         lines.append(f"{name}: {value}\r\n")
     return "".join(lines).encode()
 
 
 class ConnectionPool:
-    """At most `most` at once; who comes later waits. `seconds` are for a connection to be made. Without `keep` each has
-    one request, which is then never sent twice."""
+    """Opens at most `limit` connections at a time; further requests wait. Connecting may take `seconds`. With
+    `reuse=False` each connection serves one request, and no request is sent twice."""
 
     def __init__(self, limit: int, seconds: float, *, reuse: bool = True) -> None:
         self._reuses_connections = reuse
@@ -91,20 +92,20 @@ class ConnectionPool:
     async def send_request(
         self, method: bytes, address: RequestAddress, head: bytes, body: bytes = b""
     ) -> HttpResponse:
-        """Send a request, and wait until its answer begins, which must be closed. `head` are its header lines."""
+        """Send a request and wait for the response to begin. The caller must close it. `head` are the header lines."""
         length = b"content-length: %d\r\n" % len(body) if body else b""
         request = b"%b %b HTTP/1.1\r\n%b%b\r\n%b" % (method, address.target, head, length, body)
         await self._slots.acquire()
-        incoming = None
+        response = None
         try:
-            incoming = await self._start_response(address.endpoint, request)
-            return incoming
+            response = await self._start_response(address.endpoint, request)
+            return response
         finally:
-            if incoming is None:
+            if response is None:
                 self._slots.release()
 
     async def close(self) -> None:
-        """Close every connection, also those that are in use."""
+        """Close every connection, including those in use."""
         if self._sweep_timer is not None:
             self._sweep_timer.cancel()
         for connection in tuple(self._open):
@@ -112,39 +113,39 @@ class ConnectionPool:
 
     async def _start_response(self, endpoint: ServerEndpoint, request: bytes) -> HttpResponse:
         while True:
-            kept = self._idle.get(endpoint)
-            fresh = not kept
-            connection = kept.pop() if kept else await self._open_connection(endpoint)
-            incoming = connection.send_request(request, partial(self._release_connection, connection))
-            begun = False
+            idle = self._idle.get(endpoint)
+            is_new = not idle
+            connection = idle.pop() if idle else await self._open_connection(endpoint)
+            response = connection.send_request(request, partial(self._release_connection, connection))
+            has_started = False
             try:
-                await incoming.wait_for_headers()
-                begun = True
+                await response.wait_for_headers()
+                has_started = True
             except NoResponseError:
-                if fresh:
+                if is_new:
                     raise
             finally:
-                if not begun:  # also when whoever waits was cancelled just as it began
+                if not has_started:  # also when the caller was cancelled just as the response began
                     connection.close()
-            if begun:
-                return incoming
+            if has_started:
+                return response
 
     async def _open_connection(self, endpoint: ServerEndpoint) -> _Connection:
         host, port, tls = endpoint
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(self._seconds):
-                found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-                link = await start_connection(found, happy_eyeballs_delay=_HAPPY_EYEBALLS_DELAY)
+                addresses = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+                sock = await start_connection(addresses, happy_eyeballs_delay=_HAPPY_EYEBALLS_DELAY)
                 try:
                     _, connection = await loop.create_connection(
                         partial(_Connection, endpoint, self._remove_connection),
-                        sock=link,
+                        sock=sock,
                         ssl=_load_tls_context() if tls else None,
                         server_hostname=host if tls else None,
                     )
                 except (OSError, asyncio.CancelledError):
-                    link.close()
+                    sock.close()
                     raise
         except TimeoutError:
             raise ConnectTimeoutError from None
@@ -164,33 +165,33 @@ class ConnectionPool:
 
     def _remove_connection(self, connection: _Connection) -> None:
         self._open.discard(connection)
-        kept = self._idle.get(connection.endpoint, [])
-        if connection in kept:
-            kept.remove(connection)
+        idle = self._idle.get(connection.endpoint, [])
+        if connection in idle:
+            idle.remove(connection)
 
     def _close_expired(self) -> None:
         loop = asyncio.get_running_loop()
         now = loop.time()
-        for connection in [each for kept in self._idle.values() for each in kept if each.idle_until <= now]:
+        for connection in [each for idle in self._idle.values() for each in idle if each.idle_until <= now]:
             connection.close()
             self._remove_connection(connection)
-        self._idle = {place: kept for place, kept in self._idle.items() if kept}
+        self._idle = {endpoint: idle for endpoint, idle in self._idle.items() if idle}
         self._sweep_timer = loop.call_later(KEEPALIVE_SECONDS, self._close_expired) if self._idle else None
 
 
 class _Connection(asyncio.Protocol):
-    """One connection, with one answer at a time. `gone` is told when it is closed."""
+    """One connection with one response at a time. `on_closed` is called when it is closed."""
 
-    def __init__(self, place: ServerEndpoint, gone: Callable[[_Connection], None]) -> None:
-        self.endpoint = place
-        self._on_closed = gone
+    def __init__(self, endpoint: ServerEndpoint, on_closed: Callable[[_Connection], None]) -> None:
+        self.endpoint = endpoint
+        self._on_closed = on_closed
         self._response: HttpResponse | None = None
         self.idle_until = 0.0
-        """When it has been kept for long enough."""
+        """When an idle connection expires."""
 
-    def send_request(self, request: bytes, done: Callable[[bool], None]) -> HttpResponse:
-        """Send a request. `done` is as for `Incoming`."""
-        self._response = HttpResponse(self._transport, done)
+    def send_request(self, request: bytes, on_close: Callable[[bool], None]) -> HttpResponse:
+        """Send a request. `on_close` is passed to `HttpResponse`."""
+        self._response = HttpResponse(self._transport, on_close)
         if self.is_closing:
             self._response.handle_disconnect(None)
         else:
@@ -198,17 +199,17 @@ class _Connection(asyncio.Protocol):
         return self._response
 
     def mark_idle(self, until: float) -> None:
-        """There is no answer any more that could take what comes."""
+        """Mark the connection as idle until this time."""
         self._response = None
         self.idle_until = until
 
     @property
     def is_closing(self) -> bool:
-        """Whether it can not be used again."""
+        """Whether the connection can no longer be used."""
         return self._transport.is_closing()
 
     def close(self) -> None:
-        """Close it now, whatever is still to be sent."""
+        """Close the connection at once and discard unsent data."""
         self._transport.abort()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -216,7 +217,7 @@ class _Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if self._response is None:
-            self.close()  # it speaks unasked
+            self.close()  # data without a request
         else:
             self._response.feed(data)
 
@@ -228,5 +229,5 @@ class _Connection(asyncio.Protocol):
 
 @cache
 def _load_tls_context() -> ssl.SSLContext:
-    """The authorities that this machine trusts; reading them takes some milliseconds."""
+    """Load the certificate authorities of this machine, once: it takes some milliseconds."""
     return ssl.create_default_context()

@@ -1,4 +1,4 @@
-"""Overflow: whether a server refused a prompt because it is too long for it; another one may have a larger window."""
+"""Recognises that a server refused a prompt as too long. Another backend may have a larger context window."""
 
 from __future__ import annotations
 
@@ -15,5 +15,5 @@ _OVERFLOW_PATTERN = re.compile(
 
 
 def is_context_overflow(problem: BackendError) -> bool:
-    """By the words of the refusal: servers have no code in common for it."""
+    """Whether this error is a context overflow. Servers share no code for it, so the message decides."""
     return problem.kind == "refused" and bool(_OVERFLOW_PATTERN.search(str(problem)))

@@ -1,8 +1,8 @@
-"""The program that the embedded model runs in: llama.cpp's own HTTP server, on a port that only its parent is told.
+"""The child process of the embedded model: llama.cpp's own HTTP server on a port that only its parent knows.
 
-Started by path, in a process of its own, and imports nothing of Callwright: it needs none of it, and so starts in a
-tenth of a second. One line of JSON with what to load comes in on standard input, one line with the address goes out on
-standard output. When the input ends the parent is gone, and so is this process, whatever it was at.
+It is started by path and imports nothing of Callwright, so it starts in a tenth of a second. It reads its parameters as
+one line of JSON from standard input and writes its address as one line to standard output. When the input ends, the
+parent is gone, and this process exits at once.
 """
 
 from __future__ import annotations
@@ -18,30 +18,30 @@ import xllamacpp
 __all__ = ["main"]
 
 CACHE_MIB = 256
-"""For the prompts of conversations that have no slot just now. llama.cpp would take up to 8 GiB."""
+"""Cache for prompts of conversations without a slot. llama.cpp's default is up to 8 GiB."""
 BATCH_TOKENS = 128
-"""Tokens of a prompt that are read at once. A turn that is left ends after the batch that it is in, which with
-llama.cpp's 2048 took half a minute on a slow machine; the small ones are no slower to read."""
+"""Tokens of a prompt processed at a time. A cancelled turn ends after its current batch, which took half a minute with
+llama.cpp's default of 2048 on a slow machine. Small batches are no slower."""
 _ERRORS_ONLY = 1
 
 
 def main() -> None:
     """Serve the model until the input ends."""
-    answers = os.dup(sys.stdout.fileno())
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # whatever a library prints is no answer
-    order = json.loads(sys.stdin.readline())
-    watching = threading.Thread(target=_exit_at_end_of_input, daemon=True)
-    watching.start()
+    output = os.dup(sys.stdout.fileno())
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # keep the output of libraries away from the parent
+    parameters = json.loads(sys.stdin.readline())
+    watcher = threading.Thread(target=_exit_at_end_of_input, daemon=True)
+    watcher.start()
     try:
-        server = xllamacpp.Server(_build_parameters(**order))
+        server = xllamacpp.Server(_build_parameters(**parameters))
     except RuntimeError:
-        sys.exit(1)  # what is wrong stands on standard error, and not in the exception
-    os.write(answers, f"{server.listening_address}\n".encode())
-    watching.join()
+        sys.exit(1)  # the reason is on standard error, not in the exception
+    os.write(output, f"{server.listening_address}\n".encode())
+    watcher.join()
 
 
 def _exit_at_end_of_input() -> None:
-    """Wait for the end of the input, and then for nothing: a turn in the middle of its work does not matter now."""
+    """Exit at once when the input ends, whatever turn is running."""
     while os.read(sys.stdin.fileno(), 1):
         pass
     os._exit(0)
@@ -61,7 +61,7 @@ def _build_parameters(*, path: str, name: str, key: str, context: int, threads: 
     parameters.n_batch = parameters.n_ubatch = BATCH_TOKENS
     parameters.cache_ram_mib = CACHE_MIB
     for processors in (parameters.cpuparams, parameters.cpuparams_batch):
-        # They meet after every step. Measured with SmolLM2-135M on two processors that others use too: 40 tokens
+        # Threads synchronize after every step. Measured with SmolLM2-135M on two processors in shared use: 40 tokens
         # per second with one thread, 4 with two.
         processors.n_threads = threads or max(1, (os.cpu_count() or 2) // 2)
     return parameters

@@ -1,8 +1,8 @@
-"""Faults: what went wrong at a backend, as an error that says which backend, what happened and what to look at.
+"""Builds the errors of a backend: which backend failed, what happened and what to check.
 
-Nothing secret gets into a message: what a server or the network said is shown without the key, the values of headers
-and the address's password, and what libraries say in their own words is not shown at all. For the same reason nobody
-raises these `from` another error: a log would print that too.
+Messages contain no secrets. Texts of a server or the network are shown without the key, the values of headers and the
+password of the URL; texts of libraries are not shown at all. For the same reason these errors are never raised `from`
+another error, which a log would print.
 """
 
 from __future__ import annotations
@@ -21,36 +21,36 @@ __all__ = ["LOGIN_NEEDED", "THINKING_REFUSED", "TOOLS_REFUSED", "BackendErrors",
 TimeoutSetting = Literal["connect_seconds", "first_token_seconds", "idle_seconds", "total_seconds"]
 
 TOOLS_REFUSED = "tools_refused"
-"""The model or its server takes no tools: teach them as text."""
+"""The model or its server does not support tools. The engine then teaches them in the prompt."""
 THINKING_REFUSED = "thinking_refused"
-"""The model cannot be told to think, or not to."""
+"""The model does not support the setting for thinking."""
 LOGIN_NEEDED = "login_needed"
-"""Nobody has logged in to the account that the backend asks with."""
+"""The account that the backend uses is not logged in."""
 
 _GENERIC_SUBJECT = "the backend "
-"""How wires begin a message that is a whole sentence; they do not know its name."""
+"""Wires, which do not know the backend's name, begin their messages with this."""
 
 _TIMEOUT_MESSAGES: dict[TimeoutSetting, str] = {
-    "connect_seconds": "did not take the connection within",
-    "first_token_seconds": "sent nothing of its answer within",
-    "idle_seconds": "fell silent in the middle of its answer for",
-    "total_seconds": "had not finished its answer after",
+    "connect_seconds": "did not accept the connection within",
+    "first_token_seconds": "sent no part of its answer within",
+    "idle_seconds": "sent nothing in the middle of its answer for",
+    "total_seconds": "did not finish its answer within",
 }
 
-# First match counts, so the more special stand first: kind, whether another try may help, what happened.
+# The first match counts, so subclasses come first. Columns: exception, kind, whether a retry may help, what happened.
 _CONNECTION_ERRORS: tuple[tuple[type[OSError], BackendErrorKind, bool, str], ...] = (
-    (ssl.SSLCertVerificationError, "unavailable", False, "has a certificate that is not trusted"),
-    (ssl.SSLError, "unavailable", False, "does not speak TLS: is its url to begin with http:?"),
-    (socket.gaierror, "unavailable", True, "has a host name that is not known: is its url right?"),
-    (NotHttpError, "protocol", False, "answered something that is not HTTP"),
-    (IncompleteResponseError, "unavailable", True, "broke off in the middle of its answer"),
+    (ssl.SSLCertVerificationError, "unavailable", False, "has an untrusted certificate"),
+    (ssl.SSLError, "unavailable", False, "does not use TLS: should its url begin with http:?"),
+    (socket.gaierror, "unavailable", True, "has an unknown host name: is its url correct?"),
+    (NotHttpError, "protocol", False, "sent a response that is not HTTP"),
+    (IncompleteResponseError, "unavailable", True, "closed the connection in the middle of its answer"),
     (NoResponseError, "unavailable", True, "closed the connection without an answer"),
     (ConnectionRefusedError, "unavailable", True, "refused the connection: is the server running?"),
-    (OSError, "unavailable", True, "cannot be reached: {why}"),
+    (OSError, "unavailable", True, "cannot be reached: {reason}"),
 )
 
-# What servers say in refusals that we can do something about. Ollama 0.2 to 0.17, also on /v1: "… does not support
-# tools" (ollama#5793, #14795), "… does not support thinking" (ollama#11439), "think value "medium" is not supported"
+# Phrases of refusals that can be worked around. Ollama 0.2 to 0.17, also on /v1: "… does not support tools"
+# (ollama#5793, #14795), "… does not support thinking" (ollama#11439), "think value "medium" is not supported"
 # (ollama#12561). llama.cpp: "Unsupported param: tools" (llama.cpp#10920), "tools param requires --jinja flag"
 # (ramalama#988), both with status 500. vLLM: '"auto" tool choice requires --enable-auto-tool-choice and …'.
 _REFUSAL_PHRASES = (
@@ -60,46 +60,47 @@ _REFUSAL_PHRASES = (
 
 
 class BackendErrors:
-    """The errors of one backend."""
+    """Builds the errors of one backend."""
 
     def __init__(self, settings: BackendSettings) -> None:
         self._settings = settings
         self.subject = f"the backend {settings.name!r} ({settings.display_url or settings.kind})"
 
     def timed_out(self, timer: TimeoutSetting) -> BackendError:
-        """A timer ran out. Where the whole time was too short, it will be so again."""
+        """Build the error of an expired timer. It is retryable, unless the total time was too short."""
         seconds = getattr(self._settings, timer)
-        message = f"{self.subject} {_TIMEOUT_MESSAGES[timer]} {seconds:g} seconds (its setting {timer})"
+        message = f"{self.subject} {_TIMEOUT_MESSAGES[timer]} {seconds:g} seconds (setting {timer})"
         return BackendError(message, kind="timeout", retryable=timer != "total_seconds")
 
     def circuit_open(self, seconds: float) -> BackendError:
-        """It is left alone."""
-        message = f"{self.subject} failed several times in a row and is left alone for {seconds:.1f} seconds"
+        """Build the error for requests while the circuit breaker is open."""
+        message = f"{self.subject} failed several times in a row and is not used for {seconds:.1f} seconds"
         return BackendError(message, kind="unavailable", retryable=True, retry_after=seconds)
 
     def connection_lost(self, error: OSError) -> BackendError:
-        """The network or HTTP failed."""
+        """Build the error of a failed connection or an HTTP failure."""
         if isinstance(error, ConnectTimeoutError):
             return self.timed_out("connect_seconds")
         kind, retryable, what = next(row[1:] for row in _CONNECTION_ERRORS if isinstance(error, row[0]))
-        why = error.strerror or "no reason given"
-        return BackendError(f"{self.subject} {what.format(why=why)}", kind=kind, retryable=retryable)
+        reason = error.strerror or "no reason given"
+        return BackendError(f"{self.subject} {what.format(reason=reason)}", kind=kind, retryable=retryable)
 
     def invalid_bytes(self, error: WireError) -> BackendError:
-        """It sent what is not its own protocol."""
+        """Build the error for bytes that violate the protocol."""
         return BackendError(
-            f"{self.subject} sent what cannot be read: {self.redact_secrets(str(error))}", kind="protocol"
+            f"{self.subject} sent an unreadable response: {self.redact_secrets(str(error))}", kind="protocol"
         )
 
     def unexpected_redirect(self, status: int, location: str) -> BackendError:
-        """It sends us elsewhere. We do not go: the request carries a key, and a POST would become a GET."""
+        """Build the error for a redirect. It is not followed: the request has a key, and a POST would become a GET."""
         message = (
-            f"{self.subject} answered {status}, go to {self.redact_secrets(location) or 'nowhere'}: is its url right?"
+            f"{self.subject} answered {status} with a redirect to "
+            f"{self.redact_secrets(location) or 'nowhere'}: is its url correct?"
         )
         return BackendError(message, kind="refused", status=status)
 
     def reported(self, failure: BackendError, status: int = 0, retry_after: float | None = None) -> BackendError:
-        """What a wire read in the server's answer, completed: who said it, and what the caller can do about it."""
+        """Complete an error that a wire read from the response: name the backend, and set a code for known refusals."""
         message, lowered = self.redact_secrets(str(failure)), str(failure).lower()
         code = next(
             (code for code, phrases in _REFUSAL_PHRASES if any(phrase in lowered for phrase in phrases)), failure.code
@@ -119,7 +120,7 @@ class BackendErrors:
         )
 
     def redact_secrets(self, text: str) -> str:
-        """A text of the server's without our secrets: some servers quote the key that they do not like."""
+        """Remove the backend's secrets from a server's text: some servers quote a key that they reject."""
         for secret in self._settings.secrets:
             text = text.replace(secret, "[secret]")
         return text

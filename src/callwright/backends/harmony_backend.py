@@ -1,8 +1,8 @@
-"""Harmony: gpt-oss behind an endpoint that only continues text.
+"""gpt-oss behind an endpoint that only continues text.
 
-We write the whole prompt; the answer leaves here as the text that the model wrote, for `callwright.dialects.harmony` to
-read, whatever the server made of its special tokens. No vocabulary is needed: seven tokens have a meaning, and their
-numbers are known. Where a server takes them out of the text but gives the ids of its tokens, they are put back.
+The prompt is rendered here. The answer is passed on as the model's own text, which `callwright.dialects.harmony` reads,
+whatever the server did with its special tokens. No vocabulary is needed: seven tokens have a meaning, and their ids are
+known. When a server removes them from the text but sends token ids, they are restored.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ SPECIAL_TOKENS: Mapping[int, str] = MappingProxyType(
         200012: "<|call|>",
     }
 )
-"""From openai-harmony 0.0.8."""
+"""Token ids from openai-harmony 0.0.8."""
 
 _KEEP_TOKENS_OPTIONS: Mapping[str, Any] = MappingProxyType(
     {
@@ -55,7 +55,7 @@ _KEEP_TOKENS_OPTIONS: Mapping[str, Any] = MappingProxyType(
 
 
 class HarmonyBackend(HttpBackend):
-    """A server that continues text. What the prompt wrote of the answer is said before what the server adds to it."""
+    """A server that continues text. The part of the answer that the prompt already contains is emitted first."""
 
     def __init__(self, settings: BackendSettings, errors: ClientCodec) -> None:
         if settings.api == "generate_stream":
@@ -64,8 +64,8 @@ class HarmonyBackend(HttpBackend):
             super().__init__(settings, HarmonyCompletionsCodec(errors, keep_tokens=settings.special_tokens))
 
     async def stream_response(self, request: Request, extra: dict[str, Any]) -> EventStream:
-        """Ask the model."""
-        first = [TextDelta(words)] if (words := get_answer_prefix(request)) else []
+        """Stream the model's answer."""
+        first = [TextDelta(prefix)] if (prefix := get_answer_prefix(request)) else []
         async with aclosing(super().stream_response(request, extra)) as answer:
             async for events in answer:
                 yield [*first, *events]
@@ -73,7 +73,7 @@ class HarmonyBackend(HttpBackend):
 
 
 class HarmonyCompletionsCodec:
-    """The calling half for `/completions`. Errors look as on OpenAI's chat wire, so `errors` reads them."""
+    """Encodes requests for `/completions`. Errors have the format of OpenAI's chat wire, and `errors` parses them."""
 
     name = "harmony"
 
@@ -82,54 +82,54 @@ class HarmonyCompletionsCodec:
         self._keeps_special_tokens = keep_tokens
 
     def get_path(self, request: Request) -> str:
-        """Where to post, after the backend's address."""
+        """Return the path below the backend's URL."""
         return "/completions"
 
     def build_headers(self, key: str) -> dict[str, str]:
-        """The key as OpenAI wants it."""
+        """Build the headers with the key, as OpenAI expects it."""
         return self._errors.build_headers(key)
 
     def encode_request(self, request: Request, extra: dict[str, Any]) -> bytes:
-        """The conversation and the tools as one text."""
-        kept = dict(_KEEP_TOKENS_OPTIONS) if self._keeps_special_tokens else {}
-        return build_completion_body(request, kept | extra, render_harmony(request), STOP_MARKERS)
+        """Encode the conversation and the tools as one text."""
+        keep_options = dict(_KEEP_TOKENS_OPTIONS) if self._keeps_special_tokens else {}
+        return build_completion_body(request, keep_options | extra, render_harmony(request), STOP_MARKERS)
 
     def create_reader(self) -> WireReader:
-        """A reader of one answer."""
+        """Create a reader for one answer."""
         return CompletionReader(self._errors, restore_markers)
 
     def parse_error(self, status: int, body: bytes) -> BackendError:
-        """What an answer with that status means."""
+        """Parse an error response."""
         return self._errors.parse_error(status, body)
 
 
 _GENERATE_OPTIONS = ("temperature", "top_p", "top_k", "seed", "stop")
-"""Options that Text Generation Inference calls as clients do."""
+"""Options with the same name in Text Generation Inference."""
 
 
 class HarmonyGenerateCodec(HarmonyCompletionsCodec):
-    """The calling half for the `/generate_stream` of Text Generation Inference, which streams token by token with all
-    special ones: huggingface.github.io/text-generation-inference."""
+    """Encodes requests for the `/generate_stream` of Text Generation Inference, which streams every token, special ones
+    included: huggingface.github.io/text-generation-inference."""
 
     def get_path(self, request: Request) -> str:
-        """Where to post, after the backend's address."""
+        """Return the path below the backend's URL."""
         return "/generate_stream"
 
     def encode_request(self, request: Request, extra: dict[str, Any]) -> bytes:
-        """The same in this server's words. It refuses a temperature of 0 and a share of 1, which both mean its own."""
+        """Encode the request in TGI's format. TGI refuses a temperature of 0 and a `top_p` of 1; both are left out."""
         options = build_text_options(request, extra, STOP_MARKERS)
         parameters = {name: options[name] for name in _GENERATE_OPTIONS if options.get(name) is not None}
         if not parameters.get("temperature"):
             parameters.pop("temperature", None)
         if parameters.get("top_p", 0.5) >= 1:
             del parameters["top_p"]
-        asked = {"max_new_tokens": options["max_tokens"], "do_sample": "temperature" in parameters, "details": True}
-        return msgspec.json.encode({"inputs": render_harmony(request), "parameters": parameters | asked})
+        fixed = {"max_new_tokens": options["max_tokens"], "do_sample": "temperature" in parameters, "details": True}
+        return msgspec.json.encode({"inputs": render_harmony(request), "parameters": parameters | fixed})
 
 
 def restore_markers(text: str, tokens: Sequence[int]) -> str:
-    """A piece of text with the markers that the server took out of it, as far as the ids say where they stood: before
-    or after all of its words."""
+    """Restore the markers that a server removed from a piece of text. Token ids show only whether they stood before or
+    after the whole text."""
     markers = [SPECIAL_TOKENS.get(token, "") for token in tokens]
     if not any(markers) or any(marker in text for marker in markers if marker):
         return text

@@ -1,9 +1,9 @@
-"""HTTP: a model behind a server that speaks one of our wires.
+"""A backend over HTTP, on any wire.
 
-One pool of connections for the life of the backend. An answer is read as the server sends it: one read, one list of
-events, nothing in between; a failure in the same read comes after them, at once. Not reading is what slows a server
-down: at most 128 KiB wait per answer. Closing an answer closes its connection, which is how servers learn that nobody
-listens any more. What fails before the first byte is tried again; after it, the error is passed on.
+One connection pool lives as long as the backend. A response is read as the server sends it: each read becomes one batch
+of events, and a failure in the same read follows the batch at once. At most 128 KiB wait per response, so a slow reader
+slows the server down. Closing a response closes its connection, which stops the server's generation. Failures before
+the first byte are retried; later ones are raised.
 """
 
 from __future__ import annotations
@@ -41,38 +41,38 @@ __all__ = ["HttpBackend", "ResponseBody", "StartedResponse", "join_url"]
 
 
 class ResponseBody(Protocol):
-    """An answer on its way, over HTTP or not."""
+    """A response that is being received, over HTTP or not."""
 
     @property
     def is_complete(self) -> bool:
-        """Nothing more is to be waited for."""
+        """Whether everything was received."""
         ...
 
     def get_header(self, name: str) -> str:
-        """One of its headers, by its name in small letters; empty when there is none."""
+        """Return a header by its lower-case name; empty when it is missing."""
         ...
 
     async def read(self) -> bytes:
-        """The next bytes; none at the end."""
+        """Read the next bytes; empty at the end."""
         ...
 
     def close(self) -> None:
-        """Nobody reads any more."""
+        """Stop reading and release the connection."""
         ...
 
 
 StartedResponse = tuple[ResponseBody, bytes]
-"""An answer whose first bytes came."""
+"""A response and its first bytes."""
 
 MAX_ERROR_BYTES = 64 * 1024
 ERROR_SECONDS = 5.0
-"""How long a refusal's body may take; what came by then will do."""
+"""Maximum time to read the body of an error. Whatever arrived by then is used."""
 MAX_RESPONSE_BYTES = 64 * 1024 * 1024
 LIST_SECONDS = 15.0
 DRAIN_SECONDS = 0.05
-"""How long a server may take to end its answer after its last event; then its connection is not used again."""
+"""How long to wait for the end of a response after its last event. The connection is not reused after that."""
 
-# Those whose kind says it. Servers of the other kinds that take a form name themselves in their lists.
+# Kinds that determine the format. For other kinds the server's list of models identifies the server.
 _KIND_FLAVOURS: dict[BackendKind, ConstraintFlavour | None] = {
     "ollama": "ollama",
     "responses": None,
@@ -83,7 +83,7 @@ _KIND_FLAVOURS: dict[BackendKind, ConstraintFlavour | None] = {
 
 
 class HttpBackend:
-    """A server at `settings.url` that is called on a wire. `random` gives numbers from 0 to 1."""
+    """A server at `settings.url` that uses the codec's wire. `random` returns numbers from 0 to 1."""
 
     def __init__(
         self,
@@ -101,52 +101,52 @@ class HttpBackend:
         self._errors = BackendErrors(settings)
         self._retry = RetryPolicy(settings.retries, settings.backoff_seconds, random)
         self._breaker = CircuitBreaker(settings.breaker_failures, settings.breaker_seconds, clock)
-        given = codec.build_headers(settings.key) | settings.headers
-        # Compression would hold a stream's events back on the server's side.
+        headers = codec.build_headers(settings.key) | settings.headers
+        # A server that compresses would delay events.
         self._headers = {"content-type": "application/json", "accept-encoding": "identity", "user-agent": "callwright"}
-        self._headers |= {name.lower(): value for name, value in given.items()}
+        self._headers |= {name.lower(): value for name, value in headers.items()}
         self._url = settings.url
         try:
             encode_headers(self._headers)
         except ValueError as problem:
-            raise PolicyError(f"the backend {settings.name!r} cannot be asked: {problem}") from None
+            raise PolicyError(f"the settings of the backend {settings.name!r} are invalid: {problem}") from None
         self._detected_flavour: ConstraintFlavour | None = None
-        """What the server's list said of it."""
+        """The format that the server's list of models indicates."""
         self._connections = ConnectionPool(settings.connections, settings.connect_seconds)
 
     # ── a turn ─────────────────────────────────────────────────────────────────────────────────────
 
     async def stream_response(self, request: Request, extra: dict[str, Any]) -> EventStream:
-        """Ask the model."""
-        begun = asyncio.get_running_loop().time()
-        response, data = await self._start_response(request, extra, begun)
-        watch = ResponseTimeouts(self.settings, begun, response.close)
+        """Stream the model's answer."""
+        started_at = asyncio.get_running_loop().time()
+        response, data = await self._start_response(request, extra, started_at)
+        timeouts = ResponseTimeouts(self.settings, started_at, response.close)
         reader = self._codec.create_reader()
         try:
             while True:
                 events = reader.feed(data) if data else reader.close()
                 if events:
-                    if not watch.has_started:
-                        watch.mark_started()
+                    if not timeouts.has_started:
+                        timeouts.mark_started()
                         self._breaker.record_success()
                     yield events
                     reader.raise_pending_error()
                 if not data or (events and type(events[-1]) is Finish):
                     break
-                watch.begin_read()
+                timeouts.begin_read()
                 data = await response.read()
-                watch.end_read()
+                timeouts.end_read()
             await _drain_response(response)
         except (BackendError, WireError, OSError) as error:
             raise self._record_failure(
-                self._errors.timed_out(watch.expired_timer) if watch.expired_timer else self._convert_error(error)
+                self._errors.timed_out(timeouts.expired_timer) if timeouts.expired_timer else self._convert_error(error)
             ) from None
         finally:
-            watch.close()
+            timeouts.close()
             response.close()
 
     async def _start_response(self, request: Request, extra: dict[str, Any], started_at: float) -> StartedResponse:
-        """Send the request until an answer begins, within the time that there is for it."""
+        """Send the request until a response begins, within the time limit."""
         if not self._breaker.allow_request():
             raise self._errors.circuit_open(self._breaker.remaining_seconds)
         timers: tuple[TimeoutSetting, ...] = ("first_token_seconds", "total_seconds")
@@ -171,7 +171,7 @@ class HttpBackend:
             await asyncio.sleep(wait)
 
     async def send_request(self, request: Request, extra: dict[str, Any]) -> StartedResponse:
-        """Send the request once."""
+        """Send the request once, and read the first bytes of the response."""
         address, head = self._build_request_head(self._codec.get_path(request))
         if trace := TRACEPARENT.get():
             head = b"%btraceparent: %b\r\n" % (head, trace.encode())
@@ -193,11 +193,11 @@ class HttpBackend:
         return response, data
 
     def _build_request_head(self, path: str, root: str = "") -> tuple[RequestAddress, bytes]:
-        """Where a request goes, and its header lines: what the settings say comes before what the URL says."""
+        """Build the address and the header lines of a request. Headers of the settings override those of the URL."""
         try:
             address = RequestAddress.from_url(join_url(root or self._url, path))
         except ValueError:
-            raise BackendError(f"{self._errors.subject} has a url that cannot be used", kind="unavailable") from None
+            raise BackendError(f"{self._errors.subject} has an invalid url", kind="unavailable") from None
         return address, encode_headers({**address.headers, **self._headers})
 
     async def _read_refusal(self, response: HttpResponse) -> BackendError:
@@ -214,7 +214,7 @@ class HttpBackend:
         )
 
     def _convert_error(self, error: BackendError | WireError | OSError) -> BackendError:
-        """What went wrong inside an answer that had begun."""
+        """Convert an error in the middle of a response."""
         match error:
             case BackendError():
                 return self._errors.reported(error)
@@ -224,17 +224,17 @@ class HttpBackend:
                 return self._errors.connection_lost(error)
 
     def _record_failure(self, failure: BackendError) -> BackendError:
-        """The same failure, after it was counted. A server that refuses a request, or quotes its model, works."""
+        """Count a failure and return it. A server that refuses a request, or quotes its model's text, is working."""
         if failure.kind in ("auth", "rate_limit", "refused") or failure.salvage:
             self._breaker.record_success()
         else:
             self._breaker.record_failure()
         return failure
 
-    # ── everything else ────────────────────────────────────────────────────────────────────────────
+    # ── other requests ─────────────────────────────────────────────────────────────────────────────
 
     async def list_models(self) -> tuple[ModelInfo, ...]:
-        """The models of the server's list; those that llama.cpp has in memory with the window of a slot."""
+        """List the models of the server. Models loaded by llama.cpp have the context window of one slot."""
         answer = await self.fetch_json(self._models_path)
         found = parse_model_list(answer)
         self._detected_flavour = next((info.server for info in found if info.server), self._detected_flavour)
@@ -245,16 +245,16 @@ class HttpBackend:
 
     @property
     def flavour(self) -> ConstraintFlavour | None:
-        """From the settings, the kind or the server's own list."""
+        """The format set in the settings, implied by the kind, or detected from the list of models."""
         setting = self.settings.constrain
         if setting != "auto":
             return None if setting == "none" else setting
         return _KIND_FLAVOURS.get(self.settings.kind, self._detected_flavour)
 
     async def _fetch_slot_window(self, model: str) -> int:
-        """0 where the server does not say, as a proxy that has the list only. It has this beside its `/v1`."""
+        """Fetch the window of one slot; 0 when the server does not report it. The endpoint lies beside `/v1`."""
         root = self._url.rstrip("/").removesuffix("/v1")
-        # A server that routes among several models wants to know which: SillyTavern PR #4914.
+        # A server that routes among several models needs the model's name: SillyTavern PR #4914.
         path = f"/props?{urlencode({'model': model})}"
         try:
             return parse_slot_window(await self.fetch_json(path, root=root))
@@ -262,7 +262,7 @@ class HttpBackend:
             return 0
 
     async def fetch_json(self, path: str, body: bytes = b"", *, root: str = "") -> Any:
-        """A small JSON document, from another root than the backend's address if need be."""
+        """Fetch a small JSON document, from `root` instead of the backend's URL when given."""
         answer = await self._fetch_response(path, body, LIST_SECONDS, root)
         if answer.status >= 400:
             raise self._errors.reported(
@@ -271,10 +271,10 @@ class HttpBackend:
         try:
             return msgspec.json.decode(answer.body)
         except JSON_DECODE_ERRORS:
-            raise self._errors.invalid_bytes(WireError(f"{path} gave no JSON")) from None
+            raise self._errors.invalid_bytes(WireError(f"{path} did not return JSON")) from None
 
     async def forward_request(self, path: str, body: bytes) -> ForwardedResponse:
-        """Pass on a request that is not about a turn."""
+        """Forward a request that is no turn."""
         return await self._fetch_response(path, body, self.settings.first_token_seconds)
 
     async def _fetch_response(self, path: str, body: bytes, seconds: float, root: str = "") -> ForwardedResponse:
@@ -292,24 +292,24 @@ class HttpBackend:
                             )
         except OSError as error:
             if type(error) is TimeoutError:
-                late = f"{self._errors.subject} did not answer {path} within {seconds:g} seconds"
-                raise BackendError(late, kind="timeout", retryable=True) from None
+                message = f"{self._errors.subject} did not respond to {path} within {seconds:g} seconds"
+                raise BackendError(message, kind="timeout", retryable=True) from None
             raise self._errors.connection_lost(error) from None
         headers = {"content-type": response.get_header("content-type") or "application/json"}
         return ForwardedResponse(response.status, headers, bytes(content))
 
     @property
     def is_available(self) -> bool:
-        """False while it is left alone after failures."""
+        """False while the circuit breaker is open after failures."""
         return not self._breaker.remaining_seconds
 
     async def close(self) -> None:
-        """Give back every connection."""
+        """Close all connections."""
         await self._connections.close()
 
 
 async def _drain_response(response: ResponseBody) -> None:
-    """Read to the end of an answer whose last event came, so that its connection can be used again."""
+    """Read a response to its end after the last event, so that its connection can be reused."""
     if not response.is_complete:
         with suppress(OSError):
             async with asyncio.timeout(DRAIN_SECONDS):
@@ -319,7 +319,7 @@ async def _drain_response(response: ResponseBody) -> None:
 
 @lru_cache(256)
 def join_url(url: str, path: str) -> str:
-    """An address and a path after it; a `/v1` that both have counts once. A query of the address stays at the end."""
+    """Append a path to a URL. A `/v1` in both counts once; the URL's query stays at the end."""
     parts = urlsplit(url)
     base = parts.path.rstrip("/")
     if base.endswith("/v1") and path.startswith("/v1/"):

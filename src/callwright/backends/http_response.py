@@ -1,8 +1,8 @@
-"""Incoming: one HTTP/1.1 answer while it comes in.
+"""One HTTP/1.1 response while it is being received.
 
-What was received is read as it is, joined when several pieces wait. Reading stops at the socket while more than
-`HELD_BYTES` wait here, which is what slows a server down. What came before a connection broke is read before the
-failure is told. Every failure is an `OSError`.
+Received data is returned as it is, joined when several pieces wait. Reading from the socket pauses while more than
+`MAX_PENDING_BYTES` wait, which slows the server down. Data that arrived before a failure is returned before the failure
+is raised. Every failure is an `OSError`.
 """
 
 from __future__ import annotations
@@ -19,32 +19,32 @@ MAX_PENDING_BYTES = 128 * 1024
 _READ_BYTES = 64 * 1024
 _MAX_HEAD_BYTES = 64 * 1024
 _MAX_INFLATED_BYTES = 1024 * 1024
-"""What one read gives at most of an answer that is compressed although we ask for none: a little may become a lot."""
+"""Maximum size of one read of a response that is compressed although no compression was requested."""
 _EITHER_ZLIB_OR_GZIP = 32 + zlib.MAX_WBITS
 
 
 class NotHttpError(ConnectionError):
-    """The server speaks something else."""
+    """The server does not use HTTP."""
 
 
 class NoResponseError(ConnectionError):
-    """The connection was closed before a byte of the answer came."""
+    """The connection was closed before any byte of the response."""
 
 
 class IncompleteResponseError(ConnectionError):
-    """The connection was closed in the middle of the answer."""
+    """The connection was closed in the middle of the response."""
 
 
 class HttpResponse:
-    """An answer on `transport`. `done` is called once with whether the connection may be used for another one."""
+    """A response on `transport`. `on_close` is called once with whether the connection can be reused."""
 
-    def __init__(self, transport: asyncio.Transport, done: Callable[[bool], None]) -> None:
+    def __init__(self, transport: asyncio.Transport, on_close: Callable[[bool], None]) -> None:
         self.status = 0
         self.is_complete = False
-        """All of it was received; `read` may still have to give it."""
+        """Whether everything was received. `read` may still have data to return."""
         self._transport = transport
         self._has_received = False
-        self._on_close: Callable[[bool], None] | None = done
+        self._on_close: Callable[[bool], None] | None = on_close
         self._parser = httptools.HttpResponseParser(self)
         self._headers: dict[str, str] = {}
         self._head_bytes = 0
@@ -53,12 +53,12 @@ class HttpResponse:
         self._paused = False
         self._reusable = False
         self._ends_with_connection = False
-        """Neither a length nor chunks: the answer ends with the connection."""
+        """The response has neither a length nor chunks, and ends with the connection."""
         self._inflate: zlib._Decompress | None = None
         self._failure: OSError | None = None
         self._waiter: asyncio.Future[None] | None = None
 
-    # ── for whoever reads ────────────────────────────────────────────────────────────────────────
+    # ── for the reader ───────────────────────────────────────────────────────────────────────────
 
     async def wait_for_headers(self) -> None:
         """Wait for the status and the headers."""
@@ -68,11 +68,11 @@ class HttpResponse:
             await self._wait_for_data()
 
     def get_header(self, name: str) -> str:
-        """One of the headers, by its name in small letters; empty when there is none."""
+        """Return a header by its lower-case name; empty when it is missing."""
         return self._headers.get(name, "")
 
     async def read(self) -> bytes:
-        """The next bytes, at least one; none at the end."""
+        """Read the next bytes, at least one; empty at the end."""
         while True:
             if self._parts:
                 data = self._take_pending()
@@ -86,10 +86,11 @@ class HttpResponse:
                 await self._wait_for_data()
 
     def close(self) -> None:
-        """Read no more. The connection is kept if the answer is over; else closing it tells the server to stop."""
+        """Stop reading. A complete response frees its connection for reuse; otherwise the connection is closed, which
+        stops the server."""
         if self._on_close is not None:
-            done, self._on_close = self._on_close, None
-            done(self._reusable and self._failure is None)
+            on_close, self._on_close = self._on_close, None
+            on_close(self._reusable and self._failure is None)
             self.fail(IncompleteResponseError("closed by us"))
 
     async def _wait_for_data(self) -> None:
@@ -100,7 +101,7 @@ class HttpResponse:
             self._waiter = None
 
     def _take_pending(self) -> bytes:
-        """What waits, joined; of much a part, since whoever reads makes several times as much of it."""
+        """Take and join waiting data, at most about 64 KiB, since parsing it needs several times its size."""
         size = taken = 0
         for part in self._parts:
             size += len(part)
@@ -120,7 +121,7 @@ class HttpResponse:
         try:
             out = inflate.decompress(data, _MAX_INFLATED_BYTES)
         except zlib.error:
-            raise NotHttpError("the answer is not compressed as it says") from None
+            raise NotHttpError("the response is not compressed as its header says") from None
         if inflate.unconsumed_tail:
             self._parts.insert(0, inflate.unconsumed_tail)
             self._pending_bytes += len(inflate.unconsumed_tail)
@@ -129,18 +130,18 @@ class HttpResponse:
     # ── for the connection ───────────────────────────────────────────────────────────────────────
 
     def feed(self, data: bytes) -> None:
-        """Take what was received."""
+        """Process received bytes."""
         self._has_received = True
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade, NotHttpError) as error:
-            # What a callback raises comes out as the context of the parser's own error.
+            # An exception of a callback is the context of the parser's own exception.
             self.fail(NotHttpError(str(error.__context__ or error)))
         else:
             self._wake_reader()
 
     def handle_disconnect(self, error: Exception | None) -> None:
-        """The connection is closed."""
+        """Handle the end of the connection."""
         if self.is_complete:
             return
         if self._ends_with_connection and error is None:
@@ -152,7 +153,7 @@ class HttpResponse:
             self.fail(IncompleteResponseError("closed in the middle of an answer"))
 
     def fail(self, failure: OSError) -> None:
-        """Whoever reads gets this after what came before."""
+        """Raise this to the reader, after the data that arrived before it."""
         self._failure = self._failure or failure
         self._wake_reader()
 
@@ -160,22 +161,22 @@ class HttpResponse:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
-    # ── what the parser finds ────────────────────────────────────────────────────────────────────
+    # ── callbacks of the parser ──────────────────────────────────────────────────────────────────
 
     def on_message_begin(self) -> None:
         if self.is_complete:
-            raise NotHttpError("another answer, to nothing that was asked")
+            raise NotHttpError("a second response without a request")
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._head_bytes += len(name) + len(value)
         if self._head_bytes > _MAX_HEAD_BYTES:
             raise NotHttpError(f"more than {_MAX_HEAD_BYTES} bytes of headers")
-        key, said = name.decode("latin-1").lower(), value.decode("latin-1")
-        self._headers[key] = f"{self._headers[key]}, {said}" if key in self._headers else said
+        key, text = name.decode("latin-1").lower(), value.decode("latin-1")
+        self._headers[key] = f"{self._headers[key]}, {text}" if key in self._headers else text
 
     def on_headers_complete(self) -> None:
         status = self._parser.get_status_code()
-        if status < 200:  # a word in between; the answer follows
+        if status < 200:  # an interim response; the final one follows
             self._headers.clear()
             return
         self.status = status
@@ -185,7 +186,7 @@ class HttpResponse:
         if encoding in ("gzip", "x-gzip", "deflate"):
             self._inflate = zlib.decompressobj(_EITHER_ZLIB_OR_GZIP)
         elif encoding not in ("", "identity"):
-            raise NotHttpError(f"the answer is compressed with {encoding}, which was not asked for")
+            raise NotHttpError(f"the response is compressed with {encoding}, which was not requested")
 
     def on_body(self, data: bytes) -> None:
         self._parts.append(data)

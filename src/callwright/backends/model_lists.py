@@ -1,8 +1,8 @@
-"""Models: what servers say of the models that they have, read from their own lists. Pure, and never fails on oddities.
+"""Parses the model lists of servers. Pure, and never fails on unexpected values.
 
-Every server has its own name for the window; the table below has them in order of trust. What is allocated counts for
-more than what a model was trained on: a server that got more than the first cuts it off without a word. What a server
-does not say stays unknown: zero or None.
+Every server has its own name for the context window; the table lists them in order of trust. The allocated window
+counts for more than the one that the model was trained with, because servers silently truncate prompts that exceed it.
+What a server does not report stays unknown: zero or None.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ __all__ = [
 
 _WINDOW_PATHS: tuple[tuple[str, ...], ...] = (
     ("max_model_len",),  # vLLM, SGLang
-    ("meta", "n_ctx"),  # llama.cpp: what is allocated …
-    ("meta", "n_ctx_train"),  # … and what the model was trained on
+    ("meta", "n_ctx"),  # llama.cpp: the allocated window …
+    ("meta", "n_ctx_train"),  # … and the one that the model was trained with
     ("loaded_context_length",),  # LM Studio
     ("max_input_tokens",),  # Anthropic
     ("context_window",),  # Groq
@@ -34,8 +34,8 @@ _WINDOW_PATHS: tuple[tuple[str, ...], ...] = (
 )
 
 
-# The `owned_by` of each entry. LM Studio and SGLang hold answers to OpenAI's `response_format`, and so does Ollama
-# behind its `/v1`.
+# Servers by the `owned_by` of each entry. LM Studio and SGLang constrain answers by OpenAI's `response_format`, and so
+# does Ollama on its `/v1`.
 _SERVER_FLAVOURS: dict[str, ConstraintFlavour] = {
     "llamacpp": "llamacpp",  # tools/server/server.cpp
     "vllm": "vllm",  # vllm/entrypoints/openai/protocol.py
@@ -46,67 +46,71 @@ _SERVER_FLAVOURS: dict[str, ConstraintFlavour] = {
 
 
 def parse_model_list(answer: Any) -> tuple[ModelInfo, ...]:
-    """The models of `GET /models` as OpenAI, Anthropic and those who follow them give it."""
+    """Parse `GET /models` in the format of OpenAI, Anthropic and compatible servers."""
     return tuple(_parse_model(entry) for entry in _get_entries(answer, "data") if isinstance(entry.get("id"), str))
 
 
 def parse_ollama_tags(answer: Any) -> tuple[str, ...]:
-    """The names of Ollama's `GET /api/tags`."""
+    """Parse the names in Ollama's `GET /api/tags`."""
     names = (entry.get("model") or entry.get("name") for entry in _get_entries(answer, "models"))
     return tuple(name for name in names if isinstance(name, str))
 
 
 def parse_ollama_model(name: str, answer: Any) -> ModelInfo:
-    """One model as Ollama's `POST /api/show` describes it. Servers before 0.6.4 name no capabilities."""
-    abilities, info = _get_path(answer, "capabilities"), _get_path(answer, "model_info")
+    """Parse one model of Ollama's `POST /api/show`. Servers before 0.6.4 report no capabilities."""
+    capabilities, info = _get_path(answer, "capabilities"), _get_path(answer, "model_info")
     trained = (size for key, size in info.items() if key.endswith(".context_length")) if isinstance(info, dict) else ()
     return ModelInfo(
         name=name,
         context=_parse_num_ctx(_get_path(answer, "parameters")) or next(filter(_is_size, trained), 0),
-        tools=_has_item(abilities, "tools"),
-        vision=_has_item(abilities, "vision"),
-        reasoning=_has_item(abilities, "thinking"),
+        tools=_has_item(capabilities, "tools"),
+        vision=_has_item(capabilities, "vision"),
+        reasoning=_has_item(capabilities, "thinking"),
     )
 
 
 def parse_ollama_windows(answer: Any) -> dict[str, int]:
-    """The windows of the models that Ollama's `GET /api/ps` has in memory: often 4096, whatever the model could do."""
+    """Parse the windows in Ollama's `GET /api/ps`: models in memory often have 4096, whatever they support."""
     entries = _get_entries(answer, "models")
     sizes = [(entry.get("model") or entry.get("name"), entry.get("context_length", 0)) for entry in entries]
     return {name: size for name, size in sizes if isinstance(name, str) and _is_size(size)}
 
 
 def parse_loaded_models(answer: Any) -> tuple[str, ...]:
-    """The names in a list of models that a llama.cpp server has in memory; one that routes says so of each."""
+    """List the models that a llama.cpp server has in memory. A routing server reports a status for each."""
     entries = [entry for entry in _get_entries(answer, "data") if entry.get("owned_by") == "llamacpp"]
     loaded = (entry.get("id") for entry in entries if _get_path(entry, "status", "value") in (None, "loaded"))
     return tuple(name for name in loaded if isinstance(name, str))
 
 
 def parse_slot_window(answer: Any) -> int:
-    """What llama.cpp's `GET /props` says that one conversation has: the window divided among the slots."""
+    """Parse the window of one slot from llama.cpp's `GET /props`, which divides the window among its slots."""
     size = _get_path(answer, "default_generation_settings", "n_ctx")
     return size if _is_size(size) else 0
 
 
 def _parse_model(entry: Mapping[str, Any]) -> ModelInfo:
-    takes = _get_path(entry, "supported_parameters")  # OpenRouter
+    parameters = _get_path(entry, "supported_parameters")  # OpenRouter
     return ModelInfo(
         name=entry["id"],
         context=next((size for path in _WINDOW_PATHS if _is_size(size := _get_path(entry, *path))), 0),
-        tools=_find_flag(_has_item(takes, "tools"), _get_path(entry, "capabilities", "function_calling")),  # Mistral
+        tools=_find_flag(
+            _has_item(parameters, "tools"), _get_path(entry, "capabilities", "function_calling")
+        ),  # Mistral
         vision=_find_flag(
             _has_item(_get_path(entry, "architecture", "input_modalities"), "image"),  # OpenRouter
             _get_path(entry, "capabilities", "image_input", "supported"),  # Anthropic
             _get_path(entry, "capabilities", "vision"),  # Mistral
         ),
-        reasoning=_find_flag(_has_item(takes, "reasoning"), _get_path(entry, "capabilities", "thinking", "supported")),
+        reasoning=_find_flag(
+            _has_item(parameters, "reasoning"), _get_path(entry, "capabilities", "thinking", "supported")
+        ),
         server=_SERVER_FLAVOURS.get(str(entry.get("owned_by"))),
     )
 
 
 def _parse_num_ctx(parameters: Any) -> int:
-    """`num_ctx` from the text of a Modelfile's parameters: `num_ctx    8192`."""
+    """Parse `num_ctx` from the parameters of a Modelfile, a text such as `num_ctx    8192`."""
     lines = parameters.splitlines() if isinstance(parameters, str) else []
     values = [line.split()[1] for line in lines if line.startswith("num_ctx") and len(line.split()) == 2]
     return int(values[-1]) if values and values[-1].isdecimal() else 0
@@ -123,8 +127,8 @@ def _get_path(value: Any, *path: str) -> Any:
     return value
 
 
-def _has_item(words: Any, word: str) -> bool | None:
-    return word in words if isinstance(words, list) else None
+def _has_item(items: Any, item: str) -> bool | None:
+    return item in items if isinstance(items, list) else None
 
 
 def _find_flag(*values: Any) -> bool | None:

@@ -1,7 +1,7 @@
-"""Ollama: an HTTP backend that knows what each model can do, and does not insist where a model cannot.
+"""Ollama's own API: an HTTP backend that knows the capabilities of each model.
 
-A model that refuses `think` is asked again without, and not told to think again for the life of the backend. A model
-that refuses tools is the engine's business: it gets the error with the code `tools_refused`.
+A request with `think` that the model refuses is sent again without it, and so are all later requests to that model. A
+refusal of tools is left to the engine, as an error with the code `tools_refused`.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _THINKING_OPTIONS = ("think", "reasoning_effort")
 
 
 class OllamaBackend(HttpBackend):
-    """Ollama's own API."""
+    """A server with Ollama's own API."""
 
     _models_without_thinking: frozenset[str] = frozenset()
-    """The models that refused to be told about thinking."""
+    """Models that refused the `think` option."""
 
     async def send_request(self, request: Request, extra: dict[str, Any]) -> StartedResponse:
-        """Send the request, without a word on thinking if the model refuses that."""
+        """Send the request, without options for thinking if the model refuses them."""
         if request.model in self._models_without_thinking:
             request, extra = _remove_thinking(request, extra)
         try:
@@ -43,17 +43,17 @@ class OllamaBackend(HttpBackend):
         return await super().send_request(*_remove_thinking(request, extra))
 
     async def list_models(self) -> tuple[ModelInfo, ...]:
-        """The models that were pulled, each with what `/api/show` says of it, and its window if it is in memory."""
+        """List the pulled models with the details of `/api/show`, and the context window of those in memory."""
         names = parse_ollama_tags(await self.fetch_json("/api/tags"))
-        few = asyncio.Semaphore(_SHOW_CONCURRENCY)
+        limiter = asyncio.Semaphore(_SHOW_CONCURRENCY)
 
         async def show(name: str) -> ModelInfo:
-            async with few:
+            async with limiter:
                 try:
                     return parse_ollama_model(
                         name, await self.fetch_json("/api/show", msgspec.json.encode({"model": name}))
                     )
-                except BackendError:  # one broken model does not hide the others
+                except BackendError:  # one broken model must not hide the others
                     return ModelInfo(name=name)
 
         found = await asyncio.gather(*map(show, names))
@@ -63,7 +63,7 @@ class OllamaBackend(HttpBackend):
     async def _fetch_windows(self) -> dict[str, int]:
         try:
             return parse_ollama_windows(await self.fetch_json("/api/ps"))
-        except BackendError:  # servers before 0.1.38, and imitations, have none
+        except BackendError:  # servers before 0.1.38 and compatible servers do not have it
             return {}
 
 

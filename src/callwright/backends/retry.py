@@ -1,6 +1,6 @@
-"""Retry: which failures are worth another try, and after how long. Pure: randomness and the date are handed in.
+"""Decides which failures are retried, and after how long. Pure: randomness and the date are injected.
 
-Only what failed before the first byte of an answer gets here; after it, another try would repeat what was said.
+It sees only failures before the first byte of an answer. A retry after that would repeat what was already sent.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from callwright.errors import BackendError
 __all__ = ["MAX_WAIT_SECONDS", "RetryPolicy", "parse_retry_after"]
 
 MAX_WAIT_SECONDS = 30.0
-"""Seconds. A server that asks for more is not waited for: whoever asked us is told, and may go elsewhere."""
+"""Maximum seconds to wait for a server. When it asks for more, the client gets the error at once."""
 
 _SECONDS = re.compile(r"\d{1,9}(\.\d*)?")
 
 
 class RetryPolicy:
-    """The rule of one backend: `times` more tries, after `backoff` seconds that double each time.
+    """The retry policy of one backend: `times` retries, after `backoff` seconds that double each time.
 
-    `random` gives numbers from 0 to 1. Half of each wait is jitter, so that turns which failed together do not come
-    back together.
+    `random` returns numbers from 0 to 1. Half of each delay is jitter, so that requests which failed together do not
+    return together.
     """
 
     def __init__(self, times: int, backoff: float, random: Callable[[], float]) -> None:
@@ -33,24 +33,24 @@ class RetryPolicy:
         self._random = random
 
     def compute_delay(self, attempt: int, failure: BackendError) -> float | None:
-        """Seconds to wait after that many earlier tries and this failure; None to give up.
+        """Compute the delay before the next attempt, in seconds; None to give up.
 
-        A failure with salvage is an answer: the model has spoken, and only its server could not read it.
+        A failure with salvage is not retried: the model has answered, and only its server could not parse the answer.
         """
         if attempt >= self._times or not failure.retryable or failure.salvage:
             return None
-        asked = failure.retry_after or 0.0
-        if asked > MAX_WAIT_SECONDS:
+        requested = failure.retry_after or 0.0
+        if requested > MAX_WAIT_SECONDS:
             return None
-        own = min(self._backoff * 2.0**attempt, MAX_WAIT_SECONDS) * (0.5 + self._random() / 2)
-        return max(own, asked)
+        delay = min(self._backoff * 2.0**attempt, MAX_WAIT_SECONDS) * (0.5 + self._random() / 2)
+        return max(delay, requested)
 
 
-def parse_retry_after(header: Callable[[str], str], now: datetime) -> float | None:
-    """The seconds that a server asks to wait, from `Retry-After` in either of its forms or OpenAI's in milliseconds."""
-    if _SECONDS.fullmatch(milliseconds := header("retry-after-ms").strip()):
+def parse_retry_after(get_header: Callable[[str], str], now: datetime) -> float | None:
+    """Parse the delay that a server requests: `Retry-After` in either form, or OpenAI's in milliseconds."""
+    if _SECONDS.fullmatch(milliseconds := get_header("retry-after-ms").strip()):
         return float(milliseconds) / 1000
-    value = header("retry-after").strip()
+    value = get_header("retry-after").strip()
     if _SECONDS.fullmatch(value):
         return float(value)
     try:

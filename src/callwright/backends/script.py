@@ -1,8 +1,8 @@
-"""Script: what a scripted model says when. Pure: a script and a request in, events and pauses out.
+"""Scripts of a scripted model. Pure: a script and a request in, events and pauses out.
 
-A turn is chosen by the conversation, not by counting requests, so that clients may ask twice, leave and come back, or
-run side by side. The first turn that fits is played: its conditions hold, and some tool that it wants to call is
-offered. docs/scripted.md describes the file.
+The conversation selects a turn, not a count of requests, so clients may repeat requests, disconnect and return, or run
+in parallel. The first turn that matches is played: its conditions hold, and a tool that it calls is offered.
+docs/scripted.md describes the file.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ _PLACEHOLDER = re.compile(r"\$\{(last_user|result|tool|model)\}")
 
 
 class TurnCondition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """When a turn fits. What is not set does not matter."""
+    """When a turn matches. Fields that are not set are ignored."""
 
     results: int | None = None
-    """So many tool results have come since the model last answered without a call."""
+    """Exact number of tool results since the model last answered without a call."""
     results_from: int = 0
-    """At least so many."""
+    """Minimum number of tool results."""
     user: str = ""
-    """The user's request contains this, in capitals or not."""
+    """The user's request contains this text, ignoring case."""
     pattern: str = ""
-    """The user's request has a match of this regular expression."""
+    """The user's request matches this regular expression."""
     offers: str = ""
-    """A tool of this name is offered; a shell pattern."""
+    """A tool whose name matches this shell pattern is offered."""
     tools: bool | None = None
     """Whether any tool is offered."""
     model: str = ""
@@ -60,39 +60,39 @@ class TurnCondition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     def __post_init__(self) -> None:
         try:
             re.compile(self.pattern)
-        except re.error as wrong:
-            raise ValueError(f"{self.pattern!r} is no regular expression: {wrong}") from wrong
+        except re.error as error:
+            raise ValueError(f"{self.pattern!r} is not a regular expression: {error}") from error
 
 
 class ScriptedCall(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A call to make. `name` may be a shell pattern: the first offered tool that matches is called."""
+    """A call. `name` may be a shell pattern: the first offered tool that matches is called."""
 
     name: str
     arguments: dict[str, Any] | None = None
-    """None: made up from the tool's schema and the script's `values`."""
+    """None = generated from the tool's schema and the script's `values`."""
     anyway: bool = False
-    """Call it even when it is not offered."""
+    """Call the tool even when it is not offered."""
 
 
 class ScriptedError(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A failure of the backend."""
 
     status: int = 500
-    message: str = "the script says so"
+    message: str = "scripted error"
     salvage: str = ""
 
 
 class ScriptStep(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One thing that a turn does: exactly one of the first seven."""
+    """One action of a turn: exactly one of the first seven fields."""
 
     text: str | None = None
     reasoning: str | None = None
     chunks: tuple[str, ...] | None = None
     """Text in exactly these pieces."""
     call: ScriptedCall | tuple[ScriptedCall, ...] | None = None
-    """A native call: of the first that is offered."""
+    """A native call of the first tool that is offered."""
     say: ScriptedCall | tuple[ScriptedCall, ...] | None = None
-    """The same written as text, in a dialect."""
+    """The same call, written as text in a dialect."""
     pause: float | None = None
     error: ScriptedError | None = None
     dialect: str = "hermes"
@@ -101,7 +101,7 @@ class ScriptStep(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     def __post_init__(self) -> None:
         does = (self.text, self.reasoning, self.chunks, self.call, self.say, self.pause, self.error)
         if sum(one is not None for one in does) != 1:
-            raise ValueError("a step does exactly one of: text, reasoning, chunks, call, say, pause, error")
+            raise ValueError("a step must have exactly one of text, reasoning, chunks, call, say, pause, error")
         try:
             get_dialect(self.dialect)
         except MisuseError as unknown:
@@ -115,19 +115,19 @@ class ScriptStep(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class ScriptedTurn(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One turn: when it fits, and what is said."""
+    """One turn: its condition and its steps."""
 
     steps: tuple[ScriptStep, ...]
     when: TurnCondition = TurnCondition()
     finish: FinishReason | None = None
-    """None: `tool_calls` after a native call, else `stop`."""
+    """None = `tool_calls` after a native call, otherwise `stop`."""
     usage: Usage | None = None
     chunk: int | None = None
-    """Characters in a delta; 0 for all at once."""
+    """Characters per delta; 0 = all at once."""
 
 
 class ModelScript(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A whole file."""
+    """A whole script file."""
 
     turns: tuple[ScriptedTurn, ...]
     models: tuple[str, ...] = ("scripted",)
@@ -135,54 +135,57 @@ class ModelScript(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     pace: float = 0.0
     """Seconds before each delta."""
     values: dict[str, Any] = {}
-    """For arguments that are made up: what goes into a parameter, by a shell pattern of its name."""
+    """Values for generated arguments, by a shell pattern of the parameter's name."""
 
 
 def play_turn(script: ModelScript, request: Request, ids: IdFactory) -> Iterator[Event | float]:
-    """A turn's events, and seconds to wait between them. `BackendError` where the script wants one or has no turn."""
-    scene = _ScriptContext(script, request)
-    words = next((words for words in script.turns if scene.matches_turn(words)), None)
-    if words is None:
-        raise BackendError(f"the script has no turn for this conversation: {scene}", kind="refused", status=400)
-    chunk = script.chunk if words.chunk is None else words.chunk
+    """Yield the events of the matching turn, and pauses in seconds. Raises `BackendError` for a scripted error, or when
+    no turn matches."""
+    context = _ScriptContext(script, request)
+    turn = next((turn for turn in script.turns if context.matches_turn(turn)), None)
+    if turn is None:
+        raise BackendError(f"no turn of the script matches this conversation: {context}", kind="refused", status=400)
+    chunk = script.chunk if turn.chunk is None else turn.chunk
     calls = 0
-    for step in (one for one in words.steps for _ in range(one.repeat)):
+    for step in (one for one in turn.steps for _ in range(one.repeat)):
         if step.pause is not None:
             yield step.pause
         elif step.error is not None:
             raise _build_error(step.error)
         elif step.call is not None:
-            call = scene.build_call(step)
+            call = context.build_call(step)
             yield CallStart(calls, ids(), call.name)
             yield from (CallDelta(calls, piece) for piece in _split_text(call.arguments, chunk))
             yield CallEnd(calls)
             calls += 1
         elif step.reasoning is not None:
-            yield from map(ReasoningDelta, _split_text(scene.fill_placeholders(step.reasoning), chunk))
+            yield from map(ReasoningDelta, _split_text(context.fill_placeholders(step.reasoning), chunk))
         elif step.chunks is not None:
             yield from map(TextDelta, filter(None, step.chunks))
         elif step.say is not None:
-            yield from map(TextDelta, _split_text(get_dialect(step.dialect).render_call(scene.build_call(step)), chunk))
+            yield from map(
+                TextDelta, _split_text(get_dialect(step.dialect).render_call(context.build_call(step)), chunk)
+            )
         else:
-            yield from map(TextDelta, _split_text(scene.fill_placeholders(step.text), chunk))
-    if words.usage is not None:
-        yield UsageSeen(words.usage)
-    yield Finish(words.finish or ("tool_calls" if calls else "stop"))
+            yield from map(TextDelta, _split_text(context.fill_placeholders(step.text), chunk))
+    if turn.usage is not None:
+        yield UsageSeen(turn.usage)
+    yield Finish(turn.finish or ("tool_calls" if calls else "stop"))
 
 
 class _ScriptContext:
-    """What a script can see of a request."""
+    """The parts of a request that a script can refer to."""
 
     def __init__(self, script: ModelScript, request: Request) -> None:
         self._values = script.values
         self._model = request.model
         self._tools = request.tools
-        since = _get_current_messages(request.messages)
-        parts = [part for message in since for part in message.parts]
+        current = _get_current_messages(request.messages)
+        parts = [part for message in current for part in message.parts]
         self._results = [part.content for part in parts if isinstance(part, ToolResult)]
         names = [part.name for part in parts if isinstance(part, ToolCall)]
         self._placeholders = {
-            "last_user": _get_user_request(since),
+            "last_user": _get_user_request(current),
             "result": self._results[-1] if self._results else "",
             "tool": names[-1] if names else "",
             "model": request.model,
@@ -190,15 +193,15 @@ class _ScriptContext:
 
     def __str__(self) -> str:
         names = ", ".join(tool.name for tool in self._tools) or "none"
-        return f"the user said {self._placeholders['last_user'][:200]!r}, {len(self._results)} results, tools: {names}"
+        return f"user {self._placeholders['last_user'][:200]!r}, {len(self._results)} results, tools: {names}"
 
     def matches_turn(self, turn: ScriptedTurn) -> bool:
-        when, asked = turn.when, self._placeholders["last_user"]
+        when, user_request = turn.when, self._placeholders["last_user"]
         conditions = (
             when.results is None or len(self._results) == when.results,
             len(self._results) >= when.results_from,
-            when.user.lower() in asked.lower(),
-            not when.pattern or re.search(when.pattern, asked),
+            when.user.lower() in user_request.lower(),
+            not when.pattern or re.search(when.pattern, user_request),
             not when.offers or self._find_tool(when.offers),
             when.tools is None or when.tools == bool(self._tools),
             not when.model or fnmatchcase(self._model, when.model),
@@ -207,15 +210,15 @@ class _ScriptContext:
         return all(conditions)
 
     def build_call(self, step: ScriptStep) -> ToolCall:
-        """The call that a step makes."""
-        wanted, tool = next(self._iter_possible_calls(step.candidate_calls))
-        made = self._generate_arguments(tool) if wanted.arguments is None else self.fill_placeholders(wanted.arguments)
+        """Build the call of a step."""
+        call, tool = next(self._iter_possible_calls(step.candidate_calls))
+        arguments = self._generate_arguments(tool) if call.arguments is None else self.fill_placeholders(call.arguments)
         return ToolCall(
-            get_dialect(step.dialect).make_call_id(tool.name, 0), tool.name, json.dumps(made, ensure_ascii=False)
+            get_dialect(step.dialect).make_call_id(tool.name, 0), tool.name, json.dumps(arguments, ensure_ascii=False)
         )
 
     def fill_placeholders(self, value: Any) -> Any:
-        """A value with its placeholders filled in, however deep."""
+        """Fill in the placeholders of a value, at any depth."""
         match value:
             case str():
                 return _PLACEHOLDER.sub(lambda hit: self._placeholders[hit[1]], value)
@@ -230,13 +233,13 @@ class _ScriptContext:
         return next((tool for tool in self._tools if fnmatchcase(tool.name, name)), None)
 
     def _iter_possible_calls(self, wanted: Sequence[ScriptedCall]) -> Iterator[tuple[ScriptedCall, ToolSpec]]:
-        """The calls that can be made."""
+        """Yield the calls that can be made."""
         for one in wanted:
             if tool := self._find_tool(one.name) or (ToolSpec(one.name) if one.anyway else None):
                 yield one, tool
 
     def _generate_arguments(self, tool: ToolSpec) -> dict[str, Any]:
-        """Arguments for what a tool requires: by the parameter's name, else by its type."""
+        """Generate the required arguments of a tool: by the parameter's name, otherwise by its type."""
         schema = Schema(tool.parameters)
         return {
             name: self._generate_value(name, one) for name, one in schema.properties.items() if name in schema.required
@@ -249,30 +252,30 @@ class _ScriptContext:
         empty = (
             value for kind, value in _EMPTY_VALUES.items() if kind in schema.types and "string" not in schema.types
         )
-        # A value of another type than the parameter's would only be refused.
+        # A value of another type would only be refused.
         fitting = (self.fill_placeholders(value) for value in given if schema.matches_type(json.dumps(value)))
         return next(chain(fitting, empty), self._placeholders["last_user"])
 
 
 def _get_current_messages(messages: Sequence[Message]) -> Sequence[Message]:
-    """The messages after the model's last turn without a call. Counting from the last user message would not do: Claude
-    Code adds reminders as user text beside its results, and they are not a new request."""
-    for at in range(len(messages), 0, -1):
-        message = messages[at - 1]
+    """Return the messages after the model's last turn without a call. The last user message would be the wrong start:
+    Claude Code adds reminders as user text beside its results, which are not a new request."""
+    for index in range(len(messages), 0, -1):
+        message = messages[index - 1]
         if message.role == "assistant" and not any(isinstance(part, ToolCall) for part in message.parts):
-            return messages[at:]
+            return messages[index:]
     return messages
 
 
-def _get_user_request(since: Sequence[Message]) -> str:
-    """What the user asked for: the last that was said before the model's first call."""
-    asked = ""
-    for message in since:
+def _get_user_request(messages: Sequence[Message]) -> str:
+    """Return the user's request: the last user message before the model's first call."""
+    text = ""
+    for message in messages:
         if message.role == "assistant":
             break
         if message.role == "user":
-            asked = "\n".join(part.text for part in message.parts if isinstance(part, Text))
-    return asked
+            text = "\n".join(part.text for part in message.parts if isinstance(part, Text))
+    return text
 
 
 def _split_text(text: str, size: int) -> Iterator[str]:
@@ -280,7 +283,7 @@ def _split_text(text: str, size: int) -> Iterator[str]:
     return (text[at : at + size] for at in range(0, len(text), size))
 
 
-def _build_error(fault: ScriptedError) -> BackendError:
+def _build_error(error: ScriptedError) -> BackendError:
     kinds: dict[int, BackendErrorKind] = {
         401: "auth",
         403: "auth",
@@ -288,6 +291,6 @@ def _build_error(fault: ScriptedError) -> BackendError:
         429: "rate_limit",
         503: "overloaded",
     }
-    kind = kinds.get(fault.status, "unavailable" if fault.status >= 500 else "refused")
-    retryable = fault.status in (408, 429) or fault.status >= 500
-    return BackendError(fault.message, kind=kind, retryable=retryable, status=fault.status, salvage=fault.salvage)
+    kind = kinds.get(error.status, "unavailable" if error.status >= 500 else "refused")
+    retryable = error.status in (408, 429) or error.status >= 500
+    return BackendError(error.message, kind=kind, retryable=retryable, status=error.status, salvage=error.salvage)

@@ -1,4 +1,4 @@
-"""Scripted: a model that says what a file tells it to, for demos and tests of everything above it.
+"""A model that follows a script file, for demos and for tests of everything above it.
 
     [[turns]]
     when = { results = 0, user = "weather", offers = "get_weather" }
@@ -11,8 +11,8 @@
     when = { results_from = 1 }
     steps = [{ text = "It is ${result}." }]
 
-A file in TOML, or in JSON lines with one turn in each. Without a file it plays `demo.toml`, which lies beside this
-module. The file is read once, and checked then. docs/scripted.md has every word of it.
+The file is TOML, or JSON lines with one turn per line. Without a file, `demo.toml` in this folder is played. The file
+is read and checked once. docs/scripted.md describes it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ __all__ = ["ScriptedBackend", "load_script", "parse_script"]
 
 
 class ScriptedBackend:
-    """Replays a script."""
+    """Plays a script."""
 
     wire = "scripted"
     is_available = True
@@ -49,26 +49,27 @@ class ScriptedBackend:
         self._ids = ids
 
     async def stream_response(self, request: Request, extra: dict[str, Any]) -> EventStream:
-        """Play the turn that fits."""
+        """Play the turn that matches."""
         for event in play_turn(self._script, request, self._ids):
             await asyncio.sleep(event if isinstance(event, float | int) else self._script.pace)
             if not isinstance(event, float | int):
                 yield [event]
 
     async def list_models(self) -> tuple[ModelInfo, ...]:
-        """The models that the script names. They take tools, so that the script can see which are offered."""
+        """List the models of the script. They support tools, so that the script can see which are offered."""
         return tuple(ModelInfo(name=name, tools=True) for name in self._script.models)
 
     async def forward_request(self, path: str, body: bytes) -> ForwardedResponse:
-        """A script has nothing else."""
-        raise BackendError(f"the scripted backend {self.settings.name!r} has no {path}", kind="refused", status=501)
+        """Raise `BackendError`: a script has turns only."""
+        message = f"the scripted backend {self.settings.name!r} does not support {path}"
+        raise BackendError(message, kind="refused", status=501)
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: no resource is open."""
 
 
 def load_script(path: str) -> ModelScript:
-    """The script of a file; the built-in demo's for none. `PolicyError` says what is wrong with it."""
+    """Load a script file; the built-in demo when the path is empty. Raises `PolicyError` when it is invalid."""
     if not path:
         return parse_script(files("callwright.backends").joinpath("demo.toml").read_text(encoding="utf-8"), "demo.toml")
     try:
@@ -78,7 +79,7 @@ def load_script(path: str) -> ModelScript:
 
 
 def parse_script(text: str, name: str) -> ModelScript:
-    """A script from its text; the ending of its name says whether that is TOML or JSON lines."""
+    """Parse a script. The suffix of its name selects TOML or JSON lines."""
     try:
         if name.endswith(".jsonl"):
             return msgspec.convert({"turns": msgspec.json.Decoder().decode_lines(text)}, ModelScript)

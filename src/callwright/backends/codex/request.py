@@ -1,8 +1,8 @@
-"""Told: a request as Codex takes it. Pure.
+"""Builds the request to Codex. Pure.
 
-Codex puts `baseInstructions` and `developerInstructions` before the history, both as developer messages, and drops
-system messages inside it without a word (measured with 0.166.0). So the first system messages become the one, the
-developer messages after them the other, and all further ones developer messages in their place: the order is kept.
+Codex puts `baseInstructions` and `developerInstructions` before the history, both as developer messages, and silently
+drops system messages inside it (measured with 0.166.0). So the leading system messages become the former, the developer
+messages after them the latter, and all later ones developer messages in their position. The order is preserved.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from callwright.wire.openai_responses import encode_message_items
 __all__ = ["CodexRequest", "alias_reserved_tools", "build_codex_request", "describe_unsent_options"]
 
 _IGNORED_TOOLS = ("exec_command", "shell_command")
-"""Tools that Codex leaves out without a word, since it has such tools itself …"""
+"""Tools that Codex silently ignores, since it has such tools itself …"""
 _REFUSED_PREFIX = "mcp__"
-"""… and those that it refuses by their first letters (46 other names were tried with 0.166.0)."""
+"""… and the prefix of those that it refuses (46 other names were tried with 0.166.0)."""
 _MAX_NAME_LENGTH = 64
 _SUPPORTED_OPTIONS = frozenset({"reasoning_effort", "response_format"})
 
 
 class CodexRequest(NamedTuple):
-    """The parameters of three requests: of the thread, what is injected into it, and of the turn."""
+    """The parameters of three requests: start the thread, inject items into it, start the turn."""
 
     thread: dict[str, Any]
     items: list[dict[str, Any]]
@@ -34,7 +34,7 @@ class CodexRequest(NamedTuple):
 
 
 def build_codex_request(request: Request, folder: str) -> CodexRequest:
-    """The request, for a thread that works in that folder. Raises `BackendError` for what Codex cannot be asked."""
+    """Build the request for a thread in that folder. Raises `BackendError` for options that Codex does not support."""
     system = _take_leading(request.messages, "system")
     developer = _take_leading(request.messages[len(system) :], "developer")
     thread = {
@@ -44,11 +44,11 @@ def build_codex_request(request: Request, folder: str) -> CodexRequest:
         "environments": [],
         "approvalPolicy": "never",
         "sandbox": "read-only",
-        # Empty counts: without any Codex would put its own 17,000 characters there.
+        # Must be set, even to an empty text: Codex uses 17,000 characters of its own otherwise.
         "baseInstructions": _join_text(system),
         "developerInstructions": _join_text(developer) or None,
         "dynamicTools": [_build_tool(tool) for tool in _select_tools(request)],
-        # The only way to see when a response is over while its calls wait, and arguments as the model wrote them.
+        # The only way to see the end of a response while its calls are open, and the arguments as the model wrote them.
         "experimentalRawEvents": True,
         "config": {"thread_unload_delay_secs": 0},
     }
@@ -61,22 +61,22 @@ def build_codex_request(request: Request, folder: str) -> CodexRequest:
 
 
 def alias_reserved_tools(request: Request) -> dict[str, str]:
-    """Another name for each tool whose own name Codex drops or refuses."""
-    taken = {tool.name for tool in request.tools}
-    wishes = {name: f"client_{name}" for name in taken if name in _IGNORED_TOOLS or name.startswith(_REFUSED_PREFIX)}
+    """Choose another name for each tool whose name Codex ignores or refuses."""
+    names = {tool.name for tool in request.tools}
+    aliases = {name: f"client_{name}" for name in names if name in _IGNORED_TOOLS or name.startswith(_REFUSED_PREFIX)}
     return {
-        name: make_alias(wish) if wish in taken or len(wish) > _MAX_NAME_LENGTH else wish
-        for name, wish in wishes.items()
+        name: make_alias(alias) if alias in names or len(alias) > _MAX_NAME_LENGTH else alias
+        for name, alias in aliases.items()
     }
 
 
 def describe_unsent_options(request: Request) -> str:
-    """The options that Codex has no place for, in words."""
+    """List the options that Codex does not support, as text."""
     return ", ".join(sorted(request.options.keys() - _SUPPORTED_OPTIONS))
 
 
 def _select_tools(request: Request) -> tuple[ToolSpec, ...]:
-    """Codex always leaves the choice to the model; so a choice is kept by what there is to choose from."""
+    """Select the tools to offer. Codex always leaves the choice to the model, so `tool_choice` limits the tools."""
     if request.tool_choice in ("auto", "required"):
         return request.tools
     return tuple(tool for tool in request.tools if tool.name == request.tool_choice)
@@ -96,7 +96,7 @@ def _build_turn(options: dict[str, Any]) -> dict[str, Any]:
     if schema:
         turn["outputSchema"] = schema
     elif form.get("type") != "text":
-        message = "the backend holds answers to a JSON schema only: send a response_format of the type json_schema"
+        message = "the backend supports only JSON schemas: use a response_format of the type json_schema"
         raise BackendError(message, kind="refused", status=400)
     return turn
 

@@ -1,11 +1,12 @@
-"""Thread: one turn of a model, in a thread of Codex that is made for it and thrown away after it.
+"""One turn of a model, in a temporary thread of Codex.
 
-It is read like an answer over HTTP: bytes as they come, here the notices about the turn, one in a line. Reading cannot
-slow the child down, since all turns share its output; so what waits is bounded, and a turn that nobody reads fails.
+It is read like an HTTP response: `read` returns the notifications of the turn, one per line. All turns share the
+child's output, so a slow reader cannot slow the child down. The size of unread lines is therefore limited, and a turn
+that is not read fails.
 
-The calls of a response are left open, and their turn is ended with it. But Codex does not tell of a response that broke
-off before its calls are answered (measured with 0.166.0). So after a silence they are: nothing comes of that but the
-truth, or one more request of Codex's at the provider that ends as soon as the response does.
+The calls of a response stay unanswered, and the turn is interrupted when the response is complete. But Codex does not
+report a response that broke off before its calls are answered (measured with 0.166.0). So calls are answered after a
+silence: Codex then reports the failure, or sends the provider one more request that ends with the response.
 """
 
 from __future__ import annotations
@@ -30,15 +31,15 @@ ANSWER_METHODS = frozenset(
         "turn/completed",
     }
 )
-"""Notices that say something of the answer."""
+"""Notifications that are part of the answer."""
 SILENCE_SECONDS = 5.0
-"""How long nothing may follow a call before it is answered. A call that is still being written is silent too."""
+"""Seconds of silence after a call before it is answered. A call that is still being written is silent too."""
 _MAX_PENDING_BYTES = 64 * 1024 * 1024
 _EMPTY_RESULT = {"contentItems": [], "success": False}
 
 
 class CodexThread:
-    """A turn that begins when it is made. `close` ends it for real."""
+    """A turn that begins when the object is created. `close` ends it."""
 
     is_complete = True
     """After the last event there is nothing to wait for."""
@@ -56,13 +57,13 @@ class CodexThread:
         self._failure: BackendError | None = None
         self._waiter: asyncio.Future[None] | None = None
         self._open_calls: list[int | str | None] = []
-        """The questions of Codex's about calls that nobody has answered …"""
+        """Ids of Codex's tool call requests that are not answered yet …"""
         self._silence_timer: asyncio.TimerHandle | None = None
-        """… and when that is done."""
+        """… and the timer that answers them."""
         self._startup = rpc.start_task(self._start_turn(start, items, turn))
 
     async def wait_until_started(self) -> None:
-        """Wait until the turn has begun. Raises `BackendError`."""
+        """Wait until the turn has started. Raises `BackendError`."""
         await asyncio.shield(self._startup)
 
     async def _start_turn(self, start: dict[str, Any], items: list[dict[str, Any]], turn: dict[str, Any]) -> None:
@@ -71,15 +72,15 @@ class CodexThread:
         self._rpc.subscribers[self._id] = self
         if items:
             await self._rpc.send_request("thread/inject_items", threadId=self._id, items=items)
-        begun = await self._rpc.send_request("turn/start", threadId=self._id, input=[], **turn)
-        self._turn_id = begun["turn"]["id"]
+        reply = await self._rpc.send_request("turn/start", threadId=self._id, input=[], **turn)
+        self._turn_id = reply["turn"]["id"]
 
     def get_header(self, name: str) -> str:
-        """There are none."""
+        """Return an empty string: there are no headers."""
         return ""
 
     async def read(self) -> bytes:
-        """The next notices, one in a line."""
+        """Read the next notifications, one per line."""
         while not self._lines:
             if self._failure is not None:
                 raise self._failure
@@ -91,27 +92,27 @@ class CodexThread:
         return data
 
     def close(self) -> None:
-        """Nobody reads any more: the provider's generation is ended, and the thread thrown away."""
+        """Stop reading: end the provider's generation and discard the thread."""
         if not self._is_closed:
             self._is_closed = True
-            self.handle_disconnect(BackendError("the backend's turn was ended", kind="unavailable"))
+            self.handle_disconnect(BackendError("the turn of the backend was cancelled", kind="unavailable"))
             self._rpc.start_task(self._discard_thread())
 
     def _answer_calls(self) -> None:
-        """Answer the calls, so that Codex tells how their response ended if it has."""
-        for question in self._open_calls:
-            self._rpc.send_reply(question, _EMPTY_RESULT)
+        """Answer the open calls, so that Codex reports how the response ended."""
+        for request_id in self._open_calls:
+            self._rpc.send_reply(request_id, _EMPTY_RESULT)
         self._open_calls.clear()
 
     def _restart_silence_timer(self) -> None:
-        """Begin to wait for a silence anew, while there are calls whose response goes on for all that is known."""
+        """Restart the timer while there are open calls and the response may still be running."""
         if self._silence_timer is not None:
             self._silence_timer.cancel()
         if self._open_calls and not self._interrupted:
             self._silence_timer = asyncio.get_running_loop().call_later(SILENCE_SECONDS, self._answer_calls)
 
     async def _discard_thread(self) -> None:
-        # Also where the turn has only half begun: what is running must be known to be ended.
+        # A turn that is still starting must be started before it can be interrupted.
         with suppress(BackendError):
             await self._startup
         self._rpc.subscribers.pop(self._id, None)
@@ -125,18 +126,18 @@ class CodexThread:
             self._interrupted = True
             self._rpc.post_request("turn/interrupt", threadId=self._id, turnId=self._turn_id)
 
-    # ── for the Rpc ──────────────────────────────────────────────────────────────────────────────
+    # ── callbacks of the RPC client ──────────────────────────────────────────────────────────────
 
     def handle_message(self, message: RpcMessage, line: bytes) -> None:
-        """A notice about this thread. Injected history is told too, as part of another turn."""
+        """Handle a notification of this thread. Injected history is reported too, as part of another turn."""
         if message.method == "turn/started":
-            self._turn_id = message.turn_id  # may come before the reply, and what follows before it too
+            self._turn_id = message.turn_id  # may arrive before the reply, and so may the notifications after it
         elif message.method == TOOL_CALL:
             self._open_calls.append(message.id)
             self._restart_silence_timer()
         elif self._failure is None and message.method in ANSWER_METHODS and message.turn_id == self._turn_id:
             if message.method == "rawResponse/completed":
-                # At once: calls that Codex answers itself, of unknown tools or unreadable, would have it ask again.
+                # At once: Codex answers calls of unknown tools and unreadable calls itself, and would go on.
                 self._interrupt_turn()
             self._restart_silence_timer()
             self._lines.append(line)
@@ -144,12 +145,12 @@ class CodexThread:
             if self._pending_bytes > _MAX_PENDING_BYTES:
                 self._lines.clear()
                 self.handle_disconnect(
-                    BackendError(f"the backend's answer was not read: more than {_MAX_PENDING_BYTES} bytes wait")
+                    BackendError(f"the backend's answer was not read: more than {_MAX_PENDING_BYTES} bytes are waiting")
                 )
             self._wake_reader()
 
     def handle_disconnect(self, failure: BackendError) -> None:
-        """There will be no more; what has come is read first."""
+        """Raise this failure to the reader, after the lines that have arrived."""
         self._failure = self._failure or failure
         self._wake_reader()
 

@@ -1,8 +1,8 @@
-"""Reader: the notices about one turn, read as events. Pure.
+"""Reads the notifications of one Codex turn as events. Pure.
 
-Text and reasoning come as deltas, increments that are never compared with what was said before. Calls come whole, as
-the provider's own items: Codex parses arguments, answers those that it cannot parse itself, and does not tell of tools
-that it does not know. A response is over with `rawResponse/completed`, also where its calls are still waiting.
+Text and reasoning arrive as deltas. Calls arrive complete, as the provider's own items: Codex parses their arguments,
+answers calls that it cannot parse itself, and does not report calls of unknown tools. A response ends with
+`rawResponse/completed`, also while its calls are unanswered.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _DELTAS: dict[str, _DeltaType] = {
     "item/reasoning/textDelta": ReasoningDelta,
 }
 _CALL_TYPES = frozenset({"function_call", "custom_tool_call", "local_shell_call", "tool_search_call"})
-"""Those that Codex runs or answers. Others, as `web_search_call`, tell of what a provider did itself."""
+"""Calls that Codex runs or answers. Others, such as `web_search_call`, report what a provider did itself."""
 _ITEM_DELTAS: dict[str, _DeltaType] = {"message": TextDelta, "reasoning": ReasoningDelta}
 
 
@@ -60,12 +60,12 @@ _decode = msgspec.json.Decoder(_Notification).decode
 
 
 class CodexReader(EventReader):
-    """One turn, from whole lines."""
+    """Reads one turn from whole lines."""
 
     def __init__(self) -> None:
         self._calls = 0
         self._delta_sources: dict[_DeltaType, str] = {}
-        """The kinds of words that came as deltas since the last item of that kind, and by which notice."""
+        """For each kind of text, the notification that sent deltas since the last item of that kind."""
         self._finished = False
 
     def _process_data(self, data: bytes, out: list[Event]) -> None:
@@ -73,13 +73,13 @@ class CodexReader(EventReader):
             if self._finished:
                 return
             try:
-                notice = _decode(line)
+                notification = _decode(line)
             except JSON_DECODE_ERRORS as problem:
-                raise WireError(f"codex sent a notice that cannot be read: {problem}") from problem
-            out.extend(self._iter_events(notice.method, notice.params))
+                raise WireError(f"codex sent an unreadable notification: {problem}") from problem
+            out.extend(self._iter_events(notification.method, notification.params))
 
     def _process_end(self, out: list[Event]) -> None:
-        raise BackendError("the backend ended its turn before the end of its answer", retryable=True)
+        raise BackendError("the backend ended the turn before the end of its answer", retryable=True)
 
     def _iter_events(self, method: str, params: _NotificationParams) -> Iterator[Event]:
         match method:
@@ -98,7 +98,7 @@ class CodexReader(EventReader):
                 yield from self._emit_delta(_DELTAS[method], params.delta, method)
 
     def _emit_delta(self, kind: _DeltaType, text: str, source: str) -> Iterator[Event]:
-        """Words, if this is the way in which they come: providers send reasoning as a summary, raw, or both."""
+        """Emit text, unless another notification sends it too: providers send reasoning as a summary, raw, or both."""
         if text and self._delta_sources.setdefault(kind, source) == source:
             yield kind(text)
 
@@ -107,15 +107,15 @@ class CodexReader(EventReader):
         if kind in _CALL_TYPES:
             yield from self._read_call(kind, item)
         elif kind in _ITEM_DELTAS and item.get("role", "assistant") == "assistant":
-            words = _ITEM_DELTAS[kind]
-            if not self._delta_sources.pop(words, "") and (text := _get_item_text(item)):
-                yield words(text)
+            delta_type = _ITEM_DELTAS[kind]
+            if not self._delta_sources.pop(delta_type, "") and (text := _get_item_text(item)):
+                yield delta_type(text)
             if isinstance(seal := item.get("encrypted_content"), str) and seal:
-                named = {"id": item["id"]} if item.get("id") else {}
-                yield ReasoningSealed({**named, "encrypted_content": seal})
+                item_id = {"id": item["id"]} if item.get("id") else {}
+                yield ReasoningSealed({**item_id, "encrypted_content": seal})
 
     def _read_call(self, kind: str, item: dict[str, Any]) -> Iterator[Event]:
-        """Any call ends the turn, also one of a tool that nobody offered: Codex would answer it itself, and go on."""
+        """Emit a call. Any call ends the turn, also one of an unknown tool, which Codex would answer itself."""
         index, self._calls = self._calls, self._calls + 1
         arguments = item.get("arguments")
         if not isinstance(arguments, str):
@@ -131,17 +131,17 @@ class CodexReader(EventReader):
 
 
 class CodexClientCodec(OpenAIResponsesClientCodec):
-    """The wire between Codex and us, as far as it is one: what a turn's notices mean."""
+    """The client codec for Codex: interprets the notifications of a turn."""
 
     name = "codex"
 
     def create_reader(self) -> CodexReader:
-        """A reader of one turn."""
+        """Create a reader for one turn."""
         return CodexReader()
 
 
 def find_first_failure(data: bytes) -> BackendError | None:
-    """The failure that these lines begin with: nothing was said before it, so it may be tried again."""
+    """Find the failure that these lines begin with. Nothing was emitted before it, so it may be retried."""
     try:
         CodexReader().feed(data)
     except BackendError as problem:
@@ -150,7 +150,7 @@ def find_first_failure(data: bytes) -> BackendError | None:
 
 
 def _parse_turn_end(turn: dict[str, Any]) -> Finish:
-    """A turn's own end comes after that of its response, unless it failed."""
+    """Parse the end of a turn, which follows the end of its response unless the turn failed."""
     error = turn.get("error")
     if not isinstance(error, dict):
         return Finish("stop")
@@ -160,7 +160,7 @@ def _parse_turn_end(turn: dict[str, Any]) -> Finish:
 
 
 def _get_item_text(item: dict[str, Any]) -> str:
-    """The words of an item that came without deltas."""
+    """Return the text of an item that arrived without deltas."""
     parts = item.get("content") or item.get("summary")
     texts = [part.get("text") for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
     gap = "\n\n" if item["type"] == "reasoning" else ""

@@ -1,7 +1,7 @@
-"""Conversation services: they keep what was said, hear no system messages and answer in text.
+"""Conversation services, which store the history themselves, have no system messages and answer in text.
 
-One contract (`contract`), two ways to reach a service: over HTTP (`http`), and through web pages that connect to the
-gateway (`bridge`). Which of the service's conversations a turn belongs to is the engine's business.
+One interface (`contract`) and two transports: HTTP (`http_backend`), and web pages that connect to the gateway
+(`bridge_backend`). The engine decides which of the service's conversations a turn continues.
 """
 
 from __future__ import annotations
@@ -15,5 +15,5 @@ __all__ = ["open_conversation_backend"]
 
 
 def open_conversation_backend(settings: BackendSettings) -> Backend:
-    """The service at an address, or the pages that connect where there is none."""
+    """Create the backend for the service at a URL, or without one for the pages that connect."""
     return BridgeBackend(settings) if settings.is_bridged else ConversationBackend(settings)

@@ -1,8 +1,8 @@
-"""The bridge: conversations that web pages serve. They connect to the gateway, which hands their connections over here.
+"""The bridge: conversations served by web pages. Pages connect to the gateway, which passes their connections on.
 
-The id of a conversation is the page's name and the page's own id. A request waits for a page: for `connect_seconds`
-while there is none, for `first_token_seconds` while all are busy. A page whose connection breaks has `GRACE_SECONDS` to
-come back and go on; one that says goodbye does not.
+The id of a conversation consists of the page's id and the page's own conversation id. A request waits for a page: up to
+`connect_seconds` while none is connected, up to `first_token_seconds` while all are busy. A page that loses its
+connection has `GRACE_SECONDS` to reconnect and continue; a page that closes it has not.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ GRACE_SECONDS = 5.0
 
 
 class BridgeBackend(StatefulBackend):
-    """The pages that connect with this backend's token."""
+    """Serves turns through the pages that connect with this backend's token."""
 
     wire = "conversation"
     flavour = None
@@ -50,21 +50,21 @@ class BridgeBackend(StatefulBackend):
         self._departure_timers: dict[BridgePage, asyncio.TimerHandle] = {}
         self._retired = asyncio.Event()
 
-    # ── for whoever has the connections ──────────────────────────────────────────────────────────
+    # ── connections ──────────────────────────────────────────────────────────────────────────────
 
     def accepts_token(self, token: str) -> bool:
-        """Whether a page with this token may join. Takes the same time for every token."""
+        """Whether a page with this token may connect. Takes the same time for every token."""
         return hmac.compare_digest(_hash_token(token), self._token) and bool(self.settings.key)
 
     def connect_page(self, hello: HelloFrame, send: FrameSender) -> BridgeConnection:
-        """A page connects, or is back."""
+        """Register the connection of a page, new or reconnecting."""
         link = self._pages.add_connection(hello, send)
         if timer := self._departure_timers.pop(link.page, None):
             timer.cancel()
         return link
 
     def disconnect_page(self, link: BridgeConnection, *, goodbye: bool) -> None:
-        """A connection is over; after a goodbye the page does not come back."""
+        """Remove a connection. After a `goodbye` the page is removed at once, otherwise after the grace period."""
         if self._pages.remove_connection(link):
             seconds = 0.0 if goodbye else GRACE_SECONDS
             self._departure_timers[link.page] = asyncio.get_running_loop().call_later(
@@ -72,11 +72,11 @@ class BridgeBackend(StatefulBackend):
             )
 
     def retire(self) -> None:
-        """Another backend takes this one's place: pages are to connect anew."""
+        """Release all pages, so that they connect to the backend that replaces this one."""
         self._retired.set()
 
     async def wait_until_released(self, link: BridgeConnection) -> None:
-        """Wait until a page is no longer needed here: this is retired, and the page has answered what it was asked."""
+        """Wait until this backend is retired and the page has finished its requests."""
         await self._retired.wait()
         while link.page.requests:
             await self._pages.wait_for_change()
@@ -88,76 +88,78 @@ class BridgeBackend(StatefulBackend):
     # ── a turn ───────────────────────────────────────────────────────────────────────────────────
 
     def stream_response(self, request: Request, extra: dict[str, Any]) -> EventStream:
-        """Ask in a conversation that nobody will go on with."""
+        """Stream the answer of a new conversation that is not continued later."""
         return self.stream_conversation(request, ServiceConversation())
 
     async def stream_conversation(self, request: Request, conversation: ServiceConversation) -> EventStream:
-        """Have a page say it, and read what comes back."""
-        begun = asyncio.get_running_loop().time()
+        """Send the request to a page and stream its answer."""
+        started_at = asyncio.get_running_loop().time()
         frame, owner = _build_frame(request, conversation)
-        page = await self._wait_for_page(owner, begun)
+        page = await self._wait_for_page(owner, started_at)
         conversation.has_received = True
-        serving = self._pages.start_request(page, frame)
-        watch = ResponseTimeouts(self.settings, begun, lambda: serving.fail(self._build_page_lost_error()))
+        page_request = self._pages.start_request(page, frame)
+        timeouts = ResponseTimeouts(self.settings, started_at, lambda: page_request.fail(self._build_page_lost_error()))
         try:
-            while text := await serving.read():
-                watch.end_read()
-                if not watch.has_started:
-                    watch.mark_started()
+            while text := await page_request.read():
+                timeouts.end_read()
+                if not timeouts.has_started:
+                    timeouts.mark_started()
                 yield [TextDelta(text)]
-                watch.begin_read()
-            conversation.id = self._build_conversation_id(page, serving) or conversation.id
+                timeouts.begin_read()
+            conversation.id = self._build_conversation_id(page, page_request) or conversation.id
             yield [Finish("stop")]
         except BackendError as failure:
             raise (
-                self._errors.timed_out(watch.expired_timer) if watch.expired_timer else self._errors.reported(failure)
+                self._errors.timed_out(timeouts.expired_timer)
+                if timeouts.expired_timer
+                else self._errors.reported(failure)
             ) from None
         finally:
-            watch.close()
-            self._pages.end_request(page, serving)
+            timeouts.close()
+            self._pages.end_request(page, page_request)
 
-    async def _wait_for_page(self, owner: str, begun: float) -> BridgePage:
-        """The page that is to answer, as soon as there is one."""
+    async def _wait_for_page(self, owner: str, started_at: float) -> BridgePage:
+        """Wait for the page that is to answer, and return it."""
         nobody = self.settings.connect_seconds
         while (page := self._pages.find_free_page(owner)) is None:
-            crowded = any(True for _ in self._pages)
-            seconds = self.settings.first_token_seconds if crowded else nobody
+            has_pages = any(True for _ in self._pages)
+            seconds = self.settings.first_token_seconds if has_pages else nobody
             try:
-                async with asyncio.timeout_at(begun + min(seconds, self.settings.total_seconds)):
+                async with asyncio.timeout_at(started_at + min(seconds, self.settings.total_seconds)):
                     await self._pages.wait_for_change()
             except TimeoutError:
                 raise (
-                    self._errors.timed_out("first_token_seconds") if crowded else self._build_no_page_error()
+                    self._errors.timed_out("first_token_seconds") if has_pages else self._build_no_page_error()
                 ) from None
         return page
 
-    def _build_conversation_id(self, page: BridgePage, serving: PageRequest) -> str:
-        if isinstance(serving.frame, CreateFrame):
-            if not serving.conversation:
-                raise BackendError("the backend began a conversation without a name: no `opened` came from the page")
-            return f"{page.id}/{serving.conversation}"
+    def _build_conversation_id(self, page: BridgePage, page_request: PageRequest) -> str:
+        if isinstance(page_request.frame, CreateFrame):
+            if not page_request.conversation:
+                raise BackendError("the backend sent no id for its new conversation: the `opened` frame is missing")
+            return f"{page.id}/{page_request.conversation}"
         return ""
 
     def _build_no_page_error(self) -> BackendError:
-        message = f"{self._errors.subject} has no page connected to its bridge: open one, and see docs/bridge.md"
+        message = f"{self._errors.subject} has no page connected to its bridge: open one, see docs/bridge.md"
         return BackendError(message, kind="unavailable", retryable=True)
 
     def _build_page_lost_error(self) -> BackendError:
-        message = "the backend lost the page that was answering: it was closed or its connection broke"
+        message = "the backend lost the page that was answering: it was closed or lost its connection"
         return BackendError(message, kind="unavailable", retryable=True)
 
-    # ── everything else ──────────────────────────────────────────────────────────────────────────
+    # ── other requests ───────────────────────────────────────────────────────────────────────────
 
     async def list_models(self) -> tuple[ModelInfo, ...]:
-        """The models that the pages name. Without a page there are none to ask."""
+        """List the models that the connected pages name. Raises `BackendError` without a page."""
         if not self.is_available:
             raise self._build_no_page_error()
         names: Iterable[str] = dict.fromkeys(name for page in self._pages for name in page.models)
         return tuple(ModelInfo(name=name, tools=False) for name in names)
 
     async def forward_request(self, path: str, body: bytes) -> ForwardedResponse:
-        """Pages answer turns, and nothing else."""
-        raise BackendError(f"{self._errors.subject} has no {path}", kind="refused", status=501)
+        """Raise `BackendError`: pages only answer turns."""
+        raise BackendError(f"{self._errors.subject} does not support {path}", kind="refused", status=501)
 
     @property
     def is_available(self) -> bool:
@@ -165,20 +167,20 @@ class BridgeBackend(StatefulBackend):
         return any(True for _ in self._pages)
 
     async def close(self) -> None:
-        """Let every page go."""
+        """Release every page."""
         self.retire()
         for timer in self._departure_timers.values():
             timer.cancel()
 
 
 def _build_frame(request: Request, conversation: ServiceConversation) -> tuple[CreateFrame | SendFrame, str]:
-    """The frame that asks, and the page that has the conversation."""
+    """Build the frame of a request. Returns it with the id of the page that has the conversation."""
     prompt, system = flatten_request(request)
-    owner, _, own = conversation.id.partition("/")
-    name = f"req_{secrets.token_hex(8)}"
-    if own:
-        return SendFrame(name, own, prompt, request.model, system), owner
-    return CreateFrame(name, prompt, request.model, system), owner
+    owner, _, page_conversation = conversation.id.partition("/")
+    request_id = f"req_{secrets.token_hex(8)}"
+    if page_conversation:
+        return SendFrame(request_id, page_conversation, prompt, request.model, system), owner
+    return CreateFrame(request_id, prompt, request.model, system), owner
 
 
 def _hash_token(token: str) -> bytes:

@@ -1,9 +1,9 @@
-"""The contract with a service that keeps conversations, whatever way it is reached:
+"""The interface of a service that stores conversations, whatever the transport:
 
     create(prompt, model, system) → id, text …        send(id, prompt, model, system) → text …
 
-A request holds the messages that the service has not heard; they go out as one. `Conversation` says which operation it
-is, is told the id of a new one, and whether the service may have heard anything.
+A request contains the messages that the service has not received, which are sent as one. `ServiceConversation` selects
+the operation, receives the id of a new conversation, and records whether the service may have received anything.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ from callwright.prompt.flatten import FlatPrompt, flatten_messages
 __all__ = ["CONVERSATION_LOST", "ServiceConversation", "StatefulBackend", "flatten_request"]
 
 CONVERSATION_LOST = "conversation_lost"
-"""The code of a failure after which a conversation cannot be continued: tell all of it to a new one."""
+"""Error code: the conversation cannot be continued. Send the whole history to a new one."""
 
 
 class ServiceConversation(msgspec.Struct):
-    """One of a service's conversations, while a turn has it to itself."""
+    """One conversation of a service, used by one turn at a time."""
 
     id: str = ""
-    """Empty until the service has named a new one."""
+    """Empty until the service has named a new conversation."""
     has_received: bool = False
-    """The service may have heard something in this turn: it knows more than is remembered of it."""
+    """The service may have received something in this turn, so its history may be longer than the stored one."""
 
 
 class StatefulBackend(ABC):
-    """A backend that keeps conversations."""
+    """A backend that stores conversations."""
 
     @abstractmethod
     def stream_conversation(self, request: Request, conversation: ServiceConversation) -> EventStream:
-        """Say the request's messages in a conversation, or begin one. `BackendError` with the code `LOST` when the
-        service does not have that conversation any more."""
+        """Send the request's messages to a conversation, or create one, and stream the answer. Raises `BackendError`
+        with the code `CONVERSATION_LOST` when the service does not have that conversation any more."""
 
 
 def flatten_request(request: Request) -> FlatPrompt:
-    """What is to be said. There is no place for tools beside it."""
+    """Flatten a request to the prompt to send. Raises `BackendError` for a request with tools."""
     if request.tools:
-        message = "a conversation is text: this backend does not support tools"
+        message = "conversations are text: this backend does not support tools"
         raise BackendError(message, kind="refused", code=TOOLS_REFUSED)
     return flatten_messages(request.messages)

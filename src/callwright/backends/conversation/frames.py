@@ -1,7 +1,7 @@
-"""Frames: what goes over the bridge between the gateway and a page, each a JSON object. docs/bridge.md explains them.
+"""Frames of the bridge between the gateway and a page, each a JSON object. docs/bridge.md describes them.
 
-Every frame about a request carries the request's `id`, and those of the page the number `n` of the frame in its
-request, from 0: after a connection broke both sides know what arrived.
+Every frame of a request has the request's `id`, and frames of the page the number `n` of the frame in its request, from
+0. After a lost connection, both sides know what arrived.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = [
 
 
 class BridgeCloseCode(IntEnum):
-    """Why a connection is closed: RFC 6455's codes, and ours from 4400 on, after which a page does not come back."""
+    """Close codes: those of RFC 6455, and our own from 4400 on, after which a page must not reconnect."""
 
     NORMAL = 1000
     GOING_AWAY = 1001
@@ -50,22 +50,22 @@ _Number = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class HelloFrame(msgspec.Struct, frozen=True, tag_field="type", tag="hello"):
-    """A page introduces itself, first thing on every connection."""
+    """The first frame of a page on every connection."""
 
     token: str
     page: Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
-    """Its own name for itself, the same when it comes back."""
+    """The page's id, which is the same after a reconnect."""
     slots: Annotated[int, msgspec.Meta(ge=1, le=64)] = 1
-    """Requests that it serves at once."""
+    """Maximum number of requests that the page serves at a time."""
     models: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        """Without the token."""
-        return f"Hello(page={self.page!r})"
+        """Leave out the token."""
+        return f"HelloFrame(page={self.page!r})"
 
 
 class OpenedFrame(msgspec.Struct, frozen=True, tag_field="type", tag="opened"):
-    """The conversation that was created."""
+    """The id of the created conversation."""
 
     id: str
     n: _Number
@@ -73,7 +73,7 @@ class OpenedFrame(msgspec.Struct, frozen=True, tag_field="type", tag="opened"):
 
 
 class TextFrame(msgspec.Struct, frozen=True, tag_field="type", tag="text"):
-    """More of the answer."""
+    """The next part of the answer."""
 
     id: str
     n: _Number
@@ -81,38 +81,38 @@ class TextFrame(msgspec.Struct, frozen=True, tag_field="type", tag="text"):
 
 
 class DoneFrame(msgspec.Struct, frozen=True, tag_field="type", tag="done"):
-    """The answer is over."""
+    """The answer is complete."""
 
     id: str
     n: _Number
 
 
 class ErrorFrame(msgspec.Struct, frozen=True, tag_field="type", tag="error"):
-    """There will be no answer, or no more of it."""
+    """The answer failed."""
 
     id: str
     n: _Number
     message: str
     code: str = ""
-    """`unknown_conversation` when the page does not have the one that was named."""
+    """`unknown_conversation` when the page does not have the conversation."""
 
 
 class PongFrame(msgspec.Struct, frozen=True, tag_field="type", tag="pong"):
-    """The page lives."""
+    """The reply to a ping."""
 
 
 PageFrame = HelloFrame | OpenedFrame | TextFrame | DoneFrame | ErrorFrame | PongFrame
 
 
 class WelcomeFrame(msgspec.Struct, frozen=True, tag_field="type", tag="welcome"):
-    """The page is taken on, and may be asked."""
+    """The page is accepted and may receive requests."""
 
     requests: dict[str, int]
-    """Those that it is still to answer, each with how many frames of it came. All others are over."""
+    """The requests that the page still has to answer, each with the number of frames received. All others are over."""
 
 
 class CreateFrame(msgspec.Struct, frozen=True, tag_field="type", tag="create"):
-    """Begin a conversation with this message."""
+    """Create a conversation with this message."""
 
     id: str
     prompt: str
@@ -121,7 +121,7 @@ class CreateFrame(msgspec.Struct, frozen=True, tag_field="type", tag="create"):
 
 
 class SendFrame(msgspec.Struct, frozen=True, tag_field="type", tag="send"):
-    """Say this in a conversation."""
+    """Send this message to a conversation."""
 
     id: str
     conversation: str
@@ -131,13 +131,13 @@ class SendFrame(msgspec.Struct, frozen=True, tag_field="type", tag="send"):
 
 
 class StopFrame(msgspec.Struct, frozen=True, tag_field="type", tag="stop"):
-    """Nobody waits for this answer any more."""
+    """Stop answering: the request was cancelled."""
 
     id: str
 
 
 class PingFrame(msgspec.Struct, frozen=True, tag_field="type", tag="ping"):
-    """Does the page live?"""
+    """Check that the page is still connected."""
 
 
 GatewayFrame = WelcomeFrame | CreateFrame | SendFrame | StopFrame | PingFrame
@@ -146,13 +146,13 @@ _decoder: msgspec.json.Decoder[PageFrame] = msgspec.json.Decoder(PageFrame)
 
 
 def encode_frame(frame: GatewayFrame) -> str:
-    """A frame as text."""
+    """Encode a frame as text."""
     return msgspec.json.encode(frame).decode()
 
 
 def decode_frame(text: str) -> PageFrame:
-    """A page's frame. `WireError` for anything else; it quotes nothing, since a frame may hold the token."""
+    """Decode a frame of a page. Raises `WireError`, which quotes nothing, since the frame may contain the token."""
     try:
         return _decoder.decode(text)
     except JSON_DECODE_ERRORS:
-        raise WireError("the frame is none of the bridge's, or lacks a field") from None
+        raise WireError("the bridge frame is invalid: unknown type or missing field") from None

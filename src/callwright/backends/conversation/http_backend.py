@@ -1,11 +1,11 @@
 """A conversation service over HTTP, with answers streamed as plain text.
 
-    POST {url}/conversations   {"prompt": "…", "model": "…", "system": "…"}          a new conversation
-    POST {url}/conversations   {"conversation": "7", "prompt": "…", …}               one that goes on
-    200, x-conversation-id: 7                                                        and the answer, UTF-8, to its end
+    POST {url}/conversations   {"prompt": "…", "model": "…", "system": "…"}          create a conversation
+    POST {url}/conversations   {"conversation": "7", "prompt": "…", …}               continue one
+    200, x-conversation-id: 7                                                        the answer as UTF-8 text
 
-404 and 410 to one that goes on mean that the service does not have it. A message that may have been heard is never sent
-twice to the same conversation.
+404 and 410 mean that the conversation to continue does not exist. A message that the service may have received is never
+sent twice to the same conversation.
 """
 
 from __future__ import annotations
@@ -36,48 +36,48 @@ __all__ = ["ConversationBackend"]
 
 _NOT_FOUND_STATUSES = (404, 410)
 _REJECTION_KINDS = ("auth", "rate_limit", "overloaded", "refused")
-"""Failures of a service that said no to a message."""
+"""Kinds of failure that mean that the service rejected the message."""
 
 
 class ConversationBackend(HttpBackend, StatefulBackend):
-    """A service at `settings.url`."""
+    """A conversation service at `settings.url`."""
 
     def __init__(self, settings: BackendSettings) -> None:
         super().__init__(settings, _ConversationCodec())
         self._connections = ConnectionPool(settings.connections, settings.connect_seconds, reuse=False)
 
     def stream_response(self, request: Request, extra: dict[str, Any]) -> EventStream:
-        """Ask in a conversation that nobody will go on with."""
+        """Stream the answer of a new conversation that is not continued later."""
         return self.stream_conversation(request, ServiceConversation())
 
     def stream_conversation(self, request: Request, conversation: ServiceConversation) -> EventStream:
-        """Say it, and read the answer."""
+        """Send the messages and stream the answer."""
         return super().stream_response(request, {"conversation": conversation})
 
     async def send_request(self, request: Request, extra: dict[str, Any]) -> StartedResponse:
-        """Send it once, and learn which conversation the answer belongs to."""
+        """Send the request once, and read the id of the conversation."""
         conversation: ServiceConversation = extra["conversation"]
-        known = conversation.id
+        known_id = conversation.id
         conversation.has_received = True
         try:
-            begun = await super().send_request(request, {"conversation": known})
+            response = await super().send_request(request, {"conversation": known_id})
         except BackendError as failure:
             conversation.has_received = failure.kind not in _REJECTION_KINDS
-            if known and (conversation.has_received or failure.status in _NOT_FOUND_STATUSES):
+            if known_id and (conversation.has_received or failure.status in _NOT_FOUND_STATUSES):
                 raise BackendError(
                     str(failure), kind=failure.kind, status=failure.status, code=CONVERSATION_LOST
                 ) from None
             raise
-        conversation.id = begun[0].get_header("x-conversation-id") or known
+        conversation.id = response[0].get_header("x-conversation-id") or known_id
         if not conversation.id:
-            begun[0].close()
+            response[0].close()
             raise BackendError(
-                f"the backend {self.settings.name!r} began a conversation without a name: x-conversation-id is missing"
+                f"the backend {self.settings.name!r} sent no id for its new conversation: x-conversation-id is missing"
             )
-        return begun
+        return response
 
     async def list_models(self) -> tuple[ModelInfo, ...]:
-        """Those of `{url}/models`, which a service need not have."""
+        """List the models at `{url}/models`, which is optional."""
         try:
             return await super().list_models()
         except BackendError as failure:
@@ -87,34 +87,34 @@ class ConversationBackend(HttpBackend, StatefulBackend):
 
 
 class _ConversationCodec:
-    """The wire: JSON out, text in. Errors look as on OpenAI's chat wire, or are plain words."""
+    """Encodes requests as JSON and reads answers as text. Errors have the format of OpenAI's chat wire, or are text."""
 
     name = "conversation"
 
     def get_path(self, request: Request) -> str:
-        """One for both operations."""
+        """Return the path of both operations."""
         return "/conversations"
 
     def build_headers(self, key: str) -> dict[str, str]:
-        """The key as OpenAI wants it."""
+        """Build the headers with the key, as OpenAI expects it."""
         return CLIENT_CODECS["openai_chat"].build_headers(key)
 
     def encode_request(self, request: Request, extra: dict[str, Any]) -> bytes:
-        """What is said, and where."""
-        named = {"conversation": extra["conversation"]} if extra["conversation"] else {}
-        return msgspec.json.encode({**named, **flatten_request(request)._asdict(), "model": request.model})
+        """Encode the prompt, with the conversation to continue."""
+        conversation = {"conversation": extra["conversation"]} if extra["conversation"] else {}
+        return msgspec.json.encode({**conversation, **flatten_request(request)._asdict(), "model": request.model})
 
     def create_reader(self) -> WireReader:
-        """A reader of one answer."""
+        """Create a reader for one answer."""
         return _PlainTextReader()
 
     def parse_error(self, status: int, body: bytes) -> BackendError:
-        """What an answer with that status means."""
+        """Parse an error response."""
         return CLIENT_CODECS["openai_chat"].parse_error(status, body)
 
 
 class _PlainTextReader(EventReader):
-    """Text to its end; characters may be cut by reads."""
+    """Reads text to its end. A read may split a character."""
 
     def __init__(self) -> None:
         self._decoder = getincrementaldecoder("utf-8")("replace")

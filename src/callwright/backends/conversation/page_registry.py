@@ -1,8 +1,8 @@
-"""Pages: who is on the bridge, what each is answering, and which of them is asked next. No sockets, no clock.
+"""The pages of a bridge: what each is answering, and which one gets the next request. No sockets, no clock.
 
-A page is one script in one tab, whatever becomes of its connections. When one breaks the page keeps its requests for a
-while; if it comes back under its name, both sides compare what arrived and go on. A conversation is continued by the
-page that began it. If that is gone any other may try, since a service behind the pages may know it too.
+A page is one script in one tab, across all its connections. After a lost connection the page keeps its requests for a
+while. When it reconnects under the same id, both sides compare what arrived and continue. The page that created a
+conversation continues it; if it is gone, any other page may try, since the service behind the pages may know it too.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from callwright.errors import BackendError
 __all__ = ["BridgeConnection", "BridgePage", "PageRegistry", "PageRequest"]
 
 _MAX_PENDING_CHARACTERS = 4_000_000
-"""Characters of one answer that may wait for whoever reads it; a connection serves several, so none can be slowed."""
+"""Maximum characters of one answer that wait to be read. Answers share a connection, so none can be slowed."""
 
 FrameSender = Callable[[GatewayFrame | BridgeCloseCode], None]
 """Sends a frame to a page, or closes the connection, without waiting."""
@@ -40,23 +40,23 @@ AnswerFrame = OpenedFrame | TextFrame | DoneFrame | ErrorFrame
 
 
 class PageRequest:
-    """One request while a page answers it."""
+    """One request that a page is answering."""
 
     def __init__(self, frame: CreateFrame | SendFrame) -> None:
         self.frame = frame
         self.frame_count = 0
-        """Frames of it that came."""
+        """Number of frames received."""
         self.conversation = ""
-        """The one that was created."""
+        """Id of the created conversation."""
         self.is_complete = False
-        """The page has said its last word on it."""
+        """Whether the page has sent its last frame."""
         self._chunks: deque[str] = deque()
         self._pending_characters = 0
         self._failure: BackendError | None = None
         self._wake = asyncio.Event()
 
     def receive_frame(self, frame: AnswerFrame) -> None:
-        """The page's next frame. One that came before its connection broke may come again."""
+        """Process the page's next frame. Frames that arrived before a lost connection may be repeated."""
         if frame.n < self.frame_count or self.is_complete or self._failure:
             return
         if frame.n > self.frame_count:
@@ -83,12 +83,12 @@ class PageRequest:
         self._wake.set()
 
     def fail(self, failure: BackendError) -> None:
-        """Whoever reads gets this after what came before."""
+        """Raise this to the reader, after the text that arrived before it."""
         self._failure = self._failure or failure
         self._wake.set()
 
     async def read(self) -> str:
-        """All text that came since the last time; none at the end. Raises what the answer failed with."""
+        """Read all text since the last read; empty at the end. Raises the failure of the answer."""
         while not self._chunks:
             if self._failure is not None:
                 raise self._failure
@@ -110,17 +110,17 @@ class BridgeConnection:
         self.send = send
 
     def receive_frame(self, frame: AnswerFrame) -> None:
-        """What came over it. A request that nobody waits for any more is let go."""
-        if serving := self.page.requests.get(frame.id):
-            serving.receive_frame(frame)
+        """Process a frame. Frames of requests that are over are ignored."""
+        if page_request := self.page.requests.get(frame.id):
+            page_request.receive_frame(frame)
 
     def send_ping(self) -> None:
-        """Ask whether the page lives."""
+        """Send a ping."""
         self.send(PingFrame())
 
 
 class BridgePage:
-    """One page, connected or soon to be back."""
+    """One page, connected or expected to reconnect."""
 
     def __init__(self, hello: HelloFrame) -> None:
         self.id = hello.page
@@ -130,42 +130,42 @@ class BridgePage:
         self.connection: BridgeConnection | None = None
 
     def send_frame(self, frame: GatewayFrame | BridgeCloseCode) -> None:
-        """Send a frame, if there is a connection; else it is not needed, or sent when the page is back."""
+        """Send a frame if connected. Otherwise it is not needed, or is sent after a reconnect."""
         if self.connection is not None:
             self.connection.send(frame)
 
     def has_free_slot(self) -> bool:
-        """Whether it can be asked now."""
+        """Whether it can take a request now."""
         return self.connection is not None and len(self.requests) < self.slots
 
 
 class PageRegistry:
-    """All pages of one bridge."""
+    """All pages of one bridge. `build_lost_error` builds the error for requests of a page that is gone."""
 
-    def __init__(self, gone: Callable[[], BackendError]) -> None:
+    def __init__(self, build_lost_error: Callable[[], BackendError]) -> None:
         self._pages: dict[str, BridgePage] = {}
-        self._build_lost_error = gone
+        self._build_lost_error = build_lost_error
         self._changed = asyncio.Event()
 
     def __iter__(self) -> Iterator[BridgePage]:
-        """Those that are connected."""
+        """Iterate over the connected pages."""
         return iter([page for page in self._pages.values() if page.connection is not None])
 
     def add_connection(self, hello: HelloFrame, send: FrameSender) -> BridgeConnection:
-        """A page connects, or is back. A connection that it had is closed: it has given that up."""
+        """Add a connection of a new or reconnecting page. A previous connection of that page is closed."""
         page = self._pages.setdefault(hello.page, BridgePage(hello))
         page.slots, page.models = hello.slots, hello.models
         page.send_frame(BridgeCloseCode.REPLACED)
         page.connection = BridgeConnection(page, send)
-        send(WelcomeFrame({name: serving.frame_count for name, serving in page.requests.items()}))
-        for serving in page.requests.values():
-            if not serving.frame_count:  # perhaps it never arrived; a page that has it takes no notice
-                send(serving.frame)
+        send(WelcomeFrame({request_id: page_request.frame_count for request_id, page_request in page.requests.items()}))
+        for page_request in page.requests.values():
+            if not page_request.frame_count:  # it may have been lost; a page that has it ignores the repetition
+                send(page_request.frame)
         self._notify_change()
         return page.connection
 
     def remove_connection(self, link: BridgeConnection) -> bool:
-        """A connection is over. Whether the page has none now."""
+        """Remove a connection. Returns whether the page has none left."""
         if link.page.connection is not link:
             return False
         link.page.connection = None
@@ -173,33 +173,33 @@ class PageRegistry:
         return True
 
     def remove_page(self, page: BridgePage) -> None:
-        """A page will not come back: what it was answering has failed."""
+        """Remove a page that does not reconnect. Its requests fail."""
         if page.connection is None and self._pages.get(page.id) is page:
             del self._pages[page.id]
-            for serving in page.requests.values():
-                serving.fail(self._build_lost_error())
+            for page_request in page.requests.values():
+                page_request.fail(self._build_lost_error())
 
     def start_request(self, page: BridgePage, frame: CreateFrame | SendFrame) -> PageRequest:
-        """Have a page answer a request."""
-        serving = page.requests[frame.id] = PageRequest(frame)
+        """Start a request on a page."""
+        page_request = page.requests[frame.id] = PageRequest(frame)
         page.send_frame(frame)
-        return serving
+        return page_request
 
-    def end_request(self, page: BridgePage, serving: PageRequest) -> None:
-        """Nobody reads this answer any more."""
-        if page.requests.pop(serving.frame.id, None) and not serving.is_complete:
-            page.send_frame(StopFrame(serving.frame.id))
+    def end_request(self, page: BridgePage, page_request: PageRequest) -> None:
+        """End a request, and tell the page to stop if it has not finished."""
+        if page.requests.pop(page_request.frame.id, None) and not page_request.is_complete:
+            page.send_frame(StopFrame(page_request.frame.id))
         self._notify_change()
 
     def find_free_page(self, owner: str) -> BridgePage | None:
-        """The page to ask now: the owner of the conversation if it is here, else the one with least to do."""
+        """Find the page for the next request: the owner of the conversation if connected, else the least busy page."""
         if (page := self._pages.get(owner)) and page.connection is not None:
             return page if page.has_free_slot() else None
-        able = [page for page in self if page.has_free_slot()]
-        return min(able, key=lambda page: len(page.requests), default=None)
+        free = [page for page in self if page.has_free_slot()]
+        return min(free, key=lambda page: len(page.requests), default=None)
 
     async def wait_for_change(self) -> None:
-        """Wait until a page comes or goes, or has done something."""
+        """Wait until a page connects, disconnects or finishes a request."""
         await self._changed.wait()
 
     def _notify_change(self) -> None:
