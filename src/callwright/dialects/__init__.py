@@ -1,4 +1,4 @@
-"""The table of dialects: every id, in one place, and the names by which people and servers know them."""
+"""The registry of dialects: every id, with the names by which people and servers know it."""
 
 from __future__ import annotations
 
@@ -65,7 +65,8 @@ _MEMBER_DIALECTS = tuple(dialect for family in _FAMILY_MODULES for dialect in fa
 
 
 def _is_reasoning_tag(marker: str) -> bool:
-    """Whether a reasoning marker is a tag: no words, which prose has too, and no token of one family's framing."""
+    """Whether a reasoning marker is a tag: not plain words, which prose has too, and not a token of one family's
+    frame."""
     return not marker[0].isalpha() and not marker.startswith("<|")
 
 
@@ -78,7 +79,7 @@ REGISTRY: Mapping[str, Dialect] = MappingProxyType(
                 name="auto",
                 shape="auto",
                 models="any model whose dialect is not known",
-                source="the table of dialects itself",
+                source="the registry of dialects itself",
                 members=_MEMBER_DIALECTS,
                 framing=TURN_END_TOKENS,
                 reasoning_tags=tuple(
@@ -89,7 +90,7 @@ REGISTRY: Mapping[str, Dialect] = MappingProxyType(
                         if _is_reasoning_tag(think.open)
                     )
                 ),
-                # Those that one model has as tokens another may write as text, unless no text looks like them.
+                # Tokens of one model may be plain text for another, unless they cannot occur in ordinary text.
                 tokens=frozenset(
                     token for one in _MEMBER_DIALECTS for token in one.tokens if token.startswith(TOKEN_PREFIXES)
                 ),
@@ -104,21 +105,21 @@ _DIALECTS_BY_PARSER = {parser: dialect for dialect in REGISTRY.values() for pars
 
 
 def get_dialect(name: str) -> Dialect:
-    """The dialect of that id, of that `--tool-call-parser` name of vLLM or SGLang, or of that model name."""
-    found = (
+    """Return the dialect with this id, `--tool-call-parser` name (vLLM, SGLang) or model name."""
+    dialect = (
         REGISTRY.get(name)
         or _DIALECTS_BY_PARSER.get(name)
         or REGISTRY.get(name.replace("-", "_"))
         or find_model_dialect(name)
     )
-    if found is None:
-        known = ", ".join(sorted(REGISTRY))
-        raise MisuseError(f"no dialect is called {name!r}, and no model or parser that is known; dialects are: {known}")
-    return found
+    if dialect is None:
+        names = ", ".join(sorted(REGISTRY))
+        raise MisuseError(f"unknown dialect, parser or model {name!r}; the dialects are: {names}")
+    return dialect
 
 
 def find_model_dialect(model: str) -> Dialect | None:
-    """The dialect that a model of this name writes, by the longest pattern that matches; None when none does."""
+    """Return the dialect of a model by the longest pattern that matches its name; None if there is none."""
     lowered = model.lower()
     matches = [
         (len(pattern), dialect)

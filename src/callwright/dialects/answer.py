@@ -1,11 +1,11 @@
-"""answer: an answer that a server holds to a JSON schema, so that it is one object and nothing else.
+"""answer: an answer that a server constrains to a JSON schema, so that it is one object and nothing else.
 
     {"name": "get_weather", "arguments": {"city": "Oslo", "days": 2}}
     {"answer": "It is sunny in Oslo."}
 
-The second is words: what stands in the string is text, and streams while it is written. Not in the table of dialects:
-no model writes this by itself, and where nobody asked for it such an object is the answer. A server that does not keep
-to the schema is read as if it had been asked for bare JSON.
+The second form is text: the string streams while it is generated. This dialect is not in the registry: no model writes
+it unless it is constrained, and without the constraint such an object is the answer itself. Output of a server that
+ignores the schema is read as bare JSON.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ _UNDECIDED_START = re.compile(
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerJson(BareJson):
-    """One object: a call, or words."""
+    """One object: a call or an answer."""
 
     def grammar(self, source: Source, turn: Turn) -> ParseStep[None]:
         while not source.closed and _UNDECIDED_START(source.text, source.position):
             yield
-        if found := _ANSWER_START(source.text, source.position):
-            source.position = found.end()
+        if match := _ANSWER_START(source.text, source.position):
+            source.position = match.end()
             words = _JsonUnescaper(turn.add_text)
             yield from copy_string(source, words.write, ignore)
             words.finish()
-            # The object's end; whatever else follows is not among the forms of an answer.
+            # The end of the object. Whatever follows is not part of an answer.
             if (yield from source.skip_space()) == "}":
                 source.position += 1
         yield from super().grammar(source, turn)
@@ -57,17 +57,17 @@ class AnswerJson(BareJson):
 
 
 class _JsonUnescaper:
-    """Pieces of a JSON string, decoded. Half of a surrogate pair waits for the other."""
+    """Decodes the pieces of a JSON string. Half of a surrogate pair waits for the other half."""
 
     def __init__(self, emit: TextSink) -> None:
         self._emit = emit
         self._half = ""
 
     def write(self, piece: str) -> None:
-        whole, self._half = self._half + piece, ""
-        text = json.loads(f'"{whole}"')
+        escaped, self._half = self._half + piece, ""
+        text = json.loads(f'"{escaped}"')
         if "\ud800" <= text[-1:] <= "\udbff":
-            self._half = whole
+            self._half = escaped
         else:
             self._emit(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
 

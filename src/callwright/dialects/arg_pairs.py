@@ -1,13 +1,12 @@
-"""X2: a tool's name, then `<arg_key>` and `<arg_value>` by turns, values as raw text.
+"""X2: a tool's name, then alternating `<arg_key>` and `<arg_value>` tags, values as raw text.
 
     <tool_call>get_weather
     <arg_key>city</arg_key>
     <arg_value>Oslo</arg_value>
     </tool_call>
 
-Defined by the chat templates named in `source` below. Families differ in newlines, in names of tags,
-and in a section around the calls. How they are read and written stands in `pair_grammar`; here they
-are data.
+Defined by the chat templates named in `source` below. Families differ in newlines, tag names and a section around the
+calls. `arg_pairs_grammar` reads and writes them; this module holds the data of the families.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ __all__ = ["DIALECTS"]
 
 
 def _build_tag_pairs(*words: str, suffix: str = "") -> frozenset[str]:
-    """The opening and the closing tag of each word."""
+    """Return the opening and the closing tag of each word."""
     return frozenset(f"<{end}{word}{suffix}>" for end in ("", "/") for word in words)
 
 

@@ -1,13 +1,13 @@
-"""The grammar of X2: a tool's name, then keys and values by turns, each between tags, values as raw text.
+"""The grammar of X2: a tool's name, then alternating keys and values, each between tags, values as raw text.
 
     <tool_call>get_weather
     <arg_key>city</arg_key>
     <arg_value>Oslo</arg_value>
     </tool_call>
 
-`arg_pairs` fills it with the tags of each family. Hunyuan's tags also end in a suffix that differs by
-checkpoint (`<tool_call:opensource>`): it is read from the tag that opens. Where a body is JSON it is
-read as that: after the tag a whole call, after the name its arguments.
+`arg_pairs` provides the tags of each family. Hunyuan's tags also end in a suffix that differs by checkpoint
+(`<tool_call:opensource>`); it is read from the opening tag. A JSON body is read as JSON: after the tag it is a complete
+call, after the name it is the arguments.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _KEY = re.compile(r"[^<>]*")
 _SUFFIX = re.compile(r"[\w-]*")
 _TAG_SUFFIX = re.compile(r"<\w+(:[\w-]*)")
 _MAX_NAME_LENGTH = 256
-# GLM-4.5 now and then writes a newline between tags as backslash and n.
+# GLM-4.5 sometimes writes a newline between tags as backslash and n.
 _LITERAL_NEWLINE = "\\n"
 
 
@@ -51,15 +51,15 @@ class _PairTags:
 
     @cached_property
     def body_marks(self) -> MarkerSet:
-        """What stands in a call after its name and after each value; the section's end if the call's is missing."""
+        """Markers after a call's name and after each value; the section's end counts if that of the call is missing."""
         return compile_markers(self.key[0], self.close, self.section.close)
 
     @cached_property
     def value_rule(self) -> RawValueRule:
         around = (self.close, _LITERAL_NEWLINE + self.close, self.section.close)
-        begins = (self.section.open, self.section.call_opener, self.separator)
+        call_tags = (self.section.open, self.section.call_opener, self.separator)
         return RawValueRule(
-            self.value[1], around, (self.key[0], _LITERAL_NEWLINE + self.key[0]), is_inline=True, call_tags=begins
+            self.value[1], around, (self.key[0], _LITERAL_NEWLINE + self.key[0]), is_inline=True, call_tags=call_tags
         )
 
 
@@ -85,15 +85,15 @@ class ArgPairs(Dialect):
     section_tag: str = ""
     """The tag around all calls of a turn, if the family has one."""
     prefix: str = ""
-    """What the names of the tags around keys and values begin with."""
+    """The prefix of the tag names for keys and values."""
     suffix: str = ""
-    """What every tag ends with, in the checkpoint that `render_call` writes for."""
+    """The suffix of every tag, in the checkpoint that `render_call` writes for."""
     has_separator: bool = False
-    """`<tool_sep>` stands after the name."""
+    """Whether `<tool_sep>` follows the name."""
     inset: str = "\n"
-    """What stands after the name and after each tag inside a call."""
+    """The text after the name and after each tag inside a call."""
     call_separator: str = "\n"
-    """What stands between calls, and between them and the section's tags."""
+    """The text between calls, and between calls and the section's tags."""
 
     @cached_property
     def _own_tags(self) -> _PairTags:
@@ -116,19 +116,19 @@ class ArgPairs(Dialect):
         return (yield from self._read_after_tag(source, turn, opener[1:-1], ""))
 
     def _read_after_tag(self, source: Source, turn: Turn, word: str, suffix: str) -> ParseStep[str]:
-        """Read what follows the tag of that word."""
+        """Read the text after the tag of this name."""
         tags = _build_tags(self.call_tag, self.section_tag, self.prefix, suffix)
         if not self.section_tag:
             return (yield from self._read_call(source, turn, tags))
-        opened = word == self.section_tag
-        if opened:
+        is_opened = word == self.section_tag
+        if is_opened:
             if (yield from source.skip_space()) in ("{", "["):
                 return (yield from read_json_section(source, turn, tags.section.close))
             if not (yield from source.accept(compile_markers(tags.section.call_opener))):
                 return f"no {tags.section.call_opener} follows"
         return (
             yield from tags.section.read_section(
-                source, turn, lambda: self._read_call(source, turn, tags), is_opened=opened
+                source, turn, lambda: self._read_call(source, turn, tags), is_opened=is_opened
             )
         )
 
@@ -169,7 +169,7 @@ class ArgPairs(Dialect):
         return ""
 
     def _read_pair(self, source: Source, arguments: ArgumentsWriter, tags: _PairTags) -> ParseStep[bool]:
-        """Read a key, whose tag is consumed, and its value. False: the text ended, or the tags are broken."""
+        """Read a key, whose tag is consumed, and its value. Return False if the text ended or the tags are broken."""
         source.start_capture()
         key = (yield from source.take_while(_KEY, _MAX_NAME_LENGTH)).strip()
         if not (yield from source.accept(compile_markers(tags.key[1]))):
@@ -209,7 +209,7 @@ class ArgPairs(Dialect):
 
 @dataclass(frozen=True, kw_only=True)
 class SuffixedPairs(ArgPairs):
-    """A family whose tags end in a suffix that is not known before the first of them is read."""
+    """A family whose tags end in a suffix that is known only after the first tag is read."""
 
     @property
     def openers(self) -> tuple[str, ...]:
@@ -224,7 +224,7 @@ class SuffixedPairs(ArgPairs):
         if opener.endswith(":"):
             suffix = ":" + (yield from source.take_while(_SUFFIX, _MAX_NAME_LENGTH))
             if not (yield from source.accept(compile_markers(">"))):
-                return "the tag does not close"
+                return "the tag is not closed"
         return (yield from self._read_after_tag(source, turn, opener[1:-1], suffix))
 
     def is_truncated_call(self, turn: Turn, opener: str, raw: str) -> bool:
@@ -238,12 +238,12 @@ class SuffixedPairs(ArgPairs):
                 turn.add_text(f"<think:{suffix}")
                 return
             close += f"{suffix}>"
-            turn.add_repair("variant_marker", f"<think:{suffix}> stood for {self.reasoning_tags[0].open}")
+            turn.add_repair("variant_marker", f"<think:{suffix}> was written instead of {self.reasoning_tags[0].open}")
         yield from super()._read_reasoning(source, turn, close)
 
 
 def _skip_gap(source: Source) -> ParseStep[bool]:
-    """Skip what stands between two tags; whether a newline was written as backslash and n."""
+    """Skip the text between two tags. Return whether a newline was written as backslash and n."""
     literal = False
     while (yield from source.skip_space()) == "\\" and (yield from source.accept(compile_markers(_LITERAL_NEWLINE))):
         literal = True
@@ -255,13 +255,13 @@ def _note_literal(arguments: ArgumentsWriter) -> None:
 
 
 def _read_value_type(source: Source, arguments: ArgumentsWriter, tags: _PairTags) -> ParseStep[Schema]:
-    """The type that the model itself writes before a value, if it does."""
+    """Read the type that the model itself writes before a value, if it does."""
     if not (yield from source.accept(compile_markers(tags.kind[0]))):
         return ANY_SCHEMA
     kind = yield from source.take_while(_KEY, _MAX_NAME_LENGTH)
     yield from source.accept(compile_markers(tags.kind[1]))
     yield from source.skip_space()
-    # K2 Horizon's template prints what an array holds in brackets: array[string].
+    # K2 Horizon's template prints the item type of an array in brackets: array[string].
     schemas = [Schema({"type": word}) for word in kind.strip().rstrip("]").split("[")]
     if not all(schema.types for schema in schemas):
         arguments.call.add_repair("unknown_type", kind)

@@ -6,9 +6,9 @@
     </atem:invoke>
     </atem:function_calls><|eot|>
 
-The first `<|start|>assistant` is in the prompt. Defined by the chat template of Muse-Glimmer-30B; the
-damaged forms are those reported in vllm-project/vllm#51655 and by users of oMLX. A call that is quoted
-to self or to the user is text.
+The first `<|start|>assistant` is in the prompt. Defined by the chat template of Muse-Glimmer-30B; the damaged forms are
+those reported in vllm-project/vllm#51655 and by users of oMLX. A call that is quoted in a message to self or to the
+user is text.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _build_parameters(prefix: str) -> NamedParameters:
 
 
 _INVOKE_TAGS = {f"<{prefix}invoke name=": _build_parameters(prefix) for prefix in ("atem:", "")}
-"""The tags of a call; the model forgets their prefix now and then."""
+"""The tags of a call; the model sometimes omits their prefix."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,10 +61,10 @@ class Atem(FramedDialect):
     @property
     def markers(self) -> tuple[str, ...]:
         tags = _INVOKE_TAGS[self.unframed_openers[1]]
-        return (*self.message_markers, *self.unframed_openers, *tags.around[:2], tags.open, tags.close)
+        return (*self.message_markers, *self.unframed_openers, *tags.enclosing_tags[:2], tags.open, tags.close)
 
     def find_recipient_tool(self, turn: Turn, recipient: str) -> str:
-        """The recipient, or what stands before its dot: the prompt lists recipients as `read.*`."""
+        """Return the recipient, or the part before its dot: the prompt lists recipients as `read.*`."""
         name = recipient.partition("<")[0]
         head = name.partition(".")[0]
         if head in turn.tools and name not in turn.tools:
@@ -78,13 +78,13 @@ class Atem(FramedDialect):
             opener = yield from source.accept_next(compile_markers(*_INVOKE_TAGS))
             if not opener:
                 break
-            written = yield from read_name_attribute(source, turn.add_repair)
-            if written is None:
-                return "the tag of a call does not close"
-            problem = yield from self._read_invoke(source, turn, header, written, _INVOKE_TAGS[opener])
+            written_name = yield from read_name_attribute(source, turn.add_repair)
+            if written_name is None:
+                return "the tag of a call is not closed"
+            problem = yield from self._read_invoke(source, turn, header, written_name, _INVOKE_TAGS[opener])
             if problem:
                 yield from _INVOKE_TAGS[opener].skip_parameters(source)
-                yield from source.accept(compile_markers(_INVOKE_TAGS[opener].around[0]))
+                yield from source.accept(compile_markers(_INVOKE_TAGS[opener].enclosing_tags[0]))
                 turn.add_malformed(source.end_capture(), problem)
             read = True
             source.start_capture()
@@ -97,26 +97,28 @@ class Atem(FramedDialect):
         return ""
 
     def _read_invoke(
-        self, source: Source, turn: Turn, header: MessageHeader, written: str, tags: NamedParameters
+        self, source: Source, turn: Turn, header: MessageHeader, written_name: str, tags: NamedParameters
     ) -> ParseStep[str]:
-        name = self.find_recipient_tool(turn, written)
+        name = self.find_recipient_tool(turn, written_name)
         if not name:
-            return f"unknown tool {written!r}"
+            return f"unknown tool {written_name!r}"
         arguments = open_call(source, turn, name)
-        known = header.recipient in (header.tool, written, *self.unframed_openers)
-        if header.oddities or not known:
+        is_known = header.recipient in (header.tool, written_name, *self.unframed_openers)
+        if header.oddities or not is_known:
             arguments.call.add_repair(
-                "odd_header", ", ".join((*header.oddities, *(() if known else (header.recipient,))))
+                "odd_header", ", ".join((*header.oddities, *(() if is_known else (header.recipient,))))
             )
-        if name != written:
-            arguments.call.add_repair("renamed_tool", f"{written!r} became {name!r}")
+        if name != written_name:
+            arguments.call.add_repair("renamed_tool", f"{written_name!r} became {name!r}")
         if not tags.prefix:
-            arguments.call.add_repair("missing_prefix", f"{tags.open} stood for an atem tag")
-        whole = yield from self._read_swallowed_parameter(source, arguments, tags, written.removeprefix(f"{name}."))
+            arguments.call.add_repair("missing_prefix", f"{tags.open} was written without its atem prefix")
+        complete = yield from self._read_swallowed_parameter(
+            source, arguments, tags, written_name.removeprefix(f"{name}.")
+        )
         if (
-            whole
+            complete
             and (yield from tags.read_parameters(source, arguments))
-            and (yield from source.accept(compile_markers(tags.around[0])))
+            and (yield from source.accept(compile_markers(tags.enclosing_tags[0])))
         ):
             arguments.close()
         else:
@@ -126,10 +128,12 @@ class Atem(FramedDialect):
     def _read_swallowed_parameter(
         self, source: Source, arguments: ArgumentsWriter, tags: NamedParameters, key: str
     ) -> ParseStep[bool]:
-        """Read a first parameter whose opening tag became part of the call's name: `read.path` and then the path."""
-        if not arguments.is_missing(key) or (yield from source.peek_marker(compile_markers(tags.open, tags.around[0]))):
+        """Read a first parameter whose opening tag became part of the call's name: `read.path`, then the path."""
+        if not arguments.is_missing(key) or (
+            yield from source.peek_marker(compile_markers(tags.open, tags.enclosing_tags[0]))
+        ):
             return True
-        arguments.call.add_repair("missing_open", f"the tag that opens {key!r} was missing")
+        arguments.call.add_repair("missing_open", f"the opening tag of {key!r} was missing")
         return (yield from tags.read_value(source, arguments, key))
 
     def render_call(self, *calls: ToolCall) -> str:
@@ -140,7 +144,7 @@ class Atem(FramedDialect):
         inside = "".join(f"{parameter}\n" for parameter in tags.render_parameters(call.arguments))
         return (
             f"{START}assistant to={call.name}{MESSAGE}{self.unframed_openers[0]}\n"
-            f'{self.unframed_openers[1]}"{call.name}">\n{inside}{tags.around[0]}\n{tags.around[1]}'
+            f'{self.unframed_openers[1]}"{call.name}">\n{inside}{tags.enclosing_tags[0]}\n{tags.enclosing_tags[1]}'
         )
 
     def render_text(self, text: str) -> str:

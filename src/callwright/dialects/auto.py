@@ -1,15 +1,13 @@
-"""auto: for a model whose dialect nobody knows, one grammar that listens for every family.
+"""auto: one grammar that recognizes every family, for models whose dialect is not known.
 
-Each opening marker is handed to the family that writes it, told apart by what follows where several
-share one. A call counts only if it names an offered tool; with no tools offered there are no calls.
-Fenced examples, back-quoted tags, HTML and prose about markup stay text. What was taken for what,
-and why, is on the turn's `Finish`.
+Each opening marker is passed to the family that writes it; where several families share one, the text after it decides.
+A call counts only if it names a tool of the request; without tools there are no calls. Fenced examples, back-quoted
+tags, HTML and prose about markup stay text. The turn's `Finish` reports what was read as which dialect, and why.
 
-Some forms have no marker. Bare JSON and Python lists count where the answer begins. After text, JSON
-counts only where the answer ends with it, fenced or not, and is held until that is known. Python lists
-count where a line begins, and `tool_code` fences anywhere. None of these count where the words before
-call them an example. An output that begins with a token of one family only (Harmony's channels,
-Cohere's blocks) is read by that family's own grammar.
+Some forms have no marker. Bare JSON and Python lists count at the beginning of the answer. After text, JSON counts only
+where the answer ends with it, fenced or not, and is held back until that is known. Python lists count at the beginning
+of a line, and `tool_code` fences anywhere. None of these count where the text before calls them an example. Output that
+begins with a token of only one family (Harmony's channels, Cohere's blocks) is read by that family's own grammar.
 """
 
 from __future__ import annotations
@@ -30,24 +28,24 @@ from callwright.turn import Turn
 __all__ = ["TOKEN_PREFIXES", "TURN_END_TOKENS", "AutoDialect"]
 
 TOKEN_PREFIXES = ("<|", "<｜", "]<]", ">>>")
-"""How markers begin that no prose begins with."""
+"""Prefixes of markers that never occur in prose."""
 _POSITIONAL_PREFIXES = ("\n", "`", ">>>")
-"""How openers begin that count only in their place: where a line, a fence or the output begins."""
+"""Prefixes of openers that count only at the beginning of a line, a fence or the output."""
 _PREFERRED_MEMBERS = {"<function=": "qwen3_coder", "<|python_tag|>": "python_tag"}
-"""Openers that several families share and that one of them reads for all."""
+"""Openers that several families share, with the family that reads them for all."""
 TURN_END_TOKENS = (
     *("<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|eot|>", "<|eom|>", "<|end|>", "<|return|>", "<|end_of_msg|>"),
     *("<|endoftext|>", "<|end_of_text|>", "<｜end▁of▁sentence｜>", "</s>", "<end_of_turn>", "<turn|>", "<seed:eos>"),
 )
-"""Tokens that end a turn in one family or another."""
+"""Tokens that end a turn in some family."""
 _LINE_LABELS = ("Action:",)
-"""Openers that are words, and count where a line begins."""
+"""Openers that are ordinary words, and count only at the beginning of a line."""
 _WRAPPERS = {
     f"<{tag}>{inset}": (f"\n</{tag}>\n", f"\n</{tag}>", f"</{tag}>")
     for tag in ("answer", "response")
     for inset in ("\n", "")
 }
-"""Tags that Hunyuan and ERNIE put around the answer to their reasoning."""
+"""Tags that Hunyuan and ERNIE put around the answer after their reasoning."""
 _CLOSING_WRAPPERS = frozenset(close for closes in _WRAPPERS.values() for close in closes)
 _BARE_OPENERS = ("{", "[")
 _BARE_LINES = ("\n{", "\n[")
@@ -59,7 +57,7 @@ _EXAMPLE_WORDS = re.compile(
     r"example|e\.g\.|instance|looks? like|like this|format|sample|template|syntax", re.IGNORECASE
 )
 _TAIL_LENGTH = 200
-"""Characters before a call without markers that are searched for words such as "example"."""
+"""How many characters before a call without markers are searched for words such as "example"."""
 _PYTHON_CALL = re.compile(r"\s*\[\s*([\w.-]+)\s*\(").match
 _MUSE_HEADER = re.compile(
     r"\s*(?:<\|start\|>assistant)?\s*to=(?:(?:self|user)<\|message\|>|[^<\s]+<\|message\|>\s*<atem:)"
@@ -72,7 +70,7 @@ _MAX_HEADER_LENGTH = 300
 
 @dataclass(frozen=True, kw_only=True)
 class AutoDialect(Dialect):
-    """Listens for all of its members. The first of them writes."""
+    """Recognizes the calls of all its members. The first member renders."""
 
     members: tuple[Dialect, ...]
 
@@ -94,18 +92,18 @@ class AutoDialect(Dialect):
 
     @cached_property
     def _members_by_opener(self) -> dict[str, tuple[Dialect, ...]]:
-        """Which families begin calls with which marker, in the order of the table."""
+        """The families by opening marker, in the order of the registry."""
         openers = dict.fromkeys(opener for member in self.members for opener in member.openers)
         return {opener: tuple(one for one in self.members if opener in one.openers) for opener in openers}
 
     @cached_property
     def _tool_named_members(self) -> tuple[Dialect, ...]:
-        """The families whose opening tags are the names of tools."""
+        """The families whose opening tags are tool names."""
         return tuple(member for member in self.members if not member.openers)
 
     @cached_property
     def _members_by_token(self) -> dict[str, Dialect]:
-        """Tokens that only one family begins an output with."""
+        """Tokens with which only one family begins its output."""
         owners: dict[str, list[Dialect]] = {}
         for member in self.members:
             for marker in {*member.openers, *member.framing, *(think.open for think in member.reasoning_tags)}:
@@ -135,13 +133,13 @@ class AutoDialect(Dialect):
         yield from self._read_unmarked_start(source, turn, tail)
         yield from self._read_to_end(source, turn, tail, (*self._build_marks(turn.tools).markers, *_BARE_LINES))
 
-    def _read_to_end(self, source: Source, turn: Turn, tail: _TextTail, listen: tuple[str, ...]) -> ParseStep[None]:
-        """Read to the end, listening for these markers."""
-        while (marker := (yield from source.copy_until(compile_markers(*listen), tail.emit_text))) is not None:
+    def _read_to_end(self, source: Source, turn: Turn, tail: _TextTail, markers: tuple[str, ...]) -> ParseStep[None]:
+        """Read to the end, looking for these markers."""
+        while (marker := (yield from source.copy_until(compile_markers(*markers), tail.emit_text))) is not None:
             if marker in self._reasoning_closers:
                 yield from self._read_reasoning(source, turn, self._reasoning_closers[marker])
                 wrapper = yield from source.accept(compile_markers(*_WRAPPERS))
-                listen = (*listen, *_WRAPPERS.get(wrapper, ()))
+                markers = (*markers, *_WRAPPERS.get(wrapper, ()))
                 yield from self._read_unmarked_start(source, turn, tail)
             elif marker in self._silent_markers:
                 yield from self._drop_marker(source, turn, marker)
@@ -159,16 +157,16 @@ class AutoDialect(Dialect):
                 yield from self.try_read_calls(source, turn, marker, tail.emit_text)
 
     def _drop_marker(self, source: Source, turn: Turn, marker: str) -> ParseStep[None]:
-        """A token that ends turns counts only where this one ends."""
+        """Drop an end-of-turn token; it counts only where the turn ends."""
         if marker in self.framing and (yield from Lookahead(source).skip_space()):
             turn.add_text(marker)
         else:
             yield from super()._drop_marker(source, turn, marker)
 
     def _find_owner(self, source: Source) -> ParseStep[Dialect | None]:
-        """The one family that begins an output like this, if there is one."""
+        """Return the only family whose output begins like this, if there is one."""
         if (yield from source.peek_marker(compile_markers("<|start|>", "to="))):
-            # Muse frames messages as Harmony does, but has no channels.
+            # Muse frames messages like Harmony, but has no channels.
             while not (_MUSE_HEADER(source.text) or _HARMONY_HEADER(source.text)):
                 if source.closed or len(source.text) > _MAX_HEADER_LENGTH:
                     break
@@ -188,8 +186,8 @@ class AutoDialect(Dialect):
         return problem
 
     def _skip_trailing_framing(self, source: Source, turn: Turn, member: Dialect) -> ParseStep[None]:
-        """What the family of a call has after it and does not show: framing, such as end-of-turn tokens. ReAct
-        labels the whole rest."""
+        """Skip the framing that a call's family writes after it, such as end-of-turn tokens. ReAct labels all that
+        follows."""
         while member.framing and (yield from source.accept_next(compile_markers(*member.framing))):
             pass
         yield from member.drop_partial_marker(source, turn)
@@ -201,13 +199,13 @@ class AutoDialect(Dialect):
         return raw.strip() != opener.strip() and any(member.is_truncated_call(turn, opener, raw) for member in families)
 
     def should_report_malformed(self, turn: Turn, opener: str, raw: str) -> bool:
-        """Where nobody knows the family, a marker that people do not write and the name of a tool make it a call that
-        was tried."""
+        """Whether rejected text is reported. The family is not known here, so a marker that people do not write, with
+        the name of a tool, counts as an attempted call."""
         marked = any(not member.text_tags for member in self._members_by_opener.get(opener, ()))
         return marked and any(name in raw for name in turn.tools.names)
 
     def _choose_member(self, source: Source, opener: str) -> ParseStep[Dialect]:
-        """The family that an opener belongs to here, by what follows it."""
+        """Return the family that an opener belongs to, judged by the text after it."""
         if opener in _PREFERRED_MEMBERS:
             return self._get_member(_PREFERRED_MEMBERS[opener])
         candidates = self._members_by_opener.get(opener, self._tool_named_members)
@@ -219,13 +217,13 @@ class AutoDialect(Dialect):
     # ── calls without markers ──────────────────────────────────────────────────────────────────
 
     def _read_unmarked_start(self, source: Source, turn: Turn, tail: _TextTail) -> ParseStep[None]:
-        """Read what counts where an answer begins."""
+        """Read the forms that count only at the beginning of an answer."""
         yield from self._try_bare_call(source, turn)
         if (yield from source.accept(compile_markers(FENCE))):
             yield from self._try_fenced_call(source, turn, FENCE, tail)
 
     def _try_bare_call(self, source: Source, turn: Turn) -> ParseStep[None]:
-        """A call that is the answer itself: JSON objects, a list of them, or a Python list of calls."""
+        """Read a call that is the answer itself: JSON objects, a list of them, or a Python list of calls."""
         if (yield from source.peek_marker(self._bare_or_marker_marks)) not in _BARE_OPENERS:
             return
         source.start_capture()
@@ -244,7 +242,7 @@ class AutoDialect(Dialect):
             yield from self._skip_trailing_framing(source, turn, member)
 
     def _find_unmarked_member(self, source: Source, tools: Toolbox) -> ParseStep[Dialect | None]:
-        """The family that would write what stands here as a call; nothing is consumed."""
+        """Return the family that would write the text at the position as a call; nothing is consumed."""
         if (yield from has_call_key_first(source)):
             return self._get_member("llama3_json")
         while not source.closed and "(" not in source.text[source.position :][:_MAX_HEADER_LENGTH]:
@@ -255,7 +253,8 @@ class AutoDialect(Dialect):
         return self._get_member("pythonic") if call and call[1] in tools else None
 
     def _try_bare_line(self, source: Source, turn: Turn, tail: _TextTail) -> ParseStep[None]:
-        """A bracket at the start of a line, after text: calls if all the rest is, else the rest is read again."""
+        """Read a bracket at the start of a line, after text: as calls if the rest is nothing else, otherwise as
+        text."""
         source.position -= 1
         member: Dialect | None = None
         marked = (yield from source.peek_marker(self._bare_or_marker_marks)) not in _BARE_OPENERS
@@ -269,19 +268,19 @@ class AutoDialect(Dialect):
             tail.emit_text("\n")
             yield from self._try_bare_call(source, turn)
             return
-        held = TextBuffer(source)
-        yield from copy_rest(source, held.add)
-        if (yield from has_only_calls(member, held.get_text(), turn.tools)):
-            yield from member.grammar(Source.from_text(held.get_text()), turn)
+        buffer = TextBuffer(source)
+        yield from copy_rest(source, buffer.add)
+        if (yield from has_only_calls(member, buffer.get_text(), turn.tools)):
+            yield from member.grammar(Source.from_text(buffer.get_text()), turn)
             _record_decision(turn, member, "the answer ends with a call of an offered tool")
         else:
             tail.emit_text("\n")
             yield from self._read_to_end(
-                Source.from_text(held.get_text()), turn, tail, self._build_marks(turn.tools).markers
+                Source.from_text(buffer.get_text()), turn, tail, self._build_marks(turn.tools).markers
             )
 
     def _try_fenced_call(self, source: Source, turn: Turn, fence: str, tail: _TextTail) -> ParseStep[None]:
-        """A fenced block: text, unless it is a call."""
+        """Read a fenced block: as text, unless it is a call."""
         info = yield from source.take_while(_FENCE_INFO, _MAX_HEADER_LENGTH)
         kind = info.strip().lower()
         example = _EXAMPLE_WORDS.search(tail.last)
@@ -311,7 +310,7 @@ class AutoDialect(Dialect):
 
 
 class _TextTail:
-    """Says text and remembers the end of it."""
+    """Writes text to the turn and remembers its last characters."""
 
     def __init__(self, turn: Turn) -> None:
         self._turn = turn
@@ -319,7 +318,7 @@ class _TextTail:
 
     @property
     def at_line_start(self) -> bool:
-        """Whether nothing but emphasis stands on the line so far."""
+        """Whether the current line has nothing but emphasis so far."""
         return not self.last.rpartition("\n")[2].strip(" \t*")
 
     def emit_text(self, text: str) -> None:
@@ -328,7 +327,7 @@ class _TextTail:
 
 
 def _record_decision(turn: Turn, member: Dialect, why: str) -> None:
-    """Report what the turn was read as; the first finding stands, others are added to its reason."""
+    """Record the dialect that the turn was read as. The first one is kept; later ones are added to its reason."""
     if turn.dialect == "auto":
         turn.dialect, turn.why = member.name, why
     elif turn.dialect != member.name and f"then as {member.name}" not in turn.why:

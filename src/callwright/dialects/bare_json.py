@@ -2,8 +2,8 @@
 
     {"name": "get_weather", "parameters": {"city": "Oslo"}}; {"name": "ping", "parameters": {}}
 
-Bare JSON is how Llama 3 was trained to call (its chat template); fences are what models write when
-a prompt teaches them JSON calls.
+Llama 3 was trained to call with bare JSON (see its chat template); models write fences when a prompt shows them JSON
+calls.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ _SEPARATOR_MARKS = compile_markers(";", ",")
 
 @dataclass(frozen=True, kw_only=True)
 class BareJson(LineCalls, TaggedJson):
-    """Objects at the start of a line or after a semicolon; `opens` are markers that may come before them. Fenced
-    ones are samples."""
+    """Objects at the start of a line or after a semicolon; `opens` are optional markers before them. Fenced objects are
+    examples, not calls."""
 
     @property
     def call_prefixes(self) -> tuple[str, ...]:
-        # After an object that was no call, the next one is.
+        # An object that was no call may be followed by one that is.
         return (*self.opens, ";")
 
     def read_line(self, source: Source, turn: Turn, lead: str, emit: TextSink) -> ParseStep[TextSink]:
-        found = yield from source.peek_marker(_START_MARKS)
-        if found in ("{", "[") and (yield from self._is_call_ahead(source, lead)):
+        marker = yield from source.peek_marker(_START_MARKS)
+        if marker in ("{", "[") and (yield from self._is_call_ahead(source, lead)):
             called = yield from self.try_read_calls(source, turn, lead, emit)
         else:
             called = False
@@ -48,7 +48,7 @@ class BareJson(LineCalls, TaggedJson):
                 emit(lead)
         if lead in self.opens and not called:
             turn.add_malformed(lead, "no JSON call follows", shown=True)
-        if found == FENCE:
+        if marker == FENCE:
             yield from source.copy_until(_FENCE_MARKS, emit)
             yield from self._read_fenced_block(source, turn, FENCE)
         return emit
@@ -62,19 +62,19 @@ class BareJson(LineCalls, TaggedJson):
         problem = yield from read_json_calls(source, turn, self.keys)
         if problem:
             return problem
-        while found := (yield from source.peek_marker(_JOINT_MARKS)):
+        while marker := (yield from source.peek_marker(_JOINT_MARKS)):
             source.start_capture()
             yield from source.skip_space()
-            if found in "}]":
+            if marker in "}]":
                 source.position += 1
-                turn.add_repair("extra_bracket", f"{found!r} stood after a call")
+                turn.add_repair("extra_bracket", f"unexpected {marker!r} after a call")
                 continue
             yield from source.accept(_SEPARATOR_MARKS)
-            refused = yield from read_json_calls(source, turn, self.keys)
-            if refused in (TRUNCATED, NO_JSON) and not (yield from source.peek()):
-                report_malformed(source, turn, refused)
-            elif refused:
-                # It only looked like one more: a sentence goes on, or some other object follows.
+            problem = yield from read_json_calls(source, turn, self.keys)
+            if problem in (TRUNCATED, NO_JSON) and not (yield from source.peek()):
+                report_malformed(source, turn, problem)
+            elif problem:
+                # It only looked like another call: a sentence continues, or some other object follows.
                 turn.add_text(source.end_capture())
                 return ""
         return ""
@@ -85,7 +85,7 @@ class BareJson(LineCalls, TaggedJson):
 
 @dataclass(frozen=True, kw_only=True)
 class FencedJson(LineCalls, TaggedJson):
-    """Calls in Markdown fences, `opens` and `closes`. Any other fence is text to its end."""
+    """Calls in Markdown fences, which `opens` and `closes` describe. Any other fence is text to its end."""
 
     def read_line(self, source: Source, turn: Turn, lead: str, emit: TextSink) -> ParseStep[TextSink]:
         if (yield from source.peek_marker(_FENCE_MARKS)):

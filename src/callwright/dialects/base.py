@@ -1,9 +1,9 @@
 """Dialect: how one model family writes calls, reasoning and results as text, in both directions.
 
-A dialect is a frozen value. `grammar` reads a turn; the one here serves every family whose calls
-begin with a marker: it copies text, follows reasoning markup, and hands each opening marker to
-`read_calls`, the part that a family writes itself. `render_*` write what the family's own chat
-template would. Reading never raises on model output: what is no call goes back to being text.
+A dialect is a frozen value. `grammar` reads a turn. The grammar here serves every family whose calls begin with a
+marker: it copies text, reads reasoning markup, and passes each opening marker to `read_calls`, which a family
+implements. The `render_*` methods write what the family's own chat template would. Reading never raises on model
+output: what is no call becomes text again.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _PLACEHOLDER = re.compile(r"\{(id|name|content)\}")
 
 @dataclass(frozen=True)
 class ReasoningTags:
-    """One family's reasoning markup. One newline inside each tag and two after it are framing."""
+    """The reasoning markup of one family. One newline inside each tag and two after it are framing."""
 
     open: str
     close: str
@@ -51,45 +51,45 @@ THINK_TAGS = ReasoningTags("<think>", "</think>")
 
 @dataclass(frozen=True, kw_only=True)
 class Dialect(ABC):
-    """What the registry, the laws and the gateway know of a dialect. Families subclass it."""
+    """The interface that the registry, the law tests and the gateway use. Families subclass it."""
 
     raw_values: ClassVar[bool] = False
-    """Values stand between tags without escaping, so that a few values cannot be told from markup."""
+    """Whether values stand between tags without escaping, so that a few values cannot be distinguished from markup."""
 
     streams_strings: ClassVar[bool] = True
-    """String arguments go out while they are written. False only where the notation cannot be read in pieces."""
+    """Whether string arguments stream. False only where the notation cannot be read in pieces."""
 
     late_ids: ClassVar[bool] = False
-    """The model's id of a call comes after its arguments, too late to keep: each is noted as `late_id`."""
+    """Whether the model's id of a call comes after its arguments, too late to use; recorded as `late_id`."""
 
     nested_format: ClassVar[Literal["json", "elements"]] = "json"
-    """How lists and objects are written. As elements, whose leaves are bare text, null cannot be written, and where
-    a schema allows several types it is the text that decides."""
+    """How lists and objects are written. Elements hold bare text: they cannot express null, and where a schema allows
+    several types, the text decides."""
 
     name: str
     shape: str
     """The grammar shape: J1, J2, J3, X1, X2, X3, X4, P, G, B or auto."""
     models: str
-    """Who writes it, for people."""
+    """The models that write it, for people."""
     source: str
-    """Where the format is defined: the claim's evidence."""
+    """Where the format is defined: the evidence for it."""
     reasoning_tags: tuple[ReasoningTags, ...] = (THINK_TAGS,)
     word_markers: frozenset[str] = frozenset()
-    """Reasoning tags that are ordinary words: they count only before anything else was said."""
+    """Reasoning tags that are ordinary words: they count only before any other output."""
     framing: tuple[str, ...] = ()
-    """Markers that wrap text and are not part of it: answer tags, end-of-turn tokens."""
+    """Markers around text that are not part of it: answer tags, end-of-turn tokens."""
     tokens: frozenset[str] = frozenset()
-    """Markers that are single vocabulary tokens: a server must not strip them, and hints protect them."""
+    """Markers that are single vocabulary tokens: a server must not strip them, and token hints protect them."""
     text_tags: bool = False
-    """The tags are plain text that people write about: fenced and back-quoted ones are no calls."""
+    """Whether the tags are plain text that people write about: fenced and back-quoted ones are not calls."""
     quotable: bool = False
-    """Fenced and back-quoted calls are examples here too; any other that cannot be read is worth a report."""
+    """Whether fenced and back-quoted calls are examples here too; any other unreadable call is reported."""
     result_template: str = "<tool_response>\n{content}\n</tool_response>"
     """How a tool's result is shown to the model; {id}, {name} and {content} are filled in."""
     parsers: tuple[str, ...] = ()
-    """Names that vLLM and SGLang give to their parser of this dialect (`--tool-call-parser`)."""
+    """The names of the parsers for this dialect in vLLM and SGLang (`--tool-call-parser`)."""
     patterns: tuple[str, ...] = ()
-    """Model names written in it: shell patterns, matched case-blind."""
+    """Names of models that write it: shell patterns, matched without regard to case."""
 
     # ── reading ────────────────────────────────────────────────────────────────────────────────
 
@@ -100,52 +100,54 @@ class Dialect(ABC):
 
     @property
     def markers(self) -> tuple[str, ...]:
-        """Every marker of the dialect's structure: none of them shows in the text of a well-formed turn."""
+        """Every structural marker of the dialect: none of them appears in the text of a well-formed turn."""
         return self.openers
 
     @property
     def frame_indicators(self) -> tuple[str, ...]:
-        """What shows that a text is a turn in this family's frame; empty where only calls and thoughts are marked up.
+        """Markers that show that a text is a turn in this family's frame; empty if only calls and reasoning have
+        markup.
 
-        A family that frames all that is said is read also where no tools are offered.
+        A family that frames all its output is also read in requests without tools.
         """
         return ()
 
     @property
     def reasoning_prefill(self) -> str:
-        """What stands before reasoning in a family that frames all that is said: servers whose own reader fails give
-        the rest of a turn as reasoning, frame and all."""
+        """The text before reasoning in a family that frames all its output. Servers whose own parser fails return the
+        rest of a turn, with its frame, as reasoning."""
         return ""
 
     def list_openers(self, tools: Toolbox) -> tuple[str, ...]:
-        """The markers that begin calls of these tools: others than `openers` where a tool's name is the tag."""
+        """Return the markers that begin calls of these tools. They differ from `openers` where a tool's name is the
+        tag."""
         return self.openers
 
     def list_markers(self, tools: Toolbox) -> tuple[str, ...]:
-        """Every marker of the structure of calls of these tools."""
+        """Return every structural marker of calls of these tools."""
         return self.markers
 
     @property
     def body_starts(self) -> tuple[str, ...]:
-        """What may follow an opener after white space; empty when anything may. Lets `auto` choose."""
+        """What may follow an opener after white space; empty if anything may. `auto` uses it to choose a family."""
         return ()
 
     def resolve_tool_name(self, name: str, tools: Toolbox) -> str:
-        """The offered tool that a name means with what this family leaves on it; empty where that shows none."""
+        """Return the tool that a name with this family's prefixes or suffixes means; empty if that is none."""
         return ""
 
     @abstractmethod
     def read_calls(self, source: Source, turn: Turn, opener: str) -> ParseStep[str]:
-        """Read the calls after an opener. Returns the empty string, or why this is no call.
+        """Read the calls after an opener. Return an empty string, or the reason why this is no call.
 
-        In the second case nothing may have been said; the caller shows what was consumed as text.
+        In the second case no event may have been written; the caller emits the consumed text as text.
         """
 
     def grammar(self, source: Source, turn: Turn) -> ParseStep[None]:
-        """Read a whole turn."""
+        """Read a complete turn."""
         yield from self._read_answer_start(source, turn)
-        listen = self._build_marks(turn.tools)
-        while (marker := (yield from source.copy_until(listen, turn.add_text))) is not None:
+        marks = self._build_marks(turn.tools)
+        while (marker := (yield from source.copy_until(marks, turn.add_text))) is not None:
             if marker in self.word_markers and not turn.is_empty:
                 turn.add_text(marker)
             elif marker in self._reasoning_closers:
@@ -163,7 +165,7 @@ class Dialect(ABC):
                 yield from self.try_read_calls(source, turn, marker, turn.add_text)
 
     def _read_answer_start(self, source: Source, turn: Turn) -> ParseStep[None]:
-        """Read what counts only where an answer begins: at the start, and after reasoning."""
+        """Read the forms that count only where an answer begins: at the start, and after reasoning."""
         if (self.text_tags or self.quotable) and (yield from source.accept(compile_markers(FENCE))):
             yield from self._read_fenced_block(source, turn, FENCE)
 
@@ -176,32 +178,33 @@ class Dialect(ABC):
         return frozenset((*self.framing, *(think.close for think in self.reasoning_tags)))
 
     def _build_marks(self, tools: Toolbox) -> MarkerSet:
-        listen = (*self._reasoning_closers, *self._silent_markers, *self.list_openers(tools))
-        quoted = (_LINE_FENCE, *(f"`{marker}" for marker in listen)) if self.text_tags or self.quotable else ()
-        return compile_markers(*listen, *quoted)
+        markers = (*self._reasoning_closers, *self._silent_markers, *self.list_openers(tools))
+        quoted = (_LINE_FENCE, *(f"`{marker}" for marker in markers)) if self.text_tags or self.quotable else ()
+        return compile_markers(*markers, *quoted)
 
     def _drop_marker(self, source: Source, turn: Turn, marker: str) -> ParseStep[None]:
-        """A marker that is not text; a closing reasoning tag that nothing opened is worth a note."""
+        """Drop a marker that is not text; record a closing reasoning tag without an opening one."""
         if marker not in self.framing:
-            turn.add_repair("stray_marker", f"{marker} closed nothing")
+            turn.add_repair("stray_marker", f"{marker} had no opening tag")
             yield from source.skip_newlines(2)
 
     def _copy_inline_code(self, source: Source, marker: str, emit: TextSink) -> ParseStep[None]:
-        """What stands between back-quotes is text, up to the end of the paragraph if the second one is missing."""
+        """Copy inline code as text: up to the second back-quote, or to the end of the paragraph if that is missing."""
         emit(marker)
         emit((yield from source.copy_until(compile_markers("`", "\n\n"), emit)) or "")
 
     def _read_fenced_block(self, source: Source, turn: Turn, fence: str) -> ParseStep[None]:
-        """A fenced block is text, whatever stands in it."""
+        """Read a fenced block as text, whatever it contains."""
         turn.add_text(fence)
         if (yield from source.copy_until(compile_markers(_LINE_FENCE), turn.add_text)):
             turn.add_text(_LINE_FENCE)
 
     def _read_reasoning(self, source: Source, turn: Turn, close: str) -> ParseStep[None]:
-        """Reasoning up to its closer. A call inside ends it too; a mention of a call's markup does not."""
+        """Read reasoning up to its closing tag. A call inside ends it too; text that only mentions call markup does
+        not."""
         yield from source.skip_newlines(1)
-        while again := (yield from source.accept(compile_markers(*(think.open for think in self.reasoning_tags)))):
-            turn.add_repair("stray_marker", f"{again} was open already")
+        while tag := (yield from source.accept(compile_markers(*(think.open for think in self.reasoning_tags)))):
+            turn.add_repair("stray_marker", f"{tag} was already open")
             yield from source.skip_newlines(1)
         ended = yield from self._copy_reasoning(source, turn, (f"\n{close}", close))
         if ended:
@@ -210,9 +213,9 @@ class Dialect(ABC):
             turn.add_repair("call_in_reasoning", f"a call began before {close}")
 
     def _copy_reasoning(self, source: Source, turn: Turn, closers: tuple[str, ...]) -> ParseStep[str | None]:
-        """Copy reasoning to the first closer and return it; the empty string after a call, None at the end."""
-        listen = compile_markers(*closers, *self.list_openers(turn.tools))
-        while (marker := (yield from source.copy_until(listen, turn.add_reasoning))) is not None:
+        """Copy reasoning up to the first closer and return it; an empty string after a call, None at the end."""
+        marks = compile_markers(*closers, *self.list_openers(turn.tools))
+        while (marker := (yield from source.copy_until(marks, turn.add_reasoning))) is not None:
             if marker in closers:
                 return marker
             if (yield from self.try_read_calls(source, turn, marker, turn.add_reasoning)):
@@ -220,7 +223,7 @@ class Dialect(ABC):
         return None
 
     def try_read_calls(self, source: Source, turn: Turn, opener: str, emit: TextSink) -> ParseStep[bool]:
-        """Read calls after an opener, or show what was consumed as what it stood in."""
+        """Read calls after an opener, or emit the consumed text. Return whether there were calls."""
         source.start_capture()
         problem = yield from self.read_calls(source, turn, opener)
         if problem:
@@ -230,7 +233,8 @@ class Dialect(ABC):
         return True
 
     def reject_calls(self, source: Source, turn: Turn, opener: str, problem: str, emit: TextSink) -> None:
-        """Show what is no call, the opener and what was kept, as text; set it aside if the output ended inside it."""
+        """Emit the opener and the captured text as text, or record them as truncated if the output ended inside
+        them."""
         raw = opener + source.end_capture()
         rest = source.text[source.position :]
         alone = turn.is_after_call and not (raw + rest)[len(opener) :].strip()
@@ -243,61 +247,61 @@ class Dialect(ABC):
             turn.add_malformed(raw, problem, shown=True)
 
     def should_report_malformed(self, turn: Turn, opener: str, raw: str) -> bool:
-        """Whether a text that is no call is worth telling of. People write tags; other markers are a model's."""
+        """Whether rejected text is reported as malformed. People write about tags; other markers only models write."""
         return not self.text_tags
 
     def is_truncated_call(self, turn: Turn, opener: str, raw: str) -> bool:
-        """Whether a text that the output ended in is the beginning of a call of an offered tool, white space aside.
+        """Whether a text that the output ended in is the beginning of a call of a known tool, white space aside.
 
-        An opener alone is, but not where people write about it.
+        An opener alone counts, but not where people write about it.
         """
-        begun = _remove_whitespace(raw)
-        if self.text_tags and begun == _remove_whitespace(opener):
+        compact = _remove_whitespace(raw)
+        if self.text_tags and compact == _remove_whitespace(opener):
             return False
         samples = (self.render_call(self.build_sample_call(tool.name, tool.sample_arguments)) for tool in turn.tools)
-        return any(_remove_whitespace(sample).startswith(begun) for sample in samples)
+        return any(_remove_whitespace(sample).startswith(compact) for sample in samples)
 
     def drop_partial_marker(self, source: Source, turn: Turn) -> ParseStep[None]:
-        """Directly after a call, the beginning of a marker that the end of the output cut off is no text."""
+        """Drop the beginning of a marker that the end of the output cut off directly after a call."""
         tags = compile_markers(*self.list_markers(turn.tools), *self._reasoning_closers, *self._silent_markers)
         if (yield from source.is_truncated_inside(tags)):
             turn.add_repair("cut_marker", f"the output ended inside a marker: {source.take_rest().strip()}")
 
     @property
     def call_prefill(self) -> str:
-        """What the family's prompt has written before a call that `render_call` rendered; mostly nothing."""
+        """What the family's prompt contains before a call that `render_call` rendered; usually nothing."""
         return ""
 
     def make_call_id(self, name: str, index: int) -> str:
-        """An id of the form that this family's models write, for the call at `index` of a turn."""
+        """Return an id in the form that this family's models write, for the call at `index` of a turn."""
         return f"call_{index + 1}"
 
     # ── rendering ──────────────────────────────────────────────────────────────────────────────
 
     @abstractmethod
     def render_call(self, *calls: ToolCall) -> str:
-        """One turn's calls as the model would write them."""
+        """Render the calls of one turn as the model would write them."""
 
     def render_text(self, text: str) -> str:
-        """Text before calls as the model would write it; most families write it as it is."""
+        """Render text before calls as the model would write it; most families write it unchanged."""
         return text
 
     def build_sample_call(self, name: str, arguments: dict[str, Any]) -> ToolCall:
-        """A call with an id of this family's form."""
+        """Build a call with an id in this family's form."""
         return ToolCall(self.make_call_id(name, 0), name, json.dumps(arguments, ensure_ascii=False))
 
     def render_result(self, result: ToolResult) -> str:
-        """A tool's result as the model expects to see it."""
+        """Render a tool's result as the model expects to see it."""
         values = {"id": result.call_id, "name": result.name, "content": result.content}
-        return _PLACEHOLDER.sub(lambda hit: values[hit.group(1)], self.result_template)
+        return _PLACEHOLDER.sub(lambda match: values[match.group(1)], self.result_template)
 
     def render_tools(self, tools: Sequence[ToolSpec]) -> str:
-        """The tools and this dialect's way of calling them, as text for a system prompt."""
+        """Render the tools and this dialect's call format as text for a system prompt."""
         listed = "\n".join(json.dumps(build_tool_schema(tool), ensure_ascii=False) for tool in tools)
         return f"You can call these tools:\n{listed}\n\n{self.describe_call_format()}"
 
     def describe_call_format(self) -> str:
-        """This dialect's way of calling alone, for prompts that list the tools in another form."""
+        """Render this dialect's call format alone, for prompts that list the tools in another form."""
         example = self.render_call(self.build_sample_call("TOOL_NAME", {"PARAMETER": "value"}))
         return f"To call one, write exactly this form:\n{example}"
 
@@ -307,24 +311,25 @@ def _remove_whitespace(text: str) -> str:
 
 
 def format_raw_value(value: Any) -> str:
-    """A value as tag dialects write it: strings as they are, everything else as JSON."""
+    """Format a value as tag dialects write it: strings unchanged, everything else as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def build_tool_schema(tool: ToolSpec) -> dict[str, object]:
-    """A tool as the JSON object that chat templates print."""
+    """Return a tool as the JSON object that chat templates print."""
     function = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
     return {"type": "function", "function": function}
 
 
 def open_call(source: Source, turn: Turn, name: str, call_id: str = "") -> ArgumentsWriter:
-    """It is a call: open it, and stop keeping its text."""
+    """Open a call and discard the captured text, which is now known to be a call."""
     source.drop_capture()
     return ArgumentsWriter(turn.start_call(name, call_id))
 
 
 def truncate_call(source: Source, turn: Turn, arguments: ArgumentsWriter) -> ParseStep[str]:
-    """The call ends or breaks here: it is cut. What was consumed in vain since `keep` is noted or set aside."""
+    """End a call that is truncated or broken. Record the text captured since `start_capture`, or report it as
+    malformed."""
     raw = source.end_capture()
     ended = not (yield from source.peek())
     arguments.call.end_truncated(raw if ended else "")

@@ -1,8 +1,7 @@
-"""Calls written as JSON objects: `{"name": …, "arguments": {…}}` with every spelling seen in the wild.
+"""Calls written as JSON objects: `{"name": …, "arguments": {…}}` with every spelling seen in practice.
 
-Read by structure and in any key order. When the name comes first (it nearly always does) the
-arguments stream; otherwise they are held until it is known whose they are. An object that names
-no tool of the request is no call.
+Objects are read by structure and in any key order. If the name comes first (it nearly always does), the arguments
+stream; otherwise they are held back until the tool is known. An object that names no tool of the request is no call.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ TRUNCATED = "the output ended before the call was named"
 
 @dataclass(frozen=True)
 class CallKeys:
-    """Which keys of a call object mean what."""
+    """The keys of a call object and their meanings."""
 
     name: frozenset[str] = frozenset({"name", "tool", "function", "tool_name"})
     arguments: frozenset[str] = frozenset({"arguments", "args", "params", "parameters"})
@@ -45,12 +44,12 @@ class CallKeys:
     no_call_names: frozenset[str] = frozenset()
     """Tools that the family's prompt invents for "nothing to call"."""
     name_is_key: bool = False
-    """The object has one member, whose key is the tool's name."""
+    """Whether the object has one member, whose key is the tool's name."""
 
 
 DEFAULT_CALL_KEYS = CallKeys()
 _OBJECT_KINDS = ("function", "tool", "tool_call", "tool_use")
-"""What a member that says of which kind the object is may say."""
+"""Values of a member that declares the kind of the object."""
 
 
 @dataclass
@@ -65,7 +64,8 @@ class _CallDraft:
     notes: dict[str, str] = field(default_factory=dict)
 
     def drop_members(self, turn: Turn) -> None:
-        """The arguments stand in a member of their own, so that others mean nothing: that they came is noted."""
+        """Record the other members as dropped: the arguments are in a member of their own, so the others mean
+        nothing."""
         for key, raw in self.members.items():
             turn.add_repair("dropped_member", f"{key}: {raw}")
         self.members.clear()
@@ -77,7 +77,7 @@ class _CallDraft:
 def read_json_calls(
     source: Source, turn: Turn, keys: CallKeys = DEFAULT_CALL_KEYS, *, skip_rejected: bool = False
 ) -> ParseStep[str]:
-    """Read a call object or an array of them, whichever stands here. Returns a problem or the empty string."""
+    """Read a call object or an array of them. Return an empty string, or the reason why this is no call."""
     char = yield from source.skip_space()
     if char == "[":
         source.position += 1
@@ -88,7 +88,7 @@ def read_json_calls(
 
 
 def report_malformed(source: Source, turn: Turn, problem: str) -> None:
-    """What was consumed is no call, and no text either."""
+    """Report the consumed text as malformed: it is neither a call nor text."""
     if problem == TRUNCATED:
         turn.add_truncated(source.end_capture())
     else:
@@ -96,7 +96,7 @@ def report_malformed(source: Source, turn: Turn, problem: str) -> None:
 
 
 def read_call_array(source: Source, turn: Turn, keys: CallKeys = DEFAULT_CALL_KEYS) -> ParseStep[str]:
-    """Read the calls of an array whose bracket is consumed. Returns a problem if none of its objects is a call."""
+    """Read the calls of an array whose bracket is consumed. Return a reason if none of its objects is a call."""
     problem = "the list is empty"
     before = ""
     while True:
@@ -106,17 +106,17 @@ def read_call_array(source: Source, turn: Turn, keys: CallKeys = DEFAULT_CALL_KE
             continue
         if char != "{":
             break
-        refused = yield from read_call_object(source, turn, keys, skip_rejected=True)
-        if not refused:
+        item_problem = yield from read_call_object(source, turn, keys, skip_rejected=True)
+        if not item_problem:
             if before:
                 turn.add_malformed(before, problem)
             problem = before = ""
         elif problem:
-            # Whether this is a list of calls at all is for the other objects to say.
-            problem = problem if before else refused
+            # The other objects decide whether this is a list of calls at all.
+            problem = problem if before else item_problem
             before += source.end_capture()
         else:
-            report_malformed(source, turn, refused)
+            report_malformed(source, turn, item_problem)
         source.start_capture()
     if char == "]":
         source.position += 1
@@ -138,10 +138,10 @@ def read_call_object(
     call_id: str = "",
     skip_rejected: bool = False,
 ) -> ParseStep[str]:
-    """Read the call object that begins here. Returns a problem or the empty string.
+    """Read the call object that begins here. Return an empty string, or the reason why this is no call.
 
-    `name` and `call_id`: the tool and the id, where what stands before the object has said them. `whole`: an object
-    that is no call is consumed to its end, so that the next one can be read; otherwise only as far as was needed.
+    `name` and `call_id` are the tool and the id if the text before the object contains them. With `skip_rejected`, an
+    object that is no call is consumed to its end, so that the next one can be read; otherwise only as far as needed.
     """
     draft = _CallDraft(name, call_id)
     source.position += 1
@@ -167,17 +167,17 @@ def read_call_object(
 
 
 def _end_unfinished_object(source: Source, turn: Turn, draft: _CallDraft) -> ParseStep[str]:
-    """The object breaks off. After its arguments that is a missing brace; before them it is no call, or one that the
-    end of the output has cut."""
+    """End an incomplete object. After its arguments only a brace is missing; before them it is no call, or a call that
+    the end of the output truncated."""
     if draft.is_emitted:
         draft.drop_members(turn)
         stray = source.end_capture()
         if stray.strip():
-            turn.add_malformed(stray, "no member of a call")
+            turn.add_malformed(stray, "not a member of a call")
         turn.add_repair("missing_brace", "'}' was missing after a call")
         return ""
     if (yield from source.peek()):
-        return "the JSON breaks off"
+        return "the JSON is incomplete"
     if not draft.name:
         return TRUNCATED
     raw = source.end_capture()
@@ -186,7 +186,7 @@ def _end_unfinished_object(source: Source, turn: Turn, draft: _CallDraft) -> Par
 
 
 def _read_member(source: Source, turn: Turn, draft: _CallDraft, key: str, keys: CallKeys) -> ParseStep[str | None]:
-    """Read one member's value into the draft. None: go on; otherwise the object is over, well or not."""
+    """Read one member's value into the draft. Return None to continue; otherwise the object ended, well or not."""
     char = yield from source.peek()
     if keys.name_is_key and (turn.can_call(key) or not (draft.is_emitted or draft.name or key in keys.name)):
         draft.name = key
@@ -203,7 +203,7 @@ def _read_member(source: Source, turn: Turn, draft: _CallDraft, key: str, keys: 
         return problem or None
     if key in keys.arguments and draft.name and not draft.is_emitted:
         if key == "parameters" and "description" in draft.members:
-            return "it is the definition of a tool"
+            return "the object is the definition of a tool"
         return (yield from _read_arguments_member(source, turn, draft))
     raw = yield from take_json(source, draft.add_note)
     if raw is None:
@@ -227,7 +227,7 @@ def _read_member(source: Source, turn: Turn, draft: _CallDraft, key: str, keys: 
 
 
 def _read_arguments_member(source: Source, turn: Turn, draft: _CallDraft) -> ParseStep[str | None]:
-    """Read the arguments value that stands here for the tool that is named already."""
+    """Read the arguments value at the position, for the tool that is already known."""
     if (yield from source.peek()) != "{":
         raw = yield from take_json(source, draft.add_note)
         if raw is None:
@@ -244,8 +244,8 @@ def _read_arguments_member(source: Source, turn: Turn, draft: _CallDraft) -> Par
 
 
 def read_json_arguments(source: Source, turn: Turn, arguments: ArgumentsWriter, *, depth: int = 1) -> ParseStep[bool]:
-    """Read the JSON object that begins here as a call's arguments, to its end. False: the text ended inside it
-    or it is broken; then the call is cut, and what is left of the `depth` brackets around it is set aside."""
+    """Read the JSON object that begins here as a call's arguments, to its end. Return False if the text ended inside it
+    or it is broken: the call is then truncated, and the rest of the `depth` enclosing brackets is reported."""
     if (yield from read_object(source, arguments)):
         return True
     yield from copy_json(source, ignore, ignore, depth=depth)
@@ -254,7 +254,7 @@ def read_json_arguments(source: Source, turn: Turn, arguments: ArgumentsWriter, 
 
 
 def _finish_object(source: Source, turn: Turn, draft: _CallDraft) -> ParseStep[str]:
-    """The object is closed: say the call if its arguments had to wait for it."""
+    """Close the object: write the call if its arguments had to wait for the end."""
     if draft.is_emitted:
         draft.drop_members(turn)
         source.drop_capture()
@@ -272,22 +272,22 @@ def _finish_object(source: Source, turn: Turn, draft: _CallDraft) -> ParseStep[s
 def emit_complete_call(
     source: Source, turn: Turn, name: str, raw: str, call_id: str = "", notes: dict[str, str] | None = None
 ) -> ParseStep[str]:
-    """Say a call whose arguments are whole already: an object, JSON text in a string, or nothing."""
-    mended = repair_json(raw)
-    value = parse_json(mended.text) if mended else raw
+    """Write a call whose arguments are complete: an object, JSON text in a string, or nothing."""
+    repaired = repair_json(raw)
+    value = parse_json(repaired.text) if repaired else raw
     if isinstance(value, str) and value.strip():
-        mended = repair_json(value)
-        value = parse_json(mended.text) if mended else value
+        repaired = repair_json(value)
+        value = parse_json(repaired.text) if repaired else value
     if value and not isinstance(value, dict):
-        return "the arguments are no object"
+        return "the arguments are not an object"
     arguments = open_call(source, turn, name, call_id)
-    mends = {repair.kind: repair.detail for repair in mended.repairs} if mended else {}
+    mends = {repair.kind: repair.detail for repair in repaired.repairs} if repaired else {}
     for kind, detail in {**mends, **(notes or {})}.items():
         arguments.call.add_repair(kind, detail)
-    yield from read_object(Source.from_text(mended.text if mended and value else "{}"), arguments)
+    yield from read_object(Source.from_text(repaired.text if repaired and value else "{}"), arguments)
     return ""
 
 
 def _parse_string(raw: str) -> str:
-    mended = repair_json(raw)
-    return str(parse_json(mended.text)) if mended else raw
+    repaired = repair_json(raw)
+    return str(parse_json(repaired.text)) if repaired else raw

@@ -26,7 +26,7 @@ DEEPSEEK_V31 = HeaderJson(
     source="chat template of deepseek-ai/DeepSeek-V3.1",
     sections=("<｜tool▁calls▁begin｜>",),
     call_marker="<｜tool▁call▁begin｜>",
-    # V3 puts the type before the name and a fence around the arguments; either version is read as both.
+    # V3 puts the type before the name and a fence around the arguments; each version is read in both forms.
     separators=((f"function{_SEPARATOR}", "name"), (_SEPARATOR, "arguments")),
     fences=("```json", "```"),
     closes=("<｜tool▁call▁end｜>",),

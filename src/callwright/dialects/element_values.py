@@ -1,12 +1,12 @@
-"""Arguments written as elements: the tag is the parameter's name, and what stands inside has no escaping.
+"""Arguments written as elements: the tag is the parameter's name, and its content is not escaped.
 
     <city>Oslo</city>
     <days>2</days>
     <stops><stop>Bergen</stop><stop>Hamar</stop></stops>
 
-Strings go out while they are written. Where the schema wants a list or an object, elements inside a
-value are its items or members, and so are several elements of one name; JSON text is taken as well.
-Elements that the tool does not declare are parameters too where whole ones stand between others.
+Strings stream while they are read. Where the schema declares a list or an object, elements inside a value are its items
+or members, and so are several elements of one name; JSON text is accepted as well. Elements that the tool does not
+declare are parameters too if they are complete and stand between others.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ __all__ = ["ElementArguments", "elements_to_json"]
 _KEY = re.compile(r"[^\s<>/\"'=]*")
 _MAX_KEY_LENGTH = 256
 _MAX_DEPTH = 32
-"""Nesting that is followed; what lies deeper is text."""
+"""How deep nested elements are read; what is deeper is text."""
 
 
 class ElementArguments:
-    """Reads one call's parameters, an element each.
+    """Reads the parameters of one call, each an element.
 
-    `keys` are the parameters that are declared; without any, every element is one. `closes` are the tags that
-    close what encloses them, from the inside out. Every tag begins with `prefix`.
+    `keys` are the declared parameters; without any, every element is one. `closes` are the tags that close the
+    enclosing elements, from the inside out. Every tag begins with `prefix`.
     """
 
     def __init__(
@@ -51,9 +51,9 @@ class ElementArguments:
         self._closes = closes
 
     def read_elements(self, source: Source) -> ParseStep[bool]:
-        """Read up to the closing tag and end the call. False: it did not come, and the call is still open.
+        """Read up to the closing tag and end the call. Return False if the tag is missing: the call is still open.
 
-        Where an outer closing tag stands in its place that ends the call too; the outer one is left.
+        An outer closing tag in its place ends the call too, and is not consumed.
         """
         tags = compile_markers(*self._closes, *self._opens)
         while True:
@@ -80,7 +80,7 @@ class ElementArguments:
                 return False
 
     def _finish_call(self) -> None:
-        """Say the values that had to wait, and end the call."""
+        """Write the values that had to wait, and end the call."""
         waiting, self._arguments.pending_values = self._arguments.pending_values, {}
         for key, raws in waiting.items():
             schema = self._arguments.call.schema.get_member(key)
@@ -95,18 +95,18 @@ class ElementArguments:
     def _read_value(self, source: Source, key: str) -> ParseStep[bool]:
         if not _can_hold_elements(self._arguments.call.schema.get_member(key), untyped=bool(self._prefix)):
             parameter = self._arguments.start_parameter(key)
-            whole = yield from self._copy_value(source, key, parameter.write)
-            if whole:
+            complete = yield from self._copy_value(source, key, parameter.write)
+            if complete:
                 parameter.end()
-            return whole
+            return complete
         # Another element of this name makes it a list, so the value waits for the end of the call.
-        held = TextBuffer(source)
-        whole = yield from self._copy_value(source, key, held.add)
-        self._arguments.pending_values.setdefault(key, []).append(held.get_text())
-        return whole
+        buffer = TextBuffer(source)
+        complete = yield from self._copy_value(source, key, buffer.add)
+        self._arguments.pending_values.setdefault(key, []).append(buffer.get_text())
+        return complete
 
     def _copy_value(self, source: Source, key: str, write: TextSink) -> ParseStep[bool]:
-        """Copy a value up to its end; False when it has none that can be relied on."""
+        """Copy a value up to its end; return False if no end is certain."""
         close = f"</{key}>"
         quoted: list[str] = []
 
@@ -121,25 +121,25 @@ class ElementArguments:
             return False
         if not closed.endswith(close):
             self._arguments.call.add_repair("missing_close", f"{close} was missing after a value")
-            # A closing tag passed for text because something that is no parameter came after it.
+            # A closing tag was read as text, because what followed it is no parameter.
             return not quoted
         if not closed.endswith(self._prefix + close):
-            self._arguments.call.add_repair("missing_prefix", f"{close} lacked {self._prefix}")
+            self._arguments.call.add_repair("missing_prefix", f"{close} was written without {self._prefix}")
         return True
 
 
 @lru_cache(maxsize=1024)
 def _build_value_rule(key: str, closes: tuple[str, ...], opens: tuple[str, ...], prefix: str) -> RawValueRule:
     if prefix:
-        # The prefix is a token of its own: a value quotes single tags at most, and what follows one tells.
+        # The prefix is a token of its own: a value quotes single tags at most, and the text after a tag decides.
         return RawValueRule(f"{prefix}</{key}>", closes, opens, loose_close_tag=f"</{key}>")
-    # The outermost twice: alone on a line it ends a value only where the text ends too.
-    begins = (closes[-1].replace("</", "<"),)
+    # The outermost tag twice: alone on a line it ends a value only where the text ends too.
+    call_tags = (closes[-1].replace("</", "<"),)
     return RawValueRule(
         f"</{key}>",
         (*closes, closes[-1]),
         opens,
-        call_tags=begins,
+        call_tags=call_tags,
         own_value_tags=(f"<{key}>",),
         allows_other_elements=True,
     )
@@ -157,7 +157,7 @@ def _can_hold_elements(schema: Schema, *, untyped: bool) -> bool:
 
 
 def elements_to_json(raw: str, schema: Schema, note: RepairSink, prefix: str = "", depth: int = 0) -> str:
-    """The JSON for a value that is written as elements, as JSON text, or as bare text."""
+    """Return the JSON for a value that is written as elements, as JSON text, or as bare text."""
     children = _parse_children(raw, prefix) if _can_hold_elements(schema, untyped=True) and depth < _MAX_DEPTH else []
     is_array = "array" in schema.types and "object" not in schema.types
     if not children:
@@ -165,7 +165,7 @@ def elements_to_json(raw: str, schema: Schema, note: RepairSink, prefix: str = "
     names = {name for name, _ in children}
     if len(names) == 1:
         name = children[0][0]
-        # Where every tag has a prefix, the items of a list are always called so, whatever their members are called.
+        # Where every tag has a prefix, the items of a list always have this name.
         is_item = name == "item" and "object" not in schema.types and (bool(prefix) or not is_array)
         if is_item or (is_array and name not in schema.items.properties):
             items = (elements_to_json(inner, schema.items, note, prefix, depth + 1) for _, inner in children)
@@ -178,23 +178,23 @@ def elements_to_json(raw: str, schema: Schema, note: RepairSink, prefix: str = "
 
 
 def _object_to_json(children: list[tuple[str, str]], schema: Schema, note: RepairSink, prefix: str, depth: int) -> str:
-    """Elements as the members of an object; several of one name as a list."""
+    """Convert elements to the members of an object; several of one name become a list."""
     members: dict[str, list[str]] = {}
     for name, inner in children:
         members.setdefault(name, []).append(inner)
-    written = []
+    rendered: list[str] = []
     for name, raws in members.items():
         inside = schema.get_member(name)
         if len(raws) == 1:
             value = elements_to_json(raws[0], inside, note, prefix, depth + 1)
         else:
             value = f"[{', '.join(elements_to_json(raw, inside.items, note, prefix, depth + 1) for raw in raws)}]"
-        written.append(f'"{escape_json(name)}": {value}')
-    return f"{{{', '.join(written)}}}"
+        rendered.append(f'"{escape_json(name)}": {value}')
+    return f"{{{', '.join(rendered)}}}"
 
 
 def _leaf_to_json(raw: str, schema: Schema, note: RepairSink, *, is_array: bool) -> str:
-    """A value without elements. Where a list is wanted, bare text is its only item."""
+    """Convert a value without elements. Where a list is declared, bare text is its only item."""
     if not raw.strip() and schema.types & {"array", "object"}:
         return "[]" if is_array else "{}"
     value, repairs = text_to_json(raw, schema)
@@ -206,25 +206,26 @@ def _leaf_to_json(raw: str, schema: Schema, note: RepairSink, *, is_array: bool)
 
 
 def _parse_children(text: str, prefix: str) -> list[tuple[str, str]]:
-    """The elements that a text consists of, as names and insides; none when it is anything else."""
+    """Return the elements that a text consists of, as names and contents; none if it contains anything else."""
     opening = re.compile(rf"\s*{re.escape(prefix)}<({_KEY.pattern})>")
     children = []
     position = 0
-    while hit := opening.match(text, position):
-        name = hit.group(1)
+    while match := opening.match(text, position):
+        name = match.group(1)
         opener = f"{prefix}<{name}>"
         closers = (f"{prefix}</{name}>", f"</{name}>")
-        ends = ((_find_element_end(text, hit.end(), opener, closer), closer) for closer in closers)
+        ends = ((_find_element_end(text, match.end(), opener, closer), closer) for closer in closers)
         end, closer = next(((end, closer) for end, closer in ends if end >= 0), (-1, ""))
         if end < 0:
             return []
-        children.append((name, text[hit.end() : end]))
+        children.append((name, text[match.end() : end]))
         position = end + len(closer)
     return [] if text[position:].strip() else children
 
 
 def _find_element_end(text: str, start: int, opener: str, closer: str) -> int:
-    """Where the element whose inside starts at `start` closes, those of its own name inside it counted; or -1."""
+    """Return the position of the closing tag for the content at `start`, counting nested elements of that name; or
+    -1."""
     depth, position = 1, start
     while True:
         end = text.find(closer, position)

@@ -1,12 +1,12 @@
-"""X4: the tool's name is the tag, and each parameter an element inside it, as Cline, Roo and Kilo have it.
+"""X4: the tool's name is the tag, and each parameter is an element inside it, as in Cline, Roo and Kilo.
 
     <get_weather>
     <city>Oslo</city>
     <days>2</days>
     </get_weather>
 
-Only offered tools and their declared parameters are markup, everything else is text. Values are raw:
-a closing tag counts where another parameter opens after it or the tool's element closes.
+Only tools of the request and their declared parameters are markup, everything else is text. Values are raw: a closing
+tag counts where another parameter opens after it or the tool's element closes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _ELEMENT_NAME = re.compile(r"[A-Za-z_][\w.-]*")
 
 @dataclass(frozen=True, kw_only=True)
 class ToolNameTags(Dialect):
-    """A family whose tags are the names of the tools offered; with none offered, nothing is a call."""
+    """A family whose tags are the names of the tools; without tools, nothing is a call."""
 
     reasoning_tags: tuple[ReasoningTags, ...] = (THINK_TAGS, ReasoningTags("<thinking>", "</thinking>"))
     text_tags: bool = True
@@ -59,18 +59,19 @@ class ToolNameTags(Dialect):
 
     @abstractmethod
     def read_body(self, source: Source, turn: Turn, name: str) -> ParseStep[str]:
-        """Read a call after its opening tag. Returns the empty string, or why this is no call."""
+        """Read a call after its opening tag. Return an empty string, or the reason why this is no call."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ElementTags(ToolNameTags):
-    """Parameters as elements. `nesting`: lists and objects are written as elements too, where that loses nothing."""
+    """Parameters as elements. With `nests_elements`, lists and objects are written as elements too, where
+    that loses nothing."""
 
     raw_values: ClassVar[bool] = True
     nests_elements: bool = False
     indent: str = ""
     reads_mcp_calls: bool = False
-    """Cline's form for an MCP server's tool is read too, when that tool itself is offered."""
+    """Whether Cline's form for an MCP server's tool is read too, if that tool itself is in the request."""
 
     @property
     def body_starts(self) -> tuple[str, ...]:
@@ -114,7 +115,7 @@ def _list_parameters(tools: Toolbox, name: str) -> tuple[str, ...]:
 
 
 def _render_nested(key: str, value: Any) -> str:
-    """A value as elements: a list repeats its element, an object's members stand inside it."""
+    """Render a value as elements: a list repeats its element, an object's members are elements inside it."""
     if isinstance(value, list):
         return "".join(_render_nested(key, item) for item in value)
     if isinstance(value, dict):
@@ -123,13 +124,13 @@ def _render_nested(key: str, value: Any) -> str:
 
 
 def _is_plain_value(value: Any) -> bool:
-    """Whether a value, written as elements, reads back as what it was; others are written as JSON."""
+    """Whether a value written as elements is read back unchanged; other values are written as JSON."""
     match value:
         case str():
             return bool(value.strip()) and "<" not in value and convert_python_literal(value.strip()) is None
         case dict():
-            named = all(_ELEMENT_NAME.fullmatch(key) and key != "item" for key in value)
-            return bool(value) and named and all(map(_is_plain_value, value.values()))
+            has_plain_keys = all(_ELEMENT_NAME.fullmatch(key) and key != "item" for key in value)
+            return bool(value) and has_plain_keys and all(map(_is_plain_value, value.values()))
         case list():
             return len(value) > 1 and all(_is_plain_value(item) and not isinstance(item, list) for item in value)
         case _:

@@ -1,10 +1,10 @@
-"""Calls in a Markdown fence, for families that have markers of their own and sometimes fall back to this.
+"""Calls in a Markdown fence, for families with markers of their own that sometimes fall back to it.
 
     ```json
     {"name": "get_weather", "arguments": {"city": "Oslo"}}
     ```
 
-A fence mostly shows something. It calls if all of it is calls of offered tools and the answer ends with it.
+Most fences are examples. A fence is a call if all of it is calls of known tools and the answer ends with it.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ _NEXT_CALL_MARKS = compile_markers("{", "[", FENCE)
 
 
 def read_fenced_calls(source: Source, turn: Turn, info: str, member: Dialect) -> ParseStep[str]:
-    """Read the rest of a fenced block as the calls of a family, if they end the answer. Returns the empty string, or
-    the whole block, to be shown: nothing was said then."""
+    """Read the rest of a fenced block as the calls of a family, if they end the answer. Return an empty string, or the
+    complete block to emit as text; no event was written then."""
     body, close = yield from source.take_to(compile_markers(_LINE_FENCE))
-    whole = f"{FENCE}{info}{body}{close or ''}"
+    block = f"{FENCE}{info}{body}{close or ''}"
     more = yield from source.peek_marker(_NEXT_CALL_MARKS)
     last = more or (source.closed and not source.text[source.position :].strip())
-    if not last or not (yield from has_only_calls(member, whole, turn.tools)):
-        return whole
-    yield from member.grammar(Source.from_text(whole), turn)
+    if not last or not (yield from has_only_calls(member, block, turn.tools)):
+        return block
+    yield from member.grammar(Source.from_text(block), turn)
     return ""
 
 
 def has_only_calls(member: Dialect, text: str, tools: Toolbox) -> ParseStep[bool]:
-    """Whether a family reads a whole text as whole calls of offered tools and nothing else."""
+    """Whether a family reads a complete text as complete calls of known tools and nothing else."""
     numbers = count()
     trial = Turn(tools, lambda: str(next(numbers)))
     trial.accepts_unknown_tools = False

@@ -1,10 +1,10 @@
-"""A turn of framed messages, each with a header that says where it goes: Harmony, and who took its framing over.
+"""A turn of framed messages, each with a header that says where it goes: Harmony and the families that adopted it.
 
     <|start|>assistant<|channel|>analysis<|message|>Need the weather.<|end|><|start|>assistant …
 
-`Messages` reads one turn. Any marker may be missing, doubled or out of place, the output may begin
-inside a header that the prompt opened, and the server may have eaten the special tokens; what cannot
-be read as a message is set aside as malformed, and the next message is read as if nothing had been.
+`FramedTurnReader` reads one turn. Any marker may be missing, doubled or misplaced, the output may begin inside a header
+that the prompt opened, and the server may have stripped the special tokens. Text that cannot be read as a message is
+reported as malformed, and reading continues with the next message.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ _BODY = "body"
 
 @dataclass(frozen=True, kw_only=True)
 class FramedDialect(Dialect):
-    """A family that frames every message. Its body is the family's own."""
+    """A family that frames every message. Subclasses read the body."""
 
     non_tool_recipients: ClassVar[Mapping[str, str]] = MappingProxyType({})
-    """Recipients that are no tools, and the channel that each one means."""
+    """Recipients that are not tools, each with its channel."""
 
     reasoning_tags: tuple[ReasoningTags, ...] = ()
     framing: tuple[str, ...] = (END_OF_TEXT,)
@@ -57,9 +57,9 @@ class FramedDialect(Dialect):
     call_end_markers: tuple[str, ...]
     text_end_markers: tuple[str, ...]
     unframed_openers: tuple[str, ...] = ()
-    """Markers that begin a call even where no message frames it."""
+    """Markers that begin a call even outside of any message."""
     tag_dialect: Dialect | None = None
-    """Another family, whose calls count where they stand in the words for the reader."""
+    """Another family, whose calls count inside the text for the user."""
 
     @property
     def openers(self) -> tuple[str, ...]:
@@ -76,23 +76,23 @@ class FramedDialect(Dialect):
 
     @cached_property
     def stripped_markers(self) -> tuple[str, ...]:
-        """What is left of the markers between two messages when a server strips special tokens."""
+        """The text that remains between two messages if a server strips special tokens."""
         glued = tuple(f"{ASSISTANT}{channel}" for channel in self.channels)
         return (*glued, f"{ASSISTANT} {RECIPIENT_PREFIX}") if glued else ()
 
     @abstractmethod
     def find_recipient_tool(self, turn: Turn, recipient: str) -> str:
-        """The tool that a recipient names; nothing when none was offered under that name."""
+        """Return the tool that a recipient names; an empty string if the request has no such tool."""
 
     @abstractmethod
     def read_body(self, source: Source, turn: Turn, header: MessageHeader) -> ParseStep[str]:
-        """Read the body of a message to a tool, up to the marker that ends it, which stays.
+        """Read the body of a message to a tool, up to the marker that ends it, which is not consumed.
 
-        Returns the empty string, or why it is no call.
+        Return an empty string, or the reason why it is no call.
         """
 
     def skip_body(self, source: Source) -> ParseStep[None]:
-        """Pass over what in a body may hold markers that are data."""
+        """Skip the part of a body that may contain markers as data."""
         if (yield from source.skip_space()) == "{":
             yield from copy_json(source, ignore, ignore)
 
@@ -101,7 +101,7 @@ class FramedDialect(Dialect):
         yield from messages.run((yield from messages.read_opening()))
 
     def read_calls(self, source: Source, turn: Turn, opener: str) -> ParseStep[str]:
-        """Where one message is framed all are: read the turn to its end."""
+        """Read the turn to its end: if one message is framed, all are."""
         if opener not in self.unframed_openers and not (
             yield from source.peek_marker(compile_markers(*self.body_starts))
         ):
@@ -111,10 +111,10 @@ class FramedDialect(Dialect):
 
 
 class FramedTurnReader:
-    """One turn being read.
+    """Reads one turn.
 
-    Text outside any message is shown where the turn is nothing but text. Among messages it waits: next
-    to a call it is what is left of a broken message, and is set aside.
+    Text outside of any message is emitted if the turn is nothing but text. Among messages it waits: next to a call it
+    is the rest of a broken message, and is reported as malformed.
     """
 
     def __init__(self, dialect: FramedDialect, source: Source, turn: Turn) -> None:
@@ -128,7 +128,7 @@ class FramedTurnReader:
         self._tag_openers = dialect.tag_dialect.list_openers(turn.tools) if dialect.tag_dialect else ()
         quoted = tuple(f"`{tag}" for tag in self._tag_openers)
         self._text_markers = (*self._tag_openers, *quoted, FENCE) if self._tag_openers else ()
-        """What is listened for in the words for the reader: tags that begin calls, and what makes them mere words."""
+        """Markers inside text for the user: tags that begin calls, and quotes or fences that make them plain text."""
         self._set_end_marks((*dialect.message_markers, *dialect.framing))
 
     def _set_end_marks(self, ends: tuple[str, ...]) -> None:
@@ -137,7 +137,7 @@ class FramedTurnReader:
         self._word_end_marks = compile_markers(*ends, *_SPACES, "{", *self._dialect.unframed_openers)
 
     def _note_stripped_tokens(self) -> None:
-        """No marker stood where one must: the server stripped them, and words are all that is left."""
+        """Record that a marker was missing where one is required: the server stripped them and left only text."""
         if self._dialect.channels and not self._is_stripped:
             self._is_stripped = True
             self._turn.add_repair("stripped_tokens", "the special tokens were missing")
@@ -159,9 +159,9 @@ class FramedTurnReader:
         source, dialect = self._source, self._dialect
         source.start_capture()
         tail = f" {RECIPIENT_PREFIX}"
-        known = (*dialect.message_markers, *dialect.stripped_markers)
-        word = yield from source.accept(compile_markers(tail, RECIPIENT_PREFIX, ASSISTANT, *dialect.channels, *known))
-        if word in known:
+        markers = (*dialect.message_markers, *dialect.stripped_markers)
+        word = yield from source.accept(compile_markers(tail, RECIPIENT_PREFIX, ASSISTANT, *dialect.channels, *markers))
+        if word in markers:
             return word
         if word.endswith(RECIPIENT_PREFIX) or (
             word and (yield from source.peek_marker(compile_markers(*dialect.message_markers, RECIPIENT_PREFIX)))
@@ -173,7 +173,7 @@ class FramedTurnReader:
         return (yield from self._read_plain_text())
 
     def _read_plain_text(self) -> ParseStep[str | None]:
-        """Text without any framing, what was kept of it included."""
+        """Read text without any framing, including the captured text."""
         text = self._source.end_capture()
         if text:
             self._turn.add_text(text)
@@ -182,8 +182,8 @@ class FramedTurnReader:
     def _read_message(self, marker: str, lead: str = "", *, is_certain: bool = True) -> ParseStep[str | None]:
         """Read one message from its header on, and return the marker that ended it.
 
-        `lead` is a first word that is read already; unless it is `sure` to be one, plain text is not taken
-        for a message.
+        `lead` is a first word that is already read; unless it `is_certain` to belong to a header, plain text is not
+        taken for a message.
         """
         dialect = self._dialect
         header = MessageHeader(
@@ -200,10 +200,10 @@ class FramedTurnReader:
         if header.is_foreign and (ending == MESSAGE or header.has_start):
             return (yield from self._report_message(f"a message of {header.role!r}", ending))
         if ending is None and (header.recipient or not header.loose_text or header.is_partial):
-            # Nothing of a header is text. A mere word after the end of a call is junk that models add, and not what
-            # is left of a header: vLLM #22519.
+            # No part of a header is text. A single word after the end of a call is junk that models add, not the rest
+            # of a header: vLLM #22519.
             if marker in dialect.call_end_markers and not header.section and not header.recipient:
-                self._turn.add_malformed(self._source.end_capture(), "text outside any message")
+                self._turn.add_malformed(self._source.end_capture(), "text outside of any message")
             else:
                 self._turn.add_truncated(self._source.end_capture(), "the header of a message")
             return None
@@ -214,7 +214,7 @@ class FramedTurnReader:
         return (yield from self._read_text_message(header, ending))
 
     def _read_header(self, header: MessageHeader, marker: str, lead: str) -> ParseStep[str | None]:
-        """Read a header. Returns the marker that ended it, or what follows without one."""
+        """Read a header. Return the marker that ended it, or what follows without one."""
         source, dialect = self._source, self._dialect
         if marker in dialect.stripped_markers:
             tail = f" {RECIPIENT_PREFIX}"
@@ -225,7 +225,7 @@ class FramedTurnReader:
         elif marker in dialect.unframed_openers:
             source.position -= len(marker)
             header.recipient = marker
-            self._turn.add_repair("missing_header", "a call stood outside any message")
+            self._turn.add_repair("missing_header", "a call was outside of any message")
             return _BODY
         elif marker == MESSAGE:
             return MESSAGE
@@ -256,10 +256,11 @@ class FramedTurnReader:
                 return _PROSE
 
     def _note_stray_marker(self, marker: str, ending: str | None) -> None:
-        """Two markers with nothing between them: only a stop before a start is as it should be."""
+        """Record two markers with nothing between them, unless the first one ends and the second one starts a
+        message."""
         if ending is None or (marker in self._stop_markers and ending in (START, *self._dialect.framing)):
             return
-        self._turn.add_repair("stray_marker", f"{ending} came right after {marker}")
+        self._turn.add_repair("stray_marker", f"{ending} directly followed {marker}")
 
     # ── messages to tools ──────────────────────────────────────────────────────────────────────
 
@@ -268,7 +269,7 @@ class FramedTurnReader:
         self._resolve_outside_text(has_call=bool(header.tool))
         self._is_framed = self._is_framed or header.recipient not in self._dialect.unframed_openers
         if ending in self._dialect.call_end_markers and not header.loose_text:
-            # No body at all, but the call is closed: it has no arguments.
+            # There is no body, but the call is closed: it has no arguments.
             source.position -= len(ending)
         elif ending == _BODY and not header.section:
             self._note_stripped_tokens()
@@ -284,7 +285,7 @@ class FramedTurnReader:
         return (yield from (self._read_call_end() if self._is_framed else self._read_outside_text("", _PROSE)))
 
     def _read_call_end(self) -> ParseStep[str | None]:
-        """What stands between a call's body and the next message."""
+        """Read what stands between a call's body and the next message."""
         source, turn, dialect = self._source, self._turn, self._dialect
         while True:
             char = yield from source.skip_space()
@@ -300,10 +301,10 @@ class FramedTurnReader:
                 source.start_capture()
                 return (yield from self._report_message("text after the arguments of a call", MESSAGE))
             source.position += 1
-            turn.add_repair("extra_bracket", f"{char!r} stood after a call")
+            turn.add_repair("extra_bracket", f"unexpected {char!r} after a call")
 
     def _report_message(self, problem: str, ending: str | None) -> ParseStep[str | None]:
-        """Set a message aside, to its end. Markers inside its JSON strings do not end it."""
+        """Report a message as malformed, up to its end. Markers inside its JSON strings do not end it."""
         source = self._source
         while ending == MESSAGE:
             yield from self._dialect.skip_body(source)
@@ -340,7 +341,7 @@ class FramedTurnReader:
         )
 
     def _read_outside_text(self, text: str, ending: str | None) -> ParseStep[str | None]:
-        """Text that no header introduces."""
+        """Read text that has no header."""
         emit = self._outside_parts.append if self._is_framed else self._turn.add_text
         ending = yield from self._emit_body(emit, text, ending, is_framed=False)
         if self._turn.call_count:
@@ -350,7 +351,7 @@ class FramedTurnReader:
     def _emit_body(
         self, emit: TextSink, text: str, ending: str | None, *, is_framed: bool = True
     ) -> ParseStep[str | None]:
-        """Say what is known of a body and the rest of it."""
+        """Emit the known part of a body and the rest of it."""
         if text:
             emit(text)
         if ending in (MESSAGE, _PROSE, _BODY):
@@ -358,7 +359,7 @@ class FramedTurnReader:
         return ending
 
     def _copy_body(self, emit: TextSink, *, is_framed: bool) -> ParseStep[str | None]:
-        """Copy a body to the marker that ends it. A marker that continues nothing is a word of the text."""
+        """Copy a body up to the marker that ends it. A marker that continues nothing is part of the text."""
         source, turn, dialect = self._source, self._turn, self._dialect
         ends, fenced = self._end_marks if is_framed else self._outside_end_marks, False
         if self._text_markers and emit == turn.add_text:
@@ -371,21 +372,21 @@ class FramedTurnReader:
                 emit(marker or "")
                 fenced ^= marker == FENCE
             elif marker in (MESSAGE, CONSTRAIN):
-                turn.add_repair("stray_marker", f"{marker} stood inside a message")
+                turn.add_repair("stray_marker", f"{marker} was written inside a message")
             elif marker in (START, CHANNEL):
                 if (yield from self._is_message_ahead()):
                     if is_framed:
                         turn.add_repair("missing_close", f"{dialect.text_end_markers[0]} was missing before {marker}")
                     return marker
                 emit(marker)
-                turn.add_repair("literal_marker", f"{marker} stood inside the text")
+                turn.add_repair("literal_marker", f"{marker} was written inside the text")
             else:
                 if is_framed and marker in dialect.call_end_markers and marker not in dialect.text_end_markers:
                     turn.add_repair("wrong_close", f"{marker} closed a text")
                 return marker
 
     def _is_message_ahead(self) -> ParseStep[bool]:
-        """Whether a header follows here, or what the end of the output left of one."""
+        """Whether a header follows, or the beginning of one that the end of the output cut off."""
         dialect, source = self._dialect, self._source
         words = compile_markers(
             *dialect.message_markers, *dialect.channels, ASSISTANT, RECIPIENT_PREFIX, "functions.", *FOREIGN_ROLES
@@ -394,11 +395,11 @@ class FramedTurnReader:
         return bool(follows) or words.is_prefix_at(source.text, source.position)
 
     def _resolve_outside_text(self, *, has_call: bool) -> None:
-        """Decide about text outside any message: next to a call it is set aside, else it is text."""
+        """Decide about text outside of any message: next to a call it is malformed, otherwise it is text."""
         text = "".join(self._outside_parts)
         self._outside_parts.clear()
         if text.strip() and (has_call or self._turn.call_count):
-            self._turn.add_malformed(text, "text outside any message")
+            self._turn.add_malformed(text, "text outside of any message")
         elif text.strip():
-            self._turn.add_repair("missing_header", "text stood outside any message")
+            self._turn.add_repair("missing_header", "text was outside of any message")
             self._turn.add_text(text)

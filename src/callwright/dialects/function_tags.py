@@ -8,8 +8,8 @@
     </function>
     </tool_call>
 
-Defined by the chat templates named in `source` below. Some frame each value with newlines, others do
-not. Now and then a model falls back to the JSON of its elder sister: that is read too.
+Defined by the chat templates named in `source` below. Some frame each value with newlines, others do not. Sometimes a
+model falls back to the JSON of its predecessor: that is read too.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ _MAX_NAME_LENGTH = 256
 
 @dataclass(frozen=True, kw_only=True)
 class FunctionTags(Dialect):
-    """A family of `<function=…>` tags; `inset` is the newline that frames each value, if it has one."""
+    """A family of `<function=…>` tags; `inset` is the newline that frames each value, if the family has one."""
 
     raw_values: ClassVar[bool] = True
     quotable: bool = True
     wrapper: tuple[str, str] = ("<tool_call>", "</tool_call>")
     inset: str = "\n"
     python_values: bool = False
-    """The template prints what is no string as Python does: True, None, single quotes."""
+    """Whether the template prints values other than strings like Python: True, None, single quotes."""
 
     @property
     def openers(self) -> tuple[str, ...]:
@@ -80,21 +80,23 @@ class FunctionTags(Dialect):
         }
 
     def read_calls(self, source: Source, turn: Turn, opener: str) -> ParseStep[str]:
-        opened = opener != _FUNCTION_OPENER
-        if opened:
+        is_opened = opener != _FUNCTION_OPENER
+        if is_opened:
             if (yield from source.skip_space()) in ("{", "["):
                 return (yield from read_json_section(source, turn, self.wrapper[1]))
             if not (yield from source.accept(compile_markers(_FUNCTION_OPENER))):
                 return f"no {_FUNCTION_OPENER}…> follows"
         return (
-            yield from self._section.read_section(source, turn, lambda: self._read_call(source, turn), is_opened=opened)
+            yield from self._section.read_section(
+                source, turn, lambda: self._read_call(source, turn), is_opened=is_opened
+            )
         )
 
     def _read_call(self, source: Source, turn: Turn) -> ParseStep[str]:
         name = (yield from source.take_while(_TOOL_NAME, _MAX_NAME_LENGTH)).strip()
         closed = yield from source.accept(compile_markers(">"))
         if not closed and (yield from source.peek()) != "{":
-            return "the tag of the function does not close"
+            return "the tag of the function is not closed"
         if not turn.can_call(name):
             return f"unknown tool {name!r}"
         body = compile_markers(*self._body_marks.markers, "{")
@@ -102,8 +104,7 @@ class FunctionTags(Dialect):
             return "no parameter follows"
         arguments = open_call(source, turn, name)
         if (yield from source.skip_space()) == "{":
-            # Functionary's form of the same tags, and what models mix it up with; Llama on Groq forgets the bracket
-            # (freellmapi PR #291).
+            # Functionary's form of the same tags, and similar mistakes; Llama on Groq omits `>`: freellmapi #291.
             if not closed:
                 arguments.call.add_repair("missing_close", "> was missing after the name of a function")
             yield from read_json_arguments(source, turn, arguments)

@@ -1,4 +1,4 @@
-"""J3: Functionary, whose calls are plain text, and whose Python is written raw.
+"""J3: Functionary, whose calls are plain text, and whose Python code is raw.
 
     <function=get_weather>{"city": "Oslo", "days": 2}</function>        v3.1
 
@@ -6,9 +6,8 @@
     Let me look.>>>get_weather
     {"city": "Oslo", "days": 2}                                         v3.2
 
-In v3.2 everything has a recipient; `all` is the reader. The prompt ends with the first `>>>`, so the
-output may begin right with the recipient. Defined by the chat templates of
-meetkai/functionary-medium-v3.1 and v3.2.
+In v3.2 all output has a recipient; `all` is the user. The prompt ends with the first `>>>`, so the output may begin
+with the recipient. Defined by the chat templates of meetkai/functionary-medium-v3.1 and v3.2.
 """
 
 from __future__ import annotations
@@ -33,11 +32,11 @@ class Functionary(HeaderJson):
     """A version of Functionary."""
 
     code_marker: str
-    """What begins raw Python, up to the next call or the end of the turn."""
+    """The marker before raw Python code, which ends at the next call or the end of the turn."""
     call_header: str
-    """How a call of a tool begins: a format string of {name}."""
+    """The beginning of a call: a format string with {name}."""
     has_recipients: bool = False
-    """Text has a recipient too, and the prompt has written the first marker."""
+    """Whether text has a recipient too, and the prompt ends with the first marker."""
 
     @property
     def openers(self) -> tuple[str, ...]:
@@ -53,7 +52,7 @@ class Functionary(HeaderJson):
         yield from super().grammar(source, turn)
 
     def _read_first_recipient(self, source: Source, turn: Turn) -> ParseStep[None]:
-        """Read a recipient that stands at the beginning without its marker, if one does."""
+        """Read a recipient at the beginning of the output without its marker, if there is one."""
         lines = {f"{name}\n": name for name in ("all", *turn.tools.names)}
         name = lines.get((yield from source.peek_marker(compile_markers(*lines))))
         if name == "all" or name == PYTHON_TOOL:
@@ -74,7 +73,7 @@ class Functionary(HeaderJson):
         if opener != self.code_marker:
             return (yield from super().read_calls(source, turn, opener))
         if PYTHON_TOOL not in turn.tools:
-            return f"no tool {PYTHON_TOOL!r} is offered"
+            return f"the request has no tool {PYTHON_TOOL!r}"
         if (yield from source.peek_marker(compile_markers('{"code"'))):
             yield from source.skip_space()
             yield from self.read_arguments(source, turn, JsonCallHeader(PYTHON_TOOL))

@@ -1,12 +1,12 @@
-"""G: `call:NAME{…}` with bare keys, and a token of its own for quotes.
+"""G: `call:NAME{…}` with bare keys, and a special token for quotes.
 
     <|tool_call>call:get_weather{city:<|"|>Oslo<|"|>,days:2,tags:[<|"|>a<|"|>],o:{k:true}}<tool_call|>
     <start_function_call>call:get_weather{city:<escape>Oslo<escape>,days:2}<end_function_call>
 
-Strings are raw, so only position tells a closing quote from one inside: it counts where the next
-key, or the end of the call, follows. Gemma 4 writes a literal `"` with the same token as its
-quotes (vllm-project/vllm pull request 48678), drops the opening one (sgl-project/sglang 39240) and
-falls back to JSON's or Python's quotes (vllm issue 51284); all of these are read.
+Strings are raw, so only the position of a quote tells a closing quote from one inside: it closes the string if the next
+key, or the end of the call, follows. Gemma 4 writes a literal `"` with the same token as its quotes (vllm-project/vllm
+pull request 48678), omits the opening one (sgl-project/sglang 39240) and falls back to JSON's or Python's quotes (vllm
+issue 51284); all of these are read.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Gemma(Dialect):
     close: str
     quote: Quote
     quotes_all: bool = False
-    """Numbers may stand in quotes too, so that only the tool's schema says what is a string."""
+    """Whether numbers may be quoted too, so that only the tool's schema decides what is a string."""
     null: str = "null"
 
     @property
@@ -64,22 +64,22 @@ class Gemma(Dialect):
     def read_calls(self, source: Source, turn: Turn, opener: str) -> ParseStep[str]:
         yield from source.skip_space()
         prefix = yield from source.accept(compile_markers("call:", ":"))
-        written = yield from source.take_while(_NAME, _MAX_NAME_LENGTH)
+        written_name = yield from source.take_while(_NAME, _MAX_NAME_LENGTH)
         # Some checkpoints put a namespace before the name: `call:ns:create`.
-        name = next((name for name in (written, re.split(r"[:.]", written)[-1]) if turn.can_call(name)), "")
+        name = next((name for name in (written_name, re.split(r"[:.]", written_name)[-1]) if turn.can_call(name)), "")
         if not name:
-            return f"unknown tool {written!r}"
+            return f"unknown tool {written_name!r}"
         bracket = yield from source.skip_space()
         if bracket not in _BRACKET_PAIRS:
             return "no arguments follow the name"
         source.position += 1
         arguments = open_call(source, turn, name)
-        if name != written:
-            arguments.call.add_repair("renamed_tool", f"{written!r} became {name!r}")
+        if name != written_name:
+            arguments.call.add_repair("renamed_tool", f"{written_name!r} became {name!r}")
         if prefix != "call:":
             arguments.call.add_repair("missing_prefix", "'call:' was missing before the name")
         if bracket == "(":
-            arguments.call.add_repair("round_brackets", "the arguments stood in round brackets")
+            arguments.call.add_repair("round_brackets", "the arguments were in round brackets")
         if not (yield from self._read_members(source, arguments, _BRACKET_PAIRS[bracket])):
             yield from self._truncate_call(source, turn, arguments)
             return ""
@@ -87,7 +87,7 @@ class Gemma(Dialect):
         return ""
 
     def _truncate_call(self, source: Source, turn: Turn, arguments: ArgumentsWriter) -> ParseStep[None]:
-        """The members break off: set what is left of the call aside."""
+        """End a call whose members are incomplete, and report the rest of it as malformed."""
         mark = yield from source.copy_until(compile_markers(self.close, self.open, *self.framing), ignore)
         source.position -= len(mark or "")
         yield from truncate_call(source, turn, arguments)
@@ -99,10 +99,10 @@ class Gemma(Dialect):
         if not marker:
             turn.add_repair("missing_close", f"{self.close} was missing after a call")
         elif marker != self.close:
-            turn.add_repair("extra_bracket", "'}' stood after a call")
+            turn.add_repair("extra_bracket", "unexpected '}' after a call")
 
     def _read_members(self, source: Source, arguments: ArgumentsWriter, bracket: str) -> ParseStep[bool]:
-        """Read members up to the closing bracket, and end the call. False: they break off."""
+        """Read members up to the closing bracket, and end the call. Return False if they are incomplete."""
         note = arguments.call.add_repair
         closes = partial(_is_value_end, self._build_ends(bracket), arguments)
         separated = True
@@ -133,7 +133,7 @@ class Gemma(Dialect):
         if sign not in (":", "="):
             return ""
         if sign == "=":
-            arguments.call.add_repair("equals_for_colon", f"'=' stood after the key {key!r}")
+            arguments.call.add_repair("equals_for_colon", f"'=' was written instead of ':' after the key {key!r}")
         source.position += 1
         return key
 
@@ -151,16 +151,16 @@ class Gemma(Dialect):
         elif self.quotes_all:
             source.drop_capture()
             parameter = arguments.start_parameter(key)
-            whole = yield from quote.copy_string(source, parameter.write, arguments.call.add_repair, closes)
-            if whole:
+            complete = yield from quote.copy_string(source, parameter.write, arguments.call.add_repair, closes)
+            if complete:
                 parameter.end()
-            return whole
+            return complete
         return (yield from read_string_value(source, arguments, key, quote, closes))
 
     def _read_bare_value(
         self, source: Source, arguments: ArgumentsWriter, key: str, closes: ClosingCheck
     ) -> ParseStep[bool]:
-        """A value without an opening quote: a number, a word, or a string that lost its quote."""
+        """Read a value without an opening quote: a number, a word, or a string whose quote is missing."""
         source.drop_capture()
         parameter = arguments.start_parameter(key)
         stops = compile_markers(self.quote.mark, ",", "}", ")")
@@ -217,7 +217,7 @@ class Gemma(Dialect):
 
 
 def _is_value_end(ends: StringEndRule, arguments: ArgumentsWriter, source: Source, size: int) -> ParseStep[bool]:
-    """Whether a value ends here: where the notation can go on, with a key that has not come yet."""
+    """Whether a value ends here: the notation can continue, with a key that was not read yet."""
     ahead = Lookahead(source, size)
     comma = (yield from ahead.skip_space()) == ","
     if comma:
@@ -254,7 +254,7 @@ GEMMA4 = Gemma(
     shape="G",
     models="Gemma 4",
     source="chat template of google/gemma-4-31B-it",
-    # The quote is no marker: inside a string it is how the model writes `"`.
+    # The quote is not a marker: inside a string the model writes `"` with it.
     open="<|tool_call>",
     close="<tool_call|>",
     quote=Quote('<|"|>', '"', escapes=False),

@@ -3,8 +3,8 @@
     <|channel|>analysis<|message|>Need weather.<|end|><|start|>assistant<|channel|>commentary
     to=functions.get_weather <|constrain|>json<|message|>{"city": "Oslo", "days": 2}<|call|>
 
-(One line; the first `<|start|>assistant` is in the prompt.) Defined in the openai/harmony repository,
-docs/format.md. What gpt-oss makes of it in the wild, and the reports, are in the vectors.
+(One line; the first `<|start|>assistant` is in the prompt.) Defined in the openai/harmony repository, docs/format.md.
+The test vectors have the deviations that gpt-oss makes in practice, with the reports.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _PARAMETER_TAGS = NamedParameters("rfl:", (CALL, END, RETURN, START), (MESSAGE, 
 
 @dataclass(frozen=True, kw_only=True)
 class Harmony(FramedDialect):
-    """Harmony framing with JSON bodies. Bodies of `rfl` tags are read wherever they turn up."""
+    """Harmony framing with JSON bodies. Bodies of `rfl` tags are accepted too."""
 
     non_tool_recipients: ClassVar[Mapping[str, str]] = MappingProxyType(
         dict.fromkeys(("assistant", "user", "all", *CHANNELS), "")
@@ -55,7 +55,7 @@ class Harmony(FramedDialect):
     text_end_markers: tuple[str, ...] = (END, RETURN)
     tokens: frozenset[str] = frozenset({START, CHANNEL, CONSTRAIN, MESSAGE, END, CALL, RETURN})
     call_channel: str = "commentary"
-    # Under the prompts of agents such as Kilo Code gpt-oss writes their tags into its answers: seed S4.
+    # Under the prompts of agents such as Kilo Code, gpt-oss writes their tags into its answers: seed S4.
     tag_dialect: Dialect | None = ELEMENT
 
     @property
@@ -75,11 +75,11 @@ class Harmony(FramedDialect):
         return self.resolve_tool_name(recipient, turn.tools) or (bare if turn.can_call(bare) else "")
 
     def resolve_tool_name(self, name: str, tools: Toolbox) -> str:
-        for left in (name, _NAMESPACE_PREFIX.sub("", name)):
-            while left:
-                if left in tools:
-                    return left
-                left, glued = _GLUED_SUFFIX.subn("", left)
+        for candidate in (name, _NAMESPACE_PREFIX.sub("", name)):
+            while candidate:
+                if candidate in tools:
+                    return candidate
+                candidate, glued = _GLUED_SUFFIX.subn("", candidate)
                 if not glued:
                     break
         return ""
@@ -93,8 +93,8 @@ class Harmony(FramedDialect):
             return (yield from self._read_object(source, turn, header))
         if not char or follows:
             arguments = self._open_call(source, turn, header)
-            whole = yield from _PARAMETER_TAGS.read_parameters(source, arguments)
-            if whole and ((yield from source.peek_marker(self._plain_body_marks)) or arguments.has_all_parameters):
+            complete = yield from _PARAMETER_TAGS.read_parameters(source, arguments)
+            if complete and ((yield from source.peek_marker(self._plain_body_marks)) or arguments.has_all_parameters):
                 arguments.close()
                 return ""
             return (yield from truncate_call(source, turn, arguments))
@@ -106,7 +106,7 @@ class Harmony(FramedDialect):
 
     @cached_property
     def _plain_body_marks(self) -> MarkerSet:
-        """What a body without JSON begins with, or an empty one is followed by."""
+        """The beginnings of a body without JSON, and what follows an empty body."""
         return compile_markers(*self.message_markers, *self.framing, _PARAMETER_TAGS.open)
 
     def _read_object(self, source: Source, turn: Turn, header: MessageHeader) -> ParseStep[str]:
@@ -121,7 +121,8 @@ class Harmony(FramedDialect):
         return (yield from truncate_call(source, turn, arguments))
 
     def _read_raw_body(self, source: Source, turn: Turn, header: MessageHeader) -> ParseStep[str]:
-        """A body that is no object: JSON in a string, or the bare text of a tool's only argument, such as code."""
+        """Read a body that is not an object: JSON in a string, or bare text for a tool's only argument, such as
+        code."""
         key = _find_only_string(turn.tools.get(header.tool))
         ends = compile_markers(*self.message_markers, *self.framing)
         if key and (yield from source.peek()) != '"':
@@ -149,7 +150,7 @@ class Harmony(FramedDialect):
         return problem
 
     def _close_bare_argument(self, arguments: ArgumentsWriter, key: str) -> None:
-        arguments.call.add_repair("bare_argument", f"the body is taken as {key!r}")
+        arguments.call.add_repair("bare_argument", f"the body was used as {key!r}")
         arguments.close()
 
     def _open_call(self, source: Source, turn: Turn, header: MessageHeader) -> ArgumentsWriter:
@@ -163,7 +164,7 @@ class Harmony(FramedDialect):
         if header.tool not in (header.recipient, _NAMESPACE_PREFIX.sub("", header.recipient)):
             notes["renamed_tool"] = f"{header.recipient!r} became {header.tool!r}"
         if header.channel == ANALYSIS != self.call_channel:
-            notes["call_in_reasoning"] = "the call stood on the analysis channel"
+            notes["call_in_reasoning"] = "the call was on the analysis channel"
         return notes
 
     def render_call(self, *calls: ToolCall) -> str:
@@ -212,7 +213,7 @@ class Beam(Harmony):
 
 
 def _find_only_string(tool: Tool | None) -> str:
-    """The parameter of a tool that takes one string and nothing else."""
+    """Return the parameter of a tool that takes one string and nothing else."""
     names = [name for name, schema in tool.schema.properties.items() if schema.is_string] if tool else []
     return names[0] if tool and len(names) == len(tool.schema.properties) == 1 else ""
 

@@ -3,9 +3,9 @@
     <|tool_calls_section_begin|><|tool_call_begin|>functions.get_weather:0<|tool_call_argument_begin|>
     {"city": "Oslo", "days": 2}<|tool_call_end|><|tool_calls_section_end|>
 
-Defined by the families' chat templates. The header is words with separators between them, each of
-which says what the next word is. The arguments are read as JSON, so that nothing inside a string
-can end a call. Here are the class and the families that are nothing but data.
+Defined by the families' chat templates. The header consists of words and separators; each separator says what the next
+word is. The arguments are read as JSON, so that nothing inside a string can end a call. This module has the class, and
+the families that need nothing but data.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _BRACKETS = ("}", "]")
 
 @dataclass(frozen=True)
 class JsonCallHeader:
-    """What a header said. `mended` tells how it was odd, if it was."""
+    """The content of a header. `repair_detail` describes how it deviated from the format, if it did."""
 
     name: str = ""
     id: str = ""
@@ -50,25 +50,25 @@ class HeaderJson(Dialect):
     call_marker: str
     """The marker that begins a call."""
     call_template: str
-    """How a call is written: a format string of {name}, {id} and {arguments}."""
+    """The form of a call: a format string with {name}, {id} and {arguments}."""
     separators: tuple[tuple[str, str], ...] = ()
-    """Separators of the header, and what the word after each is: "name", "id" or "arguments"."""
+    """The separators of the header, each with the meaning of the next word: "name", "id" or "arguments"."""
     first_word: str = "name"
-    """What the first word of the header is."""
+    """The meaning of the first word of the header."""
     closes: tuple[str, ...] = ()
-    """What closes a call, in this order."""
+    """The markers that close a call, in this order."""
     sections: tuple[str, ...] = ()
-    """What opens a section of calls, the one to write first; none when calls stand alone."""
+    """The markers that open a section of calls; the first one is written. Empty if calls stand alone."""
     section_ends: tuple[str, ...] = ()
-    """What closes a section, the one to write first."""
+    """The markers that close a section; the first one is written."""
     call_separator: str = ""
-    """What stands between two calls."""
+    """The text between two calls."""
     fences: tuple[str, ...] = ()
-    """Code fences that may stand around the arguments: what opens one first, what closes it last."""
+    """Code fences that may enclose the arguments: the opening one first, the closing one last."""
     text_template: str = "{text}"
-    """How text before calls is written."""
+    """The form of text before calls."""
     id_template: str = "call_{index}"
-    """What the family's ids look like; {name} is the tool's."""
+    """The form of the family's ids; {name} is the tool's name."""
 
     # ── reading ────────────────────────────────────────────────────────────────────────────────
 
@@ -87,21 +87,21 @@ class HeaderJson(Dialect):
                 return f"no {self.call_marker} follows"
         problem = yield from self._read_call(source, turn)
         if not problem and opener in self.sections[1:]:
-            turn.add_repair("variant_marker", f"{opener} stood for {self.sections[0]}")
+            turn.add_repair("variant_marker", f"{opener} was written instead of {self.sections[0]}")
         if problem or not self.sections:
             return problem
         while (mark := (yield from source.accept_next(self._next_marks))) == self.call_marker:
             source.start_capture()
-            refused = yield from self._read_call(source, turn)
-            if refused:
-                # Its neighbours are calls: this one alone is set aside.
-                turn.add_malformed(mark + source.end_capture(), refused)
+            problem = yield from self._read_call(source, turn)
+            if problem:
+                # Its neighbours are calls: only this one is reported as malformed.
+                turn.add_malformed(mark + source.end_capture(), problem)
         if not mark and not turn.is_truncated:
             turn.add_repair("missing_close", f"{self.section_ends[0]} was missing after a call")
         return ""
 
     def _read_call(self, source: Source, turn: Turn) -> ParseStep[str]:
-        """Read what follows a call's opener up to its closers. Returns why it is no call, or the empty string."""
+        """Read from a call's opener up to its closers. Return an empty string, or the reason why it is no call."""
         words, announced = yield from self._read_header(source)
         head = self.identify_call(words.get("name", ""), words.get("id", ""), turn)
         char = yield from source.peek()
@@ -119,13 +119,13 @@ class HeaderJson(Dialect):
         if not problem:
             yield from self._read_call_end(source, ignore if turn.is_truncated else turn.add_repair)
         elif char == "{" and head.name:
-            # Skipped as JSON: what its strings quote is no call either.
+            # Skip it as JSON: what its strings quote is no call either.
             yield from copy_json(source, ignore, ignore)
             yield from self._read_call_end(source, ignore)
         return problem
 
     def _read_header(self, source: Source) -> ParseStep[tuple[dict[str, str], str]]:
-        """The words of a header by what they are, and what the last separator announced."""
+        """Return the words of a header by their meaning, and the meaning that the last separator announced."""
         words: dict[str, str] = {}
         kind, announced = self.first_word, ""
         while True:
@@ -136,20 +136,20 @@ class HeaderJson(Dialect):
             word = "" if kind in words else (yield from source.take_while(_WORD, _MAX_WORD_LENGTH))
             if not word:
                 return words, announced
-            # No tool is called null: it is what some write where a call has no arguments.
+            # No tool is named null: some models write it where a call has no arguments.
             words["arguments" if word == "null" else kind] = word
 
     def identify_call(self, name: str, call_id: str, turn: Turn) -> JsonCallHeader:
-        """Which call a header means."""
+        """Return the call that a header means."""
         return JsonCallHeader(name, call_id)
 
     def is_truncated_call(self, turn: Turn, opener: str, raw: str) -> bool:
-        """Also with an id that no sample has, and with the markers that only some of the family write."""
-        known = super().is_truncated_call(turn, opener, raw)
-        if known or self.text_tags:
-            return known
-        written, *arguments = self._arguments_pattern.split(raw)
-        words = self._header_pattern.sub(" ", written).split()
+        """Also accept an id of another form, and markers that only some members of the family write."""
+        is_truncated = super().is_truncated_call(turn, opener, raw)
+        if is_truncated or self.text_tags:
+            return is_truncated
+        header, *arguments = self._arguments_pattern.split(raw)
+        words = self._header_pattern.sub(" ", header).split()
         kinds = ("id", "name") if self.first_word == "id" else ("name", "id")
         name = self.identify_call(dict(zip(kinds, words, strict=False)).get("name", ""), "", turn).name
         more = self._header_pattern.sub("", "".join(arguments)).strip()
@@ -158,24 +158,24 @@ class HeaderJson(Dialect):
 
     @cached_property
     def _arguments_pattern(self) -> re.Pattern[str]:
-        """What announces arguments."""
+        """A pattern for what announces arguments."""
         return re.compile(
             "|".join(re.escape(mark) for mark, kind in self._separator_kinds.items() if kind == "arguments")
         )
 
     @cached_property
     def _header_pattern(self) -> re.Pattern[str]:
-        """The markers of a header, and what the end of the output left of one."""
+        """A pattern for the markers of a header, including one that the end of the output cut off."""
         markers = map(re.escape, (*self.openers, *self._separator_kinds))
         return re.compile(rf"{'|'.join(markers)}|[<\[][^>\]]*\Z")
 
     def read_nameless_call(self, source: Source, turn: Turn, head: JsonCallHeader) -> ParseStep[str]:
-        """Read a call whose header names no tool that is offered, where something else can tell the tool."""
+        """Read a call whose header names no known tool, if something else identifies the tool."""
         yield from ()
         return f"unknown tool {head.name!r}"
 
     def read_arguments(self, source: Source, turn: Turn, head: JsonCallHeader) -> ParseStep[None]:
-        """Read the JSON object that stands here as a call. Broken JSON is skipped to the next marker."""
+        """Read the JSON object at the position as a call. Broken JSON is skipped up to the next marker."""
         arguments = _open_call(source, turn, head)
         if (yield from read_object(source, arguments)):
             return
@@ -186,12 +186,12 @@ class HeaderJson(Dialect):
     def _read_string_arguments(
         self, source: Source, turn: Turn, head: JsonCallHeader, *, is_certain: bool
     ) -> ParseStep[str]:
-        """Arguments that are JSON text in a string."""
+        """Read arguments that are JSON text in a string."""
         raw = yield from take_string(source)
         if raw is not None:
             return (yield from emit_complete_call(source, turn, head.name, raw, head.id, head.notes))
         if not is_certain:
-            return "the JSON breaks off"
+            return "the JSON is incomplete"
         raw = source.end_capture()
         _open_call(source, turn, head).call.end_truncated(raw)
         return ""
@@ -199,7 +199,8 @@ class HeaderJson(Dialect):
     def _read_empty_arguments(
         self, source: Source, turn: Turn, head: JsonCallHeader, *, is_certain: bool
     ) -> ParseStep[str]:
-        """A header without an object: a call without arguments if it is closed, a cut one if it is surely a call."""
+        """Read a header without an object: a call without arguments if it is closed, a truncated one if it is
+        certain."""
         closed = yield from source.peek_marker(self._structure_marks)
         if not closed and (not is_certain or (yield from source.peek())):
             return "no JSON object follows"
@@ -211,10 +212,10 @@ class HeaderJson(Dialect):
         return ""
 
     def _read_call_end(self, source: Source, note: RepairSink) -> ParseStep[None]:
-        """Consume what closes a call."""
+        """Consume the markers that close a call."""
         while mark := (yield from source.accept_next(self._loose_marks)):
             if mark in _BRACKETS:
-                note("extra_bracket", f"{mark!r} stood after a call")
+                note("extra_bracket", f"unexpected {mark!r} after a call")
         for closer in self.closes:
             if not (yield from source.accept_next(compile_markers(closer))):
                 note("missing_close", f"{closer} was missing after a call")
@@ -237,7 +238,7 @@ class HeaderJson(Dialect):
 
     @cached_property
     def _structure_marks(self) -> MarkerSet:
-        """What can follow a call: also where to go on after broken JSON."""
+        """What can follow a call; reading continues there after broken JSON."""
         return compile_markers(*self.openers, *self.closes, *self.section_ends, *self.framing)
 
     # ── rendering ──────────────────────────────────────────────────────────────────────────────
@@ -249,8 +250,8 @@ class HeaderJson(Dialect):
         return self.text_template.format(text=text)
 
     def render_call(self, *calls: ToolCall) -> str:
-        written = (self.call_template.format(name=call.name, id=call.id, arguments=call.arguments) for call in calls)
-        return "".join((*self.sections[:1], self.call_separator.join(written), *self.section_ends[:1]))
+        rendered = (self.call_template.format(name=call.name, id=call.id, arguments=call.arguments) for call in calls)
+        return "".join((*self.sections[:1], self.call_separator.join(rendered), *self.section_ends[:1]))
 
 
 def _open_call(source: Source, turn: Turn, head: JsonCallHeader) -> ArgumentsWriter:
@@ -316,7 +317,7 @@ PLAMO3 = HeaderJson(
     "<|plamo:end_tool_arguments:plamo|><|plamo:end_tool_request:plamo|>",
     reasoning_tags=(ReasoningTags("<|plamo:begin_think:plamo|>", "<|plamo:end_think:plamo|>"),),
     framing=("<|plamo:tag|>",),
-    # The others take several tokens each.
+    # The other markers take several tokens each.
     tokens=frozenset({"<|plamo:msg|>", "<|plamo:tag|>"}),
     parsers=("plamo3",),
     patterns=("*plamo-3*", "*plamo3*"),

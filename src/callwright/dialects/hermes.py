@@ -1,10 +1,10 @@
-"""hermes: JSON in tags, the most common of all ways to call.
+"""hermes: JSON in tags, the most common call format.
 
     <tool_call>
     {"name": "get_weather", "arguments": {"city": "Oslo", "days": 2}}
     </tool_call>
 
-Defined by the prompts of Nous Research's Hermes 2 Pro and taken over by Qwen's chat templates.
+Defined by the prompts of Nous Research's Hermes 2 Pro and adopted by Qwen's chat templates.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ __all__ = ["DIALECTS", "Hermes"]
 
 
 class Hermes(TaggedJson):
-    """Qwen2.5-Coder often forgets the tags: then an answer that is nothing but fenced JSON calls."""
+    """JSON in tags. Qwen2.5-Coder often omits the tags: an answer of nothing but fenced JSON calls counts too."""
 
     def _read_fenced_block(self, source: Source, turn: Turn, fence: str) -> ParseStep[None]:
         info = ""
         if fence == FENCE or turn.is_after_call:
             info = yield from source.accept(compile_markers("json"))
             if (yield from has_call_key_first(source)):
-                if shown := (yield from read_fenced_calls(source, turn, info, FENCED)):
-                    turn.add_text(fence.removesuffix(FENCE) + shown)
+                if block := (yield from read_fenced_calls(source, turn, info, FENCED)):
+                    turn.add_text(fence.removesuffix(FENCE) + block)
                 return
         yield from super()._read_fenced_block(source, turn, fence + info)
 

@@ -2,8 +2,8 @@
 
     <|message_model|>get_weather<|content_invoke_tool_json|>{"name": "get_weather", "args": {…}}<|end_message|>
 
-What stands between `<|message_model|>` and the token that says the block's kind is its header. The
-prompt has written the first `<|message_model|>` already.
+The text between `<|message_model|>` and the token for the block's kind is its header. The prompt already contains the
+first `<|message_model|>`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MODEL = "<|message_model|>"
 _THINKING = "<|content_thinking|>"
 _TEXT = "<|content_text|>"
 _CALL = "<|content_invoke_tool_json|>"
-# Calls in plain text, and what tools reported: shown as they are, like vLLM does.
+# Calls in plain text, and tool reports: shown unchanged, as vLLM does.
 _TEXT_KINDS = ("<|content_invoke_tool_text|>", "<|content_tool_error|>")
 _END = "<|end_message|>"
 _END_SAMPLING = "<|content_model_end_sampling|>"
@@ -42,8 +42,7 @@ class Inkling(TaggedJson):
     """The family of typed blocks."""
 
     def grammar(self, source: Source, turn: Turn) -> ParseStep[None]:
-        # Nobody may have told what the prompt wrote last: a turn that begins with a tool's name and a call
-        # begins inside a header.
+        # The end of the prompt may not be known: a turn that begins with a tool's name and a call begins in a header.
         headers = [f"{name}{_CALL}" for name in turn.tools.names]
         if headers and (opener := (yield from source.accept(compile_markers(*headers)))):
             yield from self.try_read_calls(source, turn, opener, turn.add_text)
@@ -74,7 +73,7 @@ class Inkling(TaggedJson):
                 turn.add_text(header)
 
     def read_calls(self, source: Source, turn: Turn, opener: str) -> ParseStep[str]:
-        """Read one call. The header stands before the opener, and mostly names the tool."""
+        """Read one call. The header stands before the opener, and usually names the tool."""
         header = opener.removesuffix(_CALL)
         if (yield from source.skip_space()) != "{":
             return "no JSON follows"

@@ -1,4 +1,4 @@
-"""X3: the families that call by `<invoke name="NAME">` with `<parameter name="KEY">` inside.
+"""X3: the families that call with `<invoke name="NAME">` and `<parameter name="KEY">` inside.
 
     <function_calls>
     <invoke name="get_weather">
@@ -7,8 +7,8 @@
     </invoke>
     </function_calls>
 
-Anthropic's prompt format of 2023, taken up by MiniMax, DeepSeek, StepFun and others, each with tags of
-its own. How they are read and written stands in `invoke_grammar`; here they are data.
+Anthropic's prompt format of 2023, adopted by MiniMax, DeepSeek, StepFun and others, each with its own tags.
+`invoke_tags_grammar` reads and writes them; this module holds the data of the families.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["DIALECTS"]
 
 
 def _build_spellings(*prefixes: str) -> tuple[TagSpelling, ...]:
-    """The usual tags, with each of these before their names."""
+    """Return the usual tags, with each of these prefixes before their names."""
     return tuple(
         TagSpelling((f"<{prefix}invoke", f"</{prefix}invoke>"), (f"<{prefix}parameter", f"</{prefix}parameter>"))
         for prefix in prefixes
@@ -30,7 +30,7 @@ def _build_spellings(*prefixes: str) -> tuple[TagSpelling, ...]:
 
 
 def _build_sections(prefixes: tuple[str, ...], *names: str) -> tuple[TagPair, ...]:
-    """Tags around all calls: each of the names after each of the prefixes."""
+    """Return the tags around all calls: each name after each prefix."""
     return tuple((f"<{prefix}{name}>", f"</{prefix}{name}>") for prefix in prefixes for name in names)
 
 
@@ -62,7 +62,7 @@ MINIMAX_M2 = InvokeTags(
 )
 
 _DSML = ("｜DSML｜", "｜DSML｜ ", "|DSML|")
-"""The second is how V4.1 spells it; the third is what is left where full-width bars were folded into ASCII."""
+"""The second is V4.1's spelling; the third is what remains where full-width bars were folded into ASCII."""
 _END_OF_SENTENCE = "<｜end▁of▁sentence｜>"
 
 DEEPSEEK_V32 = InvokeTags(

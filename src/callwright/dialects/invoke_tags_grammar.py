@@ -4,8 +4,8 @@
     <parameter name="city">Oslo</parameter>
     </invoke>
 
-`invoke_tags` and `xtml` fill it with the tags of each family. A family whose tags have several
-spellings in the wild is read in all of them, and written in the first.
+`invoke_tags` and `xtml` provide the tags of each family. A family whose tags have several spellings in practice is read
+in all of them, and written in the first.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _CDATA_END = "]]>"
 
 @dataclass(frozen=True)
 class TagSpelling:
-    """One spelling of a family's tags: how each one's opening tag begins, and its closing tag."""
+    """One spelling of a family's tags: the beginning of each opening tag, and the closing tag."""
 
     call: TagPair
     value: TagPair
@@ -50,7 +50,7 @@ class TagSpelling:
 
 @dataclass(frozen=True, kw_only=True)
 class InvokeTags(Dialect):
-    """A family of invoke tags. Where data gives several spellings, the first is the one to write."""
+    """A family of invoke tags. Where data has several spellings, the first one is written."""
 
     raw_values: ClassVar[bool] = True
     name_attribute: ClassVar[str] = "name"
@@ -59,21 +59,21 @@ class InvokeTags(Dialect):
     shape: str = "X3"
     spellings: tuple[TagSpelling, ...]
     sections: tuple[TagPair, ...] = ()
-    """What encloses all calls of a turn; none where calls stand alone."""
+    """The tags around all calls of a turn; empty where calls stand alone."""
     call_wrapper: TagPair = ("", "")
-    """What encloses each call inside of that."""
+    """The tags around each call inside a section."""
     ignored_between: tuple[str, ...] = ()
-    """What else may stand between calls and means nothing."""
+    """Other tags that may stand between calls and are ignored."""
     ignored_inside: tuple[str, ...] = ()
-    """What may stand between parameters and means nothing."""
+    """Tags that may stand between parameters and are ignored."""
     layout: str = "\n"
-    """What is written after each tag."""
+    """The text after each tag."""
     empty_body: str = ""
-    """What is written for a call without arguments."""
+    """The text of a call without arguments."""
     has_string_attribute: bool = False
-    """Each parameter says by `string="true"` or `"false"` whether its value is text or JSON."""
+    """Whether each parameter says by `string="true"` or `"false"` whether its value is text or JSON."""
     uses_cdata: bool = False
-    """Text with `<`, `&` or newlines stands in CDATA, and other values are written as Python prints them."""
+    """Whether text with `<`, `&` or newlines stands in CDATA; other values are then written like Python prints them."""
 
     # ── the tags ───────────────────────────────────────────────────────────────────────────────
 
@@ -83,7 +83,7 @@ class InvokeTags(Dialect):
 
     @property
     def body_starts(self) -> tuple[str, ...]:
-        # After what encloses calls comes one of them, after the opening of a call its name.
+        # A section tag is followed by a call, the opening of a call by its name.
         return (*self._call_tags, *self._between_tags, "{", "[", f"{self.name_attribute}=", self.tag_end)
 
     @property
@@ -107,8 +107,8 @@ class InvokeTags(Dialect):
 
     @cached_property
     def _section_marks(self) -> MarkerSet:
-        again = (opening for opening, _ in self.sections)
-        return compile_markers(*self._call_tags, *self._between_tags, *again, *self._section_ends, "{", "[")
+        section_tags = (opening for opening, _ in self.sections)
+        return compile_markers(*self._call_tags, *self._between_tags, *section_tags, *self._section_ends, "{", "[")
 
     @cached_property
     def _call_marks(self) -> MarkerSet:
@@ -122,16 +122,16 @@ class InvokeTags(Dialect):
     @cached_property
     def _value_rules(self) -> dict[str, RawValueRule]:
         """How a value ends, by the opening tag of its parameter."""
-        # The outermost of them ends a call that a value quotes; that is the one in use.
+        # The outermost one ends a call that a value quotes; use the one that the family writes.
         outside = (*filter(None, self.call_wrapper[1:]), *reversed(self._section_ends))
-        named = [tag for spelling in self.spellings for tag in self._list_value_starts(spelling)]
+        value_tags = [tag for spelling in self.spellings for tag in self._list_value_starts(spelling)]
         return {
             spelling.value[0]: RawValueRule(
                 spelling.value[1],
                 (spelling.call[1], *self._call_tags.values(), *outside),
-                (*named, *self.ignored_inside),
+                (*value_tags, *self.ignored_inside),
                 call_tags=(*self._call_tags, *filter(None, self.call_wrapper[:1]), *self.ignored_between),
-                own_value_tags=tuple(named),
+                own_value_tags=tuple(value_tags),
                 tag_end=self.tag_end,
             )
             for spelling in self.spellings
@@ -153,27 +153,27 @@ class InvokeTags(Dialect):
         return problem
 
     def _read_section(self, source: Source, turn: Turn) -> ParseStep[str]:
-        said = False
+        has_calls = False
         while tag := (yield from source.accept_next(self._section_marks)):
             if tag in self._section_ends:
-                return "" if said else "no call stands between the tags"
+                return "" if has_calls else "there is no call between the tags"
             if tag in self._call_tags or tag in "{[":
-                if said:
+                if has_calls:
                     source.start_capture()
                 problem = yield from self._read_call_or_json(source, turn, tag)
-                if problem and not said:
+                if problem and not has_calls:
                     return problem
                 if problem:
                     yield from self._report_malformed(source, turn, tag + source.end_capture(), problem)
-                said = True
-        if not said:
+                has_calls = True
+        if not has_calls:
             return "no call follows"
         if not turn.is_truncated:
             turn.add_repair("missing_close", f"{self.sections[0][1]} was missing after a call")
         return ""
 
     def _read_call_or_json(self, source: Source, turn: Turn, tag: str) -> ParseStep[str]:
-        """Read the call that a tag opened, or those that stand there as JSON."""
+        """Read the call that a tag opened, or calls that are written as JSON there."""
         if tag in self._call_tags:
             return (yield from self._read_call(source, turn))
         source.position -= 1
@@ -183,7 +183,7 @@ class InvokeTags(Dialect):
         return problem
 
     def _report_malformed(self, source: Source, turn: Turn, raw: str, reason: str) -> ParseStep[None]:
-        """Report what is left of a broken call as malformed: up to its end, or to where another thing begins."""
+        """Report the rest of a broken call as malformed: up to its end, or to where something else begins."""
         source.start_capture()
         stop = yield from source.copy_until(
             compile_markers(*self._call_end_marks.markers, *self._call_tags, *self._section_ends), ignore
@@ -195,19 +195,19 @@ class InvokeTags(Dialect):
             turn.add_malformed(raw, reason)
 
     def _truncate_call(self, source: Source, turn: Turn, arguments: ArgumentsWriter) -> ParseStep[None]:
-        """The call breaks off: cut it, and set aside what is left of it unless the text ended there."""
+        """End a call that is incomplete, and report the rest of it as malformed unless the text ended there."""
         if not (yield from source.peek()):
             yield from truncate_call(source, turn, arguments)
             return
         raw = source.end_capture()
         arguments.call.end_truncated()
-        yield from self._report_malformed(source, turn, raw, "the call breaks off")
+        yield from self._report_malformed(source, turn, raw, "the call is incomplete")
 
     def _read_call(self, source: Source, turn: Turn) -> ParseStep[str]:
-        """Read the call whose opening tag has begun. It is one when its name is known and its inside begins."""
+        """Read the call whose opening tag has begun. It counts if its name is known and its body begins."""
         header = yield from self._read_header(source)
         if header is None:
-            return "the tag of the call does not close"
+            return "the tag of the call is not closed"
         if not header.attributes:
             return (yield from self._read_elements(source, turn))
         name = header.attributes.get(self.name_attribute, "").strip()
@@ -227,11 +227,11 @@ class InvokeTags(Dialect):
     def _note_header(self, arguments: ArgumentsWriter, header: TagHeader) -> None:
         if header.is_damaged:
             arguments.call.add_repair("damaged_tag", "white space was missing inside a tag")
-        if odd := header.format_unknown_attributes(self.name_attribute, self.key_attribute):
-            arguments.call.add_repair("dropped_attribute", odd)
+        if unknown := header.format_unknown_attributes(self.name_attribute, self.key_attribute):
+            arguments.call.add_repair("dropped_attribute", unknown)
 
     def _read_body(self, source: Source, turn: Turn, arguments: ArgumentsWriter) -> ParseStep[bool]:
-        """Read a call's parameters and its closing tag; False when that does not come."""
+        """Read a call's parameters and its closing tag; return False if that is missing."""
         while tag := (yield from source.accept_next(self._call_marks)):
             if tag in self._section_ends:
                 arguments.call.add_repair("missing_close", f"{self.spellings[0].call[1]} was missing after a call")
@@ -246,7 +246,7 @@ class InvokeTags(Dialect):
         return False
 
     def _read_json_arguments(self, source: Source, turn: Turn, arguments: ArgumentsWriter) -> ParseStep[bool]:
-        """Read the arguments as the JSON object that stands in place of parameters."""
+        """Read the arguments as a JSON object in place of parameters."""
         source.position -= 1
         arguments.call.add_repair("json_body", "the arguments were written as JSON")
         if not (yield from read_object(source, arguments)):
@@ -326,10 +326,10 @@ class InvokeTags(Dialect):
         return opening + self.layout + "".join(body + self.layout for body in bodies) + closing
 
     def _render_one_call(self, call: ToolCall, index: int) -> str:
-        spelling, given = self.spellings[0], json.loads(call.arguments).items()
+        spelling, arguments = self.spellings[0], json.loads(call.arguments).items()
         members = "".join(
             f"{self._format_value_tag(key, value)}{self._format_value(value)}{spelling.value[1]}{self.layout}"
-            for key, value in given
+            for key, value in arguments
         )
         return f"{self._format_call_tag(call, index)}{self.layout}{members or self.empty_body}{spelling.call[1]}"
 

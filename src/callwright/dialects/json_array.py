@@ -2,7 +2,7 @@
 
     [TOOL_CALLS][{"name": "get_weather", "arguments": {"city": "Oslo", "days": 2}, "id": "a1B2c3D4e"}]
 
-The families, as data; `call_array` has what they do differently.
+This module holds the data of the families; `json_array_grammar` implements their differences.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ APRIEL = JsonArray(
     name="apriel",
     models="Apriel 1.5 and 1.6 Thinker",
     source="chat templates of unsloth/Apriel-1.5-15b-Thinker and ServiceNow-AI/Apriel-1.6-15b-Thinker",
-    # The template of 1.5 names one tag in its words and shows the other in its example.
+    # The template of 1.5 names one tag in its text and shows the other in its example.
     opens=("<tool_calls>", "<tool_call>"),
     closes=("</tool_calls>", "</tool_call>"),
     reasoning_tags=(

@@ -1,10 +1,10 @@
-"""How families that write one JSON array of calls differ: the objects' layout, and what stands around the calls.
+"""Differences between families that write one JSON array of calls: the layout of objects, and the text around calls.
 
     <|tool_call|>[{"name": "get_weather", "arguments": {"city": "Oslo"}}, {"name": "ping", "arguments": {}}]
 
-Reading the array is that of `tagged_json`. A call's object is a pattern here; the subclasses know reasoning in
-plain words, answers that name their speaker, citations, calls inside reasoning, and arrays without a marker.
-`json_array` has the families themselves.
+`tagged_json` reads the array. A call's object is a template here; the subclasses handle reasoning in plain words,
+answers that name their speaker, citations, calls inside reasoning, and arrays without a marker. `json_array` has the
+data of the families.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ class JsonArray(TaggedJson):
     shape: str = "J2"
     inset: str = ""
     item_template: str = '{"name": "NAME", "arguments": ARGUMENTS}'
-    """A call's object; ID, NAME and ARGUMENTS are filled in."""
+    """The form of a call's object; ID, NAME and ARGUMENTS are filled in."""
     array_frame: tuple[str, str, str] = ("[", ", ", "]")
-    """What stands before, between and after the objects."""
+    """The text before, between and after the objects."""
 
     def render_call(self, *calls: ToolCall) -> str:
         first, between, last = self.array_frame
@@ -58,11 +58,11 @@ class JsonArray(TaggedJson):
 
     def _render_one_call(self, call: ToolCall) -> str:
         fields = {"ID": escape_json(call.id), "NAME": escape_json(call.name), "ARGUMENTS": call.arguments}
-        return _ITEM_FIELD.sub(lambda hit: fields[hit.group()], self.item_template)
+        return _ITEM_FIELD.sub(lambda match: fields[match.group()], self.item_template)
 
 
 class MistralOld(JsonArray):
-    """Ids are nine letters and digits, and come last: by then the call has gone out under one of ours."""
+    """Ids are nine letters and digits and come last, when the call was already emitted with an id of ours."""
 
     late_ids: ClassVar[bool] = True
 
@@ -75,7 +75,7 @@ _RESPONSE_ENDS = tuple(space + words for words in RESPONSE_SENTENCES for space i
 
 
 class Granite3(JsonArray):
-    """Reasoning begins and ends with a sentence: white space around it is framing, either spelling ends it."""
+    """Reasoning begins and ends with a sentence: white space around it is framing, and either spelling ends it."""
 
     def _copy_reasoning(self, source: Source, turn: Turn, closers: tuple[str, ...]) -> ParseStep[str | None]:
         if closers[-1] not in RESPONSE_SENTENCES:
@@ -91,7 +91,7 @@ SPEAKER_PREFIX = "助手："
 
 
 class Hunyuan(JsonArray):
-    """The prompt asks for answers that begin with the speaker's name, which is no part of them."""
+    """The prompt requires answers to begin with the speaker's name, which is not part of them."""
 
     def _read_answer_start(self, source: Source, turn: Turn) -> ParseStep[None]:
         yield from source.accept(compile_markers(SPEAKER_PREFIX))
@@ -99,7 +99,7 @@ class Hunyuan(JsonArray):
 
 
 class Apertus(JsonArray):
-    """Calls belong inside the reasoning, which goes on after them."""
+    """Calls are inside the reasoning, which continues after them."""
 
     def _copy_reasoning(self, source: Source, turn: Turn, closers: tuple[str, ...]) -> ParseStep[str | None]:
         while (ended := (yield from super()._copy_reasoning(source, turn, closers))) == "":
@@ -112,7 +112,7 @@ _CITATION_SOURCES = re.compile(r"[\d ,:\[\]]*")
 
 
 class CitedJsonArray(JsonArray):
-    """Spans of text and reasoning are cited, `<co>span</co: 0:[1,2]>`: the tags are framing, the span is kept."""
+    """Spans of text and reasoning are cited, `<co>span</co: 0:[1,2]>`: the tags are framing, the span is text."""
 
     def _drop_marker(self, source: Source, turn: Turn, marker: str) -> ParseStep[None]:
         if marker in CITATION_TAGS:
@@ -121,14 +121,14 @@ class CitedJsonArray(JsonArray):
             yield from super()._drop_marker(source, turn, marker)
 
     def _copy_reasoning(self, source: Source, turn: Turn, closers: tuple[str, ...]) -> ParseStep[str | None]:
-        listen = (*closers, *CITATION_TAGS)
-        while (ended := (yield from super()._copy_reasoning(source, turn, listen))) in CITATION_TAGS:
+        markers = (*closers, *CITATION_TAGS)
+        while (ended := (yield from super()._copy_reasoning(source, turn, markers))) in CITATION_TAGS:
             yield from _skip_sources(source, turn.add_reasoning, str(ended))
         return ended
 
 
 def _skip_sources(source: Source, emit: TextSink, tag: str) -> ParseStep[None]:
-    """Skip the sources that a tag lists; what is no list of them was no tag."""
+    """Skip the sources that a tag lists; without a list of sources it was no tag."""
     if tag.endswith(":"):
         sources = yield from source.take_while(_CITATION_SOURCES, 256)
         if not (yield from source.accept(compile_markers(">"))):
@@ -147,7 +147,7 @@ class Cohere(CitedJsonArray):
 
 
 class CohereR(CitedJsonArray):
-    """The array stands in a fence, as the prompt shows it."""
+    """The array is in a fence, as the prompt shows it."""
 
     @property
     def body_starts(self) -> tuple[str, ...]:
@@ -163,21 +163,21 @@ _LINE_LIST = "\n["
 
 
 class Xlam(JsonArray):
-    """No marker: an array at the start of a line, in a fence or after `</think>` counts if it holds calls."""
+    """No marker: an array at the start of a line, in a fence or after `</think>` counts if it contains calls."""
 
     @property
     def openers(self) -> tuple[str, ...]:
         return (*self.opens, _LINE_LIST)
 
     def _read_answer_start(self, source: Source, turn: Turn) -> ParseStep[None]:
-        # Where an answer begins there is no line break before it.
+        # At the beginning of an answer there is no line break.
         if (yield from source.peek_marker(compile_markers("[", *self.opens))) == "[":
             yield from self.try_read_calls(source, turn, "", turn.add_text)
         else:
             yield from super()._read_answer_start(source, turn)
 
     def _copy_reasoning(self, source: Source, turn: Turn, closers: tuple[str, ...]) -> ParseStep[str | None]:
-        # A list in reasoning is a thought of a call, not the call.
+        # A list in reasoning is a draft of a call, not a call.
         return (yield from source.copy_until(compile_markers(*closers), turn.add_reasoning))
 
     def _read_fenced_block(self, source: Source, turn: Turn, fence: str) -> ParseStep[None]:

@@ -1,4 +1,4 @@
-"""J3: Kimi K2, whose header is the id of the call and the only place that names the tool.
+"""J3: Kimi K2, whose header is the call's id, and the only text that names the tool.
 
     <|tool_calls_section_begin|><|tool_call_begin|>functions.get_weather:0<|tool_call_argument_begin|>
     {"city": "Oslo", "days": 2}<|tool_call_end|><|tool_calls_section_end|>
@@ -31,30 +31,30 @@ _NAMELESS_ID = re.compile(r":?[0-9]{1,9}|call_\w+").fullmatch
 
 
 class Kimi(HeaderJson):
-    """Reads `functions.NAME:COUNTER` in every form seen.
+    """Reads `functions.NAME:COUNTER` in every form seen in practice.
 
-    Newer templates print ids as the client sends them, and models copy what they saw there:
-    `functions_NAME_3` (exo issue 2281), `call_…` (vLLM pull request 32146), a bare counter.
+    Newer templates print ids as the client sends them, and models copy those: `functions_NAME_3` (exo issue 2281),
+    `call_…` (vLLM pull request 32146), a bare counter.
     """
 
     def identify_call(self, name: str, call_id: str, turn: Turn) -> JsonCallHeader:
         header, name = name, name.removeprefix("functions.")
-        odd = f"{header!r} is not of the form functions.NAME:COUNTER"
+        detail = f"{header!r} is not of the form functions.NAME:COUNTER"
         if _NAMELESS_ID(name) and name not in turn.tools:
             return self._identify_only_tool(header, turn)
         if counted := _COUNTED_ID(name):
-            return JsonCallHeader(counted[1], header, odd if name == header else "")
+            return JsonCallHeader(counted[1], header, detail if name == header else "")
         if (cleaned := _CLEANED_ID(header)) and not turn.can_call(name):
-            return JsonCallHeader(cleaned[1], header, odd)
-        return JsonCallHeader(name, header, odd)
+            return JsonCallHeader(cleaned[1], header, detail)
+        return JsonCallHeader(name, header, detail)
 
     def _identify_only_tool(self, header: str, turn: Turn) -> JsonCallHeader:
-        """A header that names no tool means the tool that is offered alone."""
+        """Resolve a header that names no tool: if the request has only one tool, it is meant."""
         if len(turn.tools) != 1:
             return JsonCallHeader("", header)
         name = turn.tools.names[0]
         return JsonCallHeader(
-            name, self._build_call_id(name, header), f"{header!r} names no tool; only {name!r} is offered"
+            name, self._build_call_id(name, header), f"{header!r} names no tool; {name!r} is the only one"
         )
 
     def _build_call_id(self, name: str, header: str) -> str:
@@ -62,18 +62,18 @@ class Kimi(HeaderJson):
         return self.make_call_id(name, int(counter)) if counter.isdecimal() else header
 
     def read_nameless_call(self, source: Source, turn: Turn, head: JsonCallHeader) -> ParseStep[str]:
-        """Of several tools, a header that names none means the only one that takes arguments of these names."""
+        """Resolve a header that names no tool: it means the only tool that accepts these argument names."""
         raw = ""
         if head.id and not head.name and (yield from source.peek()) == "{":
             raw = (yield from take_json(source, ignore)) or ""
         name = _find_fitting_tool(turn.tools, raw)
         if not name:
             return (yield from super().read_nameless_call(source, turn, head))
-        notes = {"repaired_header": f"{head.id!r} names no tool; only {name!r} takes these arguments"}
+        notes = {"repaired_header": f"{head.id!r} names no tool; only {name!r} accepts these arguments"}
         return (yield from emit_complete_call(source, turn, name, raw, self._build_call_id(name, head.id), notes))
 
     def render_call(self, *calls: ToolCall) -> str:
-        """Ids of other forms are replaced: a call is named by its id alone."""
+        """Render calls. Ids of other forms are replaced, because only the id names the tool."""
         return super().render_call(
             *(
                 call
@@ -85,14 +85,14 @@ class Kimi(HeaderJson):
 
 
 def _find_fitting_tool(tools: Toolbox, raw: str) -> str:
-    """The one tool that declares all the names in this object and requires no other."""
-    mended = repair_json(raw)
-    value = parse_json(mended.text) if mended else None
+    """Return the only tool that declares all the names in this object and requires no other."""
+    repaired = repair_json(raw)
+    value = parse_json(repaired.text) if repaired else None
     if not value or not isinstance(value, dict):
         return ""
     schemas = ((tool.name, tool.schema) for tool in tools)
-    fits = [name for name, schema in schemas if set(schema.required) <= value.keys() <= schema.properties.keys()]
-    return fits[0] if len(fits) == 1 else ""
+    candidates = [name for name, schema in schemas if set(schema.required) <= value.keys() <= schema.properties.keys()]
+    return candidates[0] if len(candidates) == 1 else ""
 
 
 KIMI_K2 = Kimi(
@@ -100,7 +100,7 @@ KIMI_K2 = Kimi(
     shape="J3",
     models="Kimi K2, K2-Thinking, K2.5 to K2.7, Kimi-Linear",
     source="chat templates of moonshotai/Kimi-K2-Instruct and moonshotai/Kimi-K2-Thinking",
-    # The singular forms are slips of the model, seen often enough that vLLM and llama.cpp read them.
+    # The singular forms are mistakes of the model, frequent enough that vLLM and llama.cpp read them.
     sections=("<|tool_calls_section_begin|>", "<|tool_call_section_begin|>"),
     call_marker="<|tool_call_begin|>",
     separators=(("<|tool_call_argument_begin|>", "arguments"),),

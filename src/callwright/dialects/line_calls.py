@@ -1,11 +1,11 @@
-"""Calls that no marker of their own announces: they begin where a line begins.
+"""Calls without a marker of their own: they begin at the start of a line.
 
     Let me look.
     {"name": "get_weather", "parameters": {"city": "Oslo"}}
 
-What tells such a call from a sample is its place, its structure and its name: at the start of a
-line, an object (or a label) of the right form, and the name of an offered tool. Everything else
-is text, as it came. Reasoning is never searched for them: models draft JSON there.
+Position, structure and name distinguish such a call from an example: it is at the start of a line, it is an object (or
+a label) of the right form, and it names a known tool. Everything else is text, unchanged. Reasoning is never searched:
+models draft JSON there.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PROMPT_CALL_KEYS = CallKeys(
     name=DEFAULT_CALL_KEYS.name | {"action", "function_name"},
     arguments=DEFAULT_CALL_KEYS.arguments | {"action_input", "tool_input", "input"},
 )
-"""The keys that prompts teach; `action` and `action_input` are LangChain's structured chat."""
+"""The keys that prompts use; `action` and `action_input` are those of LangChain's structured chat."""
 
 _KEY_ALTERNATIVES = "|".join(
     sorted(
@@ -49,8 +49,8 @@ class LineCalls(Dialect):
     def read_line(self, source: Source, turn: Turn, lead: str, emit: TextSink) -> ParseStep[TextSink]:
         """Read what only the start of a line can begin, if it stands here.
 
-        `lead` is what was consumed to come here, not said yet: a newline, a marker that may come before
-        a call, or nothing. Returns where the text that follows goes.
+        `lead` is the text that was consumed to get here and not emitted yet: a newline, a marker that may precede a
+        call, or nothing. Return the sink for the text that follows.
         """
 
     def grammar(self, source: Source, turn: Turn) -> ParseStep[None]:
@@ -72,7 +72,7 @@ class LineCalls(Dialect):
 
     @property
     def call_prefixes(self) -> tuple[str, ...]:
-        """What may come before a call besides a newline."""
+        """Markers that may precede a call, besides a newline."""
         return ()
 
     @cached_property
@@ -88,15 +88,15 @@ class LineCalls(Dialect):
 
 
 def has_call_key_first(source: Source) -> ParseStep[bool]:
-    """Whether an object or a list begins here whose first key may be a call's. Nothing is consumed, and an answer
-    that is JSON is told from a call by its first key: it need not wait for its end."""
+    """Whether an object or a list begins here whose first key may be that of a call. Nothing is consumed. The first key
+    distinguishes a JSON answer from a call, so the answer need not wait for its end."""
     while not source.closed and _UNDECIDED(source.text, source.position):
         yield
     return bool(_FIRST_KEY(source.text, source.position))
 
 
 def copy_rest(source: Source, emit: TextSink) -> ParseStep[None]:
-    """Emit all that is still to come."""
+    """Emit all text that is still to come."""
     while True:
         if source.position < len(source.text):
             emit(source.text[source.position :])

@@ -1,10 +1,10 @@
-"""The header of a framed message: who speaks, on which channel, to whom, in what type; and what models make of it.
+"""The header of a framed message: its role, channel, recipient and content type, with the mistakes that models make.
 
     assistant<|channel|>commentary to=functions.get_weather <|constrain|>json
 
-Headers are read word by word, and each word is judged by its own form rather than by its place: the
-recipient is wherever `to=` stands. What is no header at all ends it: two such words in a row are the
-body of a message whose `<|message|>` is missing.
+Headers are read word by word, and each word is judged by its form rather than by its position: the recipient is
+wherever `to=` stands. A word that belongs to no header is loose; two loose words in a row are the body of a message
+whose `<|message|>` is missing.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ _JUNK = re.compile(rf"(?:[^\w\s]|{'|'.join(CHANNELS)})*").fullmatch
 class MessageHeader:
     """What is known of a message from its header.
 
-    `addresses` are the recipients that are no tools, with the channel that each one means, if any;
-    `find` gives the offered tool that a recipient names, or nothing.
+    `addresses` are the recipients that are not tools, each with its channel, if any; `find` returns the tool that a
+    recipient names, or an empty string.
     """
 
     def __init__(self, channels: tuple[str, ...], addresses: Mapping[str, str], find: Callable[[str], str]) -> None:
@@ -56,11 +56,11 @@ class MessageHeader:
         self.section = ""
         self.has_type = False
         self.has_start = False
-        """`<|start|>` was read."""
+        """Whether `<|start|>` was read."""
         self.has_glued_role = False
-        """Something is glued to the role, as in `assistantfinal`."""
+        """Whether text is glued to the role, as in `assistantfinal`."""
         self.has_gap = False
-        """White space follows a channel that is glued to the role: it may be no channel but a word of the text."""
+        """Whether white space follows a channel that is glued to the role: it may be a word of the text instead."""
         self.oddities: list[str] = []
         self._channels = channels
         self._addresses = addresses
@@ -71,13 +71,13 @@ class MessageHeader:
         self._loose_word_count = 0
 
     def enter_section(self, section: str) -> None:
-        """A marker opens a section; what was loose before it is junk."""
+        """Start a section after its marker; loose words before it are dropped."""
         self._drop_loose()
         self.section = section
         self._is_front = True
 
     def add_word(self, word: str) -> None:
-        """One word of the section."""
+        """Add one word of the section."""
         front, self._is_front = self._is_front, False
         if word.startswith(RECIPIENT_PREFIX):
             self._set_recipient(word.removeprefix(RECIPIENT_PREFIX))
@@ -93,21 +93,21 @@ class MessageHeader:
             self._add_loose(word)
 
     def add_space(self, space: str) -> None:
-        """White space between words."""
+        """Add white space between words."""
         if self._loose_parts:
             self._loose_parts.append(space)
         elif self.has_glued_role and self.channel:
             self.has_gap = True
 
     def finish_header(self) -> None:
-        """The header is over: what is loose in it is junk."""
+        """End the header; loose words in it are dropped."""
         self._drop_loose()
         if self.section == CHANNEL and not self.channel and not self.oddities:
             self.oddities.append("no channel")
 
     @property
     def loose_text(self) -> str:
-        """Words that are no header: the beginning of a body that nothing announced."""
+        """Words that belong to no header: the beginning of a body without its marker."""
         return "".join(self._loose_parts)
 
     @property
@@ -122,13 +122,15 @@ class MessageHeader:
 
     @property
     def is_foreign(self) -> bool:
-        """Whether somebody else speaks: the model makes up a user or the result of a tool."""
-        named = self.role not in ("", ASSISTANT)
-        return self.role in FOREIGN_ROLES or self.role.startswith("functions.") or (named and self._is_returned)
+        """Whether the message is from another role: the model invents a user or a tool result."""
+        has_other_role = self.role not in ("", ASSISTANT)
+        return (
+            self.role in FOREIGN_ROLES or self.role.startswith("functions.") or (has_other_role and self._is_returned)
+        )
 
     @property
     def is_partial(self) -> bool:
-        """Whether the loose words may be the beginning of a word or a marker that belongs into a header."""
+        """Whether the loose words may be the beginning of a word or a marker of a header."""
         return any(
             word.startswith(self.loose_text)
             for word in (*self._channels, ASSISTANT, RECIPIENT_PREFIX, *CONTENT_TYPES, *_MARKERS)
@@ -136,9 +138,9 @@ class MessageHeader:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was said beyond that the assistant speaks."""
-        spoken = self.role if self.role != ASSISTANT else ""
-        return not (self.channel or self.recipient or spoken or self.oddities or self._loose_parts or self.has_type)
+        """Whether the header has nothing but the assistant's role."""
+        other_role = self.role if self.role != ASSISTANT else ""
+        return not (self.channel or self.recipient or other_role or self.oddities or self._loose_parts or self.has_type)
 
     def _add_role_word(self, word: str) -> None:
         self.role = ASSISTANT
@@ -173,7 +175,7 @@ class MessageHeader:
             self._set_recipient(rest.removeprefix(RECIPIENT_PREFIX))
         elif not name and word in CONTENT_TYPES:
             self.has_type = True
-            self.oddities.append(f"{CHANNEL} stood for {CONSTRAIN}")
+            self.oddities.append(f"{CHANNEL} was written instead of {CONSTRAIN}")
         elif rest and _JUNK(rest):
             self.oddities.append(f"channel {word!r}")
         elif rest:

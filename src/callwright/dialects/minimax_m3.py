@@ -1,12 +1,12 @@
-"""X4: MiniMax-M3, whose every tag follows the token `]<]minimax[>[` (here `§`):
+"""X4: MiniMax-M3, where every tag follows the token `]<]minimax[>[` (here `§`):
 
     §<tool_call>
     §<invoke name="get_weather">§<city>Oslo§</city>§<tags>§<item>a§</item>§</tags>§</invoke>
     §</tool_call>
 
-Lists are `<item>` elements, objects an element for each member, nulls are left out; types come from the
-schema alone. The prefix is sometimes forgotten before a closing tag or the outer opening one, and missing
-everywhere where a server leaves special tokens out.
+Lists are `<item>` elements, objects have an element for each member, nulls are omitted; only the schema gives the
+types. Models sometimes omit the prefix before a closing tag or the outer opening tag, and it is missing everywhere if a
+server strips special tokens.
 """
 
 from __future__ import annotations
@@ -78,16 +78,16 @@ class MiniMaxM3(Dialect):
 
     def _read_call(self, source: Source, turn: Turn) -> ParseStep[str]:
         header = yield from source.take_while(_HEADER, _MAX_HEADER_LENGTH)
-        found = _NAME_ATTRIBUTE.fullmatch(header)
-        if not (yield from source.accept(compile_markers(">"))) or not found:
+        match = _NAME_ATTRIBUTE.fullmatch(header)
+        if not (yield from source.accept(compile_markers(">"))) or not match:
             return "<invoke> names no tool"
-        name = found.group(1).strip()
+        name = match.group(1).strip()
         if not turn.can_call(name):
             return f"unknown tool {name!r}"
         arguments = open_call(source, turn, name)
         bare = compile_markers("</invoke>", "</tool_call>", *(f"<{key}>" for key in arguments.call.schema.properties))
         if (yield from source.peek_marker(bare)):
-            arguments.call.add_repair("missing_prefix", f"the tags lacked {_TAG_PREFIX}")
+            arguments.call.add_repair("missing_prefix", f"the tags were written without {_TAG_PREFIX}")
             elements = ElementArguments(arguments, arguments.call.schema.properties, ("</invoke>", "</tool_call>"))
         else:
             elements = ElementArguments(arguments, (), (_END_INVOKE, _CLOSE), prefix=_TAG_PREFIX)
@@ -104,7 +104,7 @@ class MiniMaxM3(Dialect):
 
 
 def _render_elements(value: Any) -> str:
-    """A value as the template writes it: nothing is escaped, and null members are left out."""
+    """Render a value as the template does: nothing is escaped, and null members are omitted."""
     if isinstance(value, dict):
         members = ((key, item) for key, item in value.items() if item is not None)
         return "".join(f"{_TAG_PREFIX}<{key}>{_render_elements(item)}{_TAG_PREFIX}</{key}>" for key, item in members)

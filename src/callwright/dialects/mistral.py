@@ -1,4 +1,4 @@
-"""J3: Mistral's calls since tokenizer v11, a name and JSON after each marker.
+"""J3: Mistral's calls since tokenizer v11: a name and JSON after each marker.
 
     [TOOL_CALLS]get_weather[ARGS]{"city": "Oslo", "days": 2}[TOOL_CALLS]ping[ARGS]{}
 
@@ -28,7 +28,7 @@ class Mistral(HeaderJson):
         if problem:
             return problem
         if in_json:
-            turn.add_repair("array_form", "the calls stood in JSON, as Mistral's models wrote them before v11")
+            turn.add_repair("array_form", "the calls were a JSON array, as Mistral's models wrote them before v11")
         yield from source.accept_next(compile_markers("[/TOOL_CALLS]"))
         return ""
 

@@ -1,8 +1,8 @@
-"""Parameters that name themselves: `<PREFIXparameter name="KEY">VALUE</PREFIXparameter>`, values as raw text.
+"""Parameters with a name attribute: `<PREFIXparameter name="KEY">VALUE</PREFIXparameter>`, values as raw text.
 
     <atem:parameter name="city">Oslo</atem:parameter>
 
-The part that the two framed families with tags in their bodies share.
+Shared by the two framed families with tags in their bodies.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _TAG_REST = re.compile(r"[^<>\n]*")
 class NamedParameters:
     """Parameter tags with this prefix.
 
-    `around` are the tags that may follow the last one, from the inside out; `begins` are those that begin a call,
-    `over` those that end one.
+    `enclosing_tags` are the tags that may follow the last parameter, from the inside out; `call_tags` are those that
+    begin a call, `call_closers` those that end one.
     """
 
     prefix: str
-    around: tuple[str, ...]
-    begins: tuple[str, ...] = ()
-    over: tuple[str, ...] = ()
+    enclosing_tags: tuple[str, ...]
+    call_tags: tuple[str, ...] = ()
+    call_closers: tuple[str, ...] = ()
     inset: str = ""
     """The newline that frames each value, if the family writes one."""
 
@@ -49,7 +49,7 @@ class NamedParameters:
         return f"</{self.prefix}parameter>"
 
     def read_parameters(self, source: Source, arguments: ArgumentsWriter) -> ParseStep[bool]:
-        """Read all parameters that stand here; False when one of them breaks off."""
+        """Read all parameters at the position; return False if one of them is incomplete."""
         while True:
             yield from source.skip_space()
             if not (yield from source.accept(compile_markers(self.open))):
@@ -63,7 +63,7 @@ class NamedParameters:
                 return False
 
     def skip_parameters(self, source: Source) -> ParseStep[None]:
-        """Pass over all parameters that stand here, whatever their values hold."""
+        """Skip all parameters at the position, whatever their values contain."""
         while True:
             yield from source.skip_space()
             if not (yield from source.accept(compile_markers(self.open))):
@@ -72,7 +72,7 @@ class NamedParameters:
             yield from self._value_rule.copy_value(source, ignore)
 
     def read_value(self, source: Source, arguments: ArgumentsWriter, key: str) -> ParseStep[bool]:
-        """Read one value with its closing tag; False when it breaks off."""
+        """Read one value with its closing tag; return False if it is incomplete."""
         yield from source.skip_newlines(len(self.inset))
         parameter = arguments.start_parameter(key)
         closed = yield from self._value_rule.copy_value(source, parameter.write, arguments.is_missing)
@@ -86,11 +86,16 @@ class NamedParameters:
     @cached_property
     def _value_rule(self) -> RawValueRule:
         return RawValueRule(
-            self.close, self.around, (self.open,), self.inset, call_tags=self.begins, call_closers=self.over
+            self.close,
+            self.enclosing_tags,
+            (self.open,),
+            self.inset,
+            call_tags=self.call_tags,
+            call_closers=self.call_closers,
         )
 
     def render_parameters(self, arguments: str) -> list[str]:
-        """A call's arguments, each between its tags."""
+        """Render a call's arguments, each between its tags."""
         return [
             f'{self.open}"{key}">{self.inset}{format_raw_value(value)}{self.inset}{self.close}'
             for key, value in json.loads(arguments).items()
@@ -98,7 +103,7 @@ class NamedParameters:
 
 
 def read_name_attribute(source: Source, note: RepairSink) -> ParseStep[str | None]:
-    """The value of a name attribute and the end of its tag; quotes may be missing. None: the tag does not close."""
+    """Read a name attribute, with or without quotes, and the end of its tag. Return None if the tag is not closed."""
     quote = yield from source.accept(compile_markers('"', "'"))
     name = yield from source.take_while(_NAME_PATTERNS[quote], _MAX_NAME_LENGTH)
     if quote:

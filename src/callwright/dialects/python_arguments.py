@@ -1,9 +1,9 @@
-"""The arguments of a Python call, read into a call of ours; and values written as Python writes them.
+"""Read the arguments of a Python call, and format values like Python.
 
     get_weather("Oslo", days=2)        ping({"text": "hi"})
 
-Keywords may be any word, reserved ones too. A value without a keyword goes to the next declared
-parameter; a lone dictionary where no parameter takes one is all of the arguments.
+Keywords may be any word, including reserved ones. A value without a keyword is assigned to the next declared parameter;
+a single dictionary is all of the arguments if no parameter accepts one.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _STRING_PREFIX = re.compile(r"[rRbBuUfF]{0,2}")
 def read_python_arguments(
     source: Source, arguments: ArgumentsWriter, ends: StringEndRule, *, unescaped_lines: bool = False
 ) -> ParseStep[bool]:
-    """Read arguments up to their closing bracket, and end the call. False: the text ended first.
+    """Read arguments up to their closing bracket, and end the call. Return False if the text ended first.
 
-    `unescaped_lines`: in strings with raw newlines nothing is escaped.
+    With `unescaped_lines`, nothing is escaped in strings with raw newlines.
     """
     call = arguments.call
     empty = True
@@ -38,18 +38,18 @@ def read_python_arguments(
             if char == ")":
                 source.position += 1
             else:
-                call.add_repair("missing_bracket", f"{char!r} stood where ')' ends a call")
+                call.add_repair("missing_bracket", f"{char!r} was written instead of ')' after a call")
             arguments.close()
             return True
         if char == ",":
             source.position += 1
             continue
         if char == "{" and empty and not any("object" in kind.types for kind in call.schema.properties.values()):
-            call.add_repair("positional_argument", "all arguments came as one object")
-            whole = yield from read_object(source, arguments)
+            call.add_repair("positional_argument", "all arguments were in one object")
+            complete = yield from read_object(source, arguments)
             yield from source.skip_space()
             yield from source.accept(compile_markers(")"))
-            return whole
+            return complete
         source.start_capture()
         if not (yield from _read_argument(source, arguments, ends, unescaped_lines)):
             return False
@@ -62,19 +62,19 @@ def _read_argument(
     source: Source, arguments: ArgumentsWriter, ends: StringEndRule, unescaped_lines: bool
 ) -> ParseStep[bool]:
     call = arguments.call
-    key, begun = yield from take_keyword(source, call.add_repair)
+    key, consumed = yield from take_keyword(source, call.add_repair)
     if not key:
         key = next((name for name in call.schema.properties if arguments.is_missing(name)), "argument")
         call.add_repair("positional_argument", f"a value without a keyword became {key!r}")
-    begun += yield from source.take_while(_STRING_PREFIX, 2)
-    if _STRING_PREFIX.fullmatch(begun) and (quote := (yield from PYTHON_NOTATION.accept_quote(source))):
-        quote = replace(quote, escapes="r" not in begun.lower(), unescaped_lines=unescaped_lines)
+    consumed += yield from source.take_while(_STRING_PREFIX, 2)
+    if _STRING_PREFIX.fullmatch(consumed) and (quote := (yield from PYTHON_NOTATION.accept_quote(source))):
+        quote = replace(quote, escapes="r" not in consumed.lower(), unescaped_lines=unescaped_lines)
         return (yield from read_string_value(source, arguments, key, quote, ends.is_string_end))
-    return (yield from read_literal_value(source, arguments, key, PYTHON_NOTATION, begun))
+    return (yield from read_literal_value(source, arguments, key, PYTHON_NOTATION, consumed))
 
 
 def skip_python_arguments(source: Source, *after: str) -> ParseStep[None]:
-    """Go past the arguments of a call that does not count, and that these may follow."""
+    """Skip the arguments of a call that does not count; one of `after` may follow it."""
     notation = Notation(PYTHON_QUOTES, StringEndRule(")]}", compile_markers(*after, *",)]}"), "=:", allows_colon=True))
     while (yield from notation.take_value(source, ignore)) is not None:
         source.position += 1
@@ -83,7 +83,7 @@ def skip_python_arguments(source: Source, *after: str) -> ParseStep[None]:
 
 
 def format_python_value(value: Any) -> str:
-    """A value as Python writes it, strings in double quotes."""
+    """Format a value like Python, with strings in double quotes."""
     match value:
         case dict():
             return (

@@ -1,10 +1,10 @@
-"""P: calls as Python writes them, in a list or on lines of their own.
+"""P: calls in Python syntax, in a list or on lines of their own.
 
     [get_weather(city="Oslo", days=2), ping()]
 
-Llama 4 and models taught by Google's prompts for Gemma 3 write just this; LFM2, OLMo 3, Llama 3's
-tools and `tool_code` fences put markers around it. Literals are Python's or JSON's. A name that was
-not offered makes no call: lists in code stay text.
+Llama 4 and models under Google's prompts for Gemma 3 write exactly this; LFM2, OLMo 3, Llama 3's tools and `tool_code`
+fences put markers around it. Literals are Python's or JSON's. A call of an unknown name is no call: lists in code stay
+text.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from callwright.turn import Turn
 __all__ = ["DIALECTS"]
 
 _CODE_TOOLS = ("python", "code_interpreter", "ipython")
-"""What the tool that runs code is called; Llama 3 writes the code alone, without a name."""
+"""Names of the tool that runs code; Llama 3 writes the code alone, without a name."""
 _SENTENCE_OPENERS = tuple(f"{end}{space}[" for end in ".!?:" for space in ("", " "))
 
 
 @dataclass(frozen=True, kw_only=True)
 class LineStartCalls(PythonCalls):
-    """Calls whose first opener is plain text: it counts where a line begins, and is written with its newline."""
+    """Calls whose first opener is plain text: it counts at the start of a line, and is written with its newline."""
 
     def _copy_reasoning(self, source: Source, turn: Turn, closers: tuple[str, ...]) -> ParseStep[str | None]:
         # Reasoning is not searched: models draft calls there.
@@ -71,7 +71,7 @@ class BarePythonList(LineStartCalls):
 
 @dataclass(frozen=True, kw_only=True)
 class PythonTag(PythonCalls):
-    """Llama 3's tag, before a call of a built-in tool, before JSON, or before code for an interpreter."""
+    """Llama 3's tag before a call of a built-in tool, before JSON, or before code for an interpreter."""
 
     def read_calls(self, source: Source, turn: Turn, opener: str) -> ParseStep[str]:
         char = yield from source.skip_space()
@@ -87,27 +87,27 @@ class PythonTag(PythonCalls):
         return head is not None and bool(self._find_tool(turn, head.name))
 
     def _find_tool(self, turn: Turn, name: str) -> str:
-        # Anything else is code: where no tools are named, `print(1)` would be a call of `print`.
+        # Anything else is code: without known tools, `print(1)` would be a call of `print`.
         return super()._find_tool(turn, name) if name in turn.tools or name.endswith(self.name_suffix) else ""
 
 
 def _read_code(source: Source, turn: Turn, ends: MarkerSet) -> ParseStep[str]:
-    """Code for an interpreter, up to the end of the message, as the one string that the tool takes."""
+    """Read code for an interpreter, up to the end of the message, as the only string argument of the tool."""
     for name in _CODE_TOOLS:
         tool = turn.tools.get(name)
         keys = [key for key, schema in tool.schema.properties.items() if schema.is_string] if tool else []
         if len(keys) == 1:
-            begun = source.end_capture().lstrip()
+            code = source.end_capture().lstrip()
             arguments = open_call(source, turn, name)
             parameter = arguments.start_parameter(keys[0])
-            parameter.write(begun)
-            # Most servers cut the end-of-message token off: that it is missing does not show that code is.
+            parameter.write(code)
+            # Most servers strip the end-of-message token: if it is missing, the code may still be complete.
             if (yield from source.copy_until(ends, parameter.write)) is None:
                 arguments.call.add_repair("missing_close", "no end of the message followed the code")
             parameter.end()
             arguments.close()
             return ""
-    return "code, and no tool that takes it"
+    return "code, but no tool accepts code"
 
 
 PYTHONIC = BarePythonList(

@@ -1,8 +1,8 @@
-"""Lists of Python calls, with or without markers around them: how they are read and written.
+"""The grammar of Python call lists, with or without markers around them.
 
     <|tool_call_start|>[get_weather(city='Oslo', days=2), ping()]<|tool_call_end|>
 
-`python_calls` has the families.
+`python_calls` has the data of the families.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from callwright.turn import Turn
 __all__ = ["PythonCalls"]
 
 _NAMESPACES = frozenset({"default_api", "functions"})
-"""Modules that models imagine their tools in: Gemini's tool_code calls `default_api.NAME`."""
+"""Modules in which models imagine their tools: Gemini's tool_code calls `default_api.NAME`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,13 +32,13 @@ class PythonCalls(Dialect):
     """A family that writes Python calls between markers."""
 
     marker_pairs: tuple[tuple[str, str], ...]
-    """Opening markers with what closes each; nothing where the calls just end. The first is written."""
+    """Opening markers, each with its closing marker, or an empty string if the calls just end. The first is written."""
     list_frame: tuple[str, str, str] = ("[", ", ", "]")
-    """What is written before, between and after the calls."""
+    """The text before, between and after the calls."""
     literals: Literal["python", "json", "single"] = "python"
-    """How values are written: as Python's literals, as JSON, or as LFM2 does (single quotes; JSON for objects)."""
+    """How values are written: as Python's literals, as JSON, or like LFM2 (single quotes; JSON for objects)."""
     name_suffix: str = ""
-    """What is written after the name, and is no part of it."""
+    """A suffix of the name that is not part of it."""
 
     @property
     def openers(self) -> tuple[str, ...]:
@@ -68,38 +68,38 @@ class PythonCalls(Dialect):
         return problem
 
     def _read_call_list(self, source: Source, turn: Turn, *, bracketed: bool, close: str) -> ParseStep[str]:
-        """Read calls one after the other. Those of unknown tools are set aside if another is known."""
+        """Read consecutive calls. Calls of unknown tools are reported as malformed if another tool is known."""
         enclosed = bracketed or bool(close)
-        again = (opener for opener in self.openers if opener.startswith("<"))
-        after = (",", ";", "]" if bracketed else "\n", *self.framing, *again, *([close] if close else []))
-        refused, said, more = "", False, True
+        openers = (opener for opener in self.openers if opener.startswith("<"))
+        after = (",", ";", "]" if bracketed else "\n", *self.framing, *openers, *([close] if close else []))
+        problem, has_calls, more = "", False, True
         if enclosed:
             yield from source.skip_space()
         while more and (head := (yield from peek_call(source))):
             if name := self._find_tool(turn, head.name):
-                _report_malformed(source, turn, refused)
-                refused, said = "", True
+                _report_malformed(source, turn, problem)
+                problem, has_calls = "", True
                 if not (yield from self._read_call(source, turn, name, head, after)):
                     return ""
             else:
-                refused = refused or f"unknown tool {head.name!r}"
+                problem = problem or f"unknown tool {head.name!r}"
                 source.position += head.length
                 yield from skip_python_arguments(source, *after)
             more = (yield from _skip_separator(source, enclosed=enclosed)) or enclosed
-        if said:
-            _report_malformed(source, turn, refused)
+        if has_calls:
+            _report_malformed(source, turn, problem)
             source.drop_capture()
             _drop_partial_name(source, turn)
-        return "" if said else refused or "no call of a tool follows"
+        return "" if has_calls else problem or "no call of a tool follows"
 
     def _read_call(
         self, source: Source, turn: Turn, name: str, head: CallHead, after: tuple[str, ...]
     ) -> ParseStep[bool]:
-        """Read the call that begins here. False: the text ended inside it."""
+        """Read the call that begins here. Return False if the text ended inside it."""
         source.position += head.length
         arguments = open_call(source, turn, name)
         ends = build_argument_end_rule(*after, ")") if head.wrapper else build_argument_end_rule(*after)
-        # LFM2's template puts strings between single quotes as they are.
+        # LFM2's template puts strings between single quotes without escaping.
         unescaped = self.literals == "single"
         if not (yield from read_python_arguments(source, arguments, ends, unescaped_lines=unescaped)):
             yield from truncate_call(source, turn, arguments)
@@ -110,7 +110,7 @@ class PythonCalls(Dialect):
         return True
 
     def _find_tool(self, turn: Turn, name: str) -> str:
-        """The tool that is meant by a name; empty when it is none."""
+        """Return the tool that a name means; empty if it is none."""
         namespace, _, last = name.rpartition(".")
         meant = [name.removesuffix(self.name_suffix), name, *([last] if namespace in _NAMESPACES else [])]
         return next((name for name in meant if turn.can_call(name)), "")
@@ -136,21 +136,21 @@ class PythonCalls(Dialect):
 
 
 def _drop_partial_name(source: Source, turn: Turn) -> None:
-    """The output ends in the name of the next call: that is no text."""
+    """Drop the name of a next call that the output ends in: it is not text."""
     rest = source.text[source.position :]
     if source.closed and rest and any(name.startswith(rest) for name in turn.tools.names):
         source.position = len(source.text)
         turn.add_malformed(rest, "cut")
 
 
-def _report_malformed(source: Source, turn: Turn, refused: str) -> None:
-    """What stood between calls and was none, if anything."""
-    if refused:
-        turn.add_malformed(source.end_capture().strip(" ,;\n"), refused)
+def _report_malformed(source: Source, turn: Turn, problem: str) -> None:
+    """Report the text between calls as malformed, if there is any."""
+    if problem:
+        turn.add_malformed(source.end_capture().strip(" ,;\n"), problem)
 
 
 def _read_json_list(source: Source, turn: Turn) -> ParseStep[str]:
-    """Calls as JSON objects, in a list or one after the other."""
+    """Read calls as JSON objects, in a list or one after the other."""
     problem = yield from read_json_calls(source, turn)
     while not problem and (sign := (yield from source.peek_marker(compile_markers(";", "{")))):
         yield from source.skip_space()
@@ -163,7 +163,7 @@ def _read_json_list(source: Source, turn: Turn) -> ParseStep[str]:
 
 
 def _skip_separator(source: Source, *, enclosed: bool) -> ParseStep[bool]:
-    """Go to where the next call may begin; whether a comma or a semicolon stood before it."""
+    """Skip to where the next call may begin. Return whether there was a comma or a semicolon."""
     sign = yield from source.peek_marker(compile_markers(",", ";"))
     if sign or enclosed:
         yield from source.skip_space()
@@ -174,6 +174,6 @@ def _skip_separator(source: Source, *, enclosed: bool) -> ParseStep[bool]:
 
 
 def _read_closing_marker(source: Source, turn: Turn, close: str, missing: str) -> ParseStep[None]:
-    """Go past what closes the calls, or note that it is missing."""
+    """Consume the marker that closes the calls, or record that it is missing."""
     if not (yield from source.accept_next(compile_markers(close))) and not turn.is_truncated:
         turn.add_repair(missing, f"{close!r} was missing after a call")

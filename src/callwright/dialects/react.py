@@ -1,12 +1,12 @@
-"""ReAct: thought, action and input, each under a label at the start of a line.
+"""ReAct: thought, action and input, each after a label at the start of a line.
 
     Thought: I need the weather.
     Action: get_weather
     Action Input: {"city": "Oslo"}
     Observation:
 
-Defined by the prompts of LangChain's ReAct agents, after Yao et al. 2022. `Observation:` is where the
-caller should have stopped the model; what it writes after that it has made up.
+Defined by the prompts of LangChain's ReAct agents, after Yao et al. 2022. The caller should have stopped the model at
+`Observation:`; what the model writes after it is invented.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _LABELS = {
     for label in (_THOUGHT, _ACTION, _INPUT, _OBSERVATION, _ANSWER)
     for form in (label, f"**{label}**", f"**{label[:-1]}**:")
 }
-"""Every way to write a label, bold ones included."""
+"""Every spelling of a label, including bold ones."""
 
 _LABEL_MARKS = compile_markers(*_LABELS)
 _INPUT_MARKS = compile_markers(*(form for form, label in _LABELS.items() if label in (_INPUT, _OBSERVATION)))
@@ -69,7 +69,7 @@ class React(LineCalls):
         form = yield from source.peek_marker(_LABEL_MARKS)
         label = _LABELS.get(form, _INPUT)
         if label == _INPUT or (label == _OBSERVATION and not turn.call_count):
-            # No label, or one that belongs to no action: whatever is being said goes on.
+            # No label, or one that belongs to no action: the current text continues.
             if lead:
                 emit(lead)
             return emit
@@ -78,10 +78,10 @@ class React(LineCalls):
             called = yield from self.try_read_calls(source, turn, f"{lead}{space}{form}", emit)
             return turn.add_text if called else emit
         if label == _OBSERVATION:
-            made_up: list[str] = []
-            yield from copy_rest(source, made_up.append)
-            if "".join(made_up).strip():
-                turn.add_malformed("".join((form, *made_up)), "the model went on past its stop word")
+            invented: list[str] = []
+            yield from copy_rest(source, invented.append)
+            if "".join(invented).strip():
+                turn.add_malformed("".join((form, *invented)), "the model continued after its stop word")
             return turn.add_text
         yield from source.skip_space()
         if label == _THOUGHT:
@@ -110,7 +110,7 @@ class React(LineCalls):
         return (yield from self._read_input(source, turn, name))
 
     def _read_action_object(self, source: Source, turn: Turn, fence: str) -> ParseStep[str]:
-        """The action as one JSON object, the way of LangChain's structured chat."""
+        """Read the action as one JSON object, the form of LangChain's structured chat."""
         if (yield from source.skip_space()) != "{":
             return "no JSON follows"
         problem = yield from read_call_object(source, turn, PROMPT_CALL_KEYS)
@@ -131,19 +131,19 @@ class React(LineCalls):
         return ""
 
     def _read_bare_input(self, source: Source, turn: Turn, name: str, fence: str) -> ParseStep[str]:
-        """An input that is no object: the value of the tool's only parameter."""
+        """Read an input that is not an object: the value of the tool's only parameter."""
         if not (yield from source.peek()):
             return _read_empty_input(source, turn, name)
         tool = turn.tools.get(name)
         key = _find_only_parameter(tool.schema) if tool else "input"
         if tool and not key and tool.schema.properties:
-            return "the input is no JSON object"
+            return "the input is not a JSON object"
         arguments = open_call(source, turn, name)
         end = yield from _copy_bare_input(
             source, arguments, key, compile_markers(*_LINE_LABELS, *((f"\n{FENCE}",) if fence else ()))
         )
         if end in _LINE_LABELS:
-            # The label is read again where lines begin; nothing was fed since it was found.
+            # The label is read again at the start of its line; nothing was fed since it was found.
             source.position -= len(end)
         return ""
 
@@ -157,9 +157,9 @@ class React(LineCalls):
         return fence
 
     def _read_call_end(self, source: Source, turn: Turn, fence: str) -> ParseStep[None]:
-        """What may stand after an object: a bracket too many, and the end of the fence that it stands in."""
-        if found := (yield from source.accept_next(_BRACKET_MARKS)):
-            turn.add_repair("extra_bracket", f"{found!r} stood after a call")
+        """Read what may follow an object: an extra bracket, and the end of the fence around it."""
+        if bracket := (yield from source.accept_next(_BRACKET_MARKS)):
+            turn.add_repair("extra_bracket", f"unexpected {bracket!r} after a call")
         if fence and not (yield from source.accept_next(_FENCE_MARKS)):
             turn.add_repair("missing_close", f"{FENCE} was missing after a call")
 
@@ -176,12 +176,12 @@ class React(LineCalls):
 
 
 def _is_input_missing(source: Source) -> ParseStep[bool]:
-    """Whether the text ends before a label, or inside of one."""
+    """Whether the text ends before a label, or inside one."""
     return (yield from source.is_truncated_inside(_INPUT_MARKS)) or not source.text[source.position :].strip()
 
 
 def _read_empty_input(source: Source, turn: Turn, name: str) -> str:
-    """The output ends before the input: a call nevertheless if the tool takes none."""
+    """Handle output that ends before the input: it is a call if the tool needs none."""
     tool = turn.tools.get(name)
     if tool is None or tool.schema.properties:
         return "no input follows"
@@ -191,14 +191,14 @@ def _read_empty_input(source: Source, turn: Turn, name: str) -> str:
 
 
 def _find_only_parameter(schema: Schema) -> str:
-    """The parameter that a bare input is meant for: the only one, or the only one required."""
+    """Return the parameter that a bare input is meant for: the only one, or the only required one."""
     required = [name for name in schema.properties if name in schema.required]
     return next((names[0] for names in ([*schema.properties], required) if len(names) == 1), "")
 
 
 def _copy_bare_input(source: Source, arguments: ArgumentsWriter, key: str, ends: MarkerSet) -> ParseStep[str]:
-    """Read bare text as the value of a parameter and close the call. Returns the marker that ended the text, empty
-    at the end of it all: there the stop word was cut off by the caller, as it should be."""
+    """Read bare text as the value of a parameter and close the call. Return the marker that ended the text; empty at
+    the end of the output, where the caller removed the stop word as it should."""
     if key:
         arguments.call.add_repair("bare_input", f"the input became {key!r}")
     if key and (yield from source.peek()) != '"':
@@ -213,10 +213,10 @@ def _copy_bare_input(source: Source, arguments: ArgumentsWriter, key: str, ends:
         arguments.call.end_truncated(value)
         return ""
     if key:
-        # In quotes it is a JSON string; if not, the quotes are the model's own words.
+        # A quoted text that is JSON is a string; otherwise the quotes belong to the text.
         arguments.write_json(key, value if is_json(value) else json.dumps(value, ensure_ascii=False))
     elif value not in _NO_INPUT:
-        arguments.call.add_repair("dropped_input", f"the tool takes none: {value}")
+        arguments.call.add_repair("dropped_input", f"the tool accepts none: {value}")
     arguments.close()
     return end or ""
 
@@ -229,9 +229,9 @@ class _TrailingSpaceTrimmer:
         self._space = ""
 
     def add(self, piece: str) -> None:
-        whole = self._space + piece
-        body = whole.rstrip()
-        self._space = whole[len(body) :]
+        text = self._space + piece
+        body = text.rstrip()
+        self._space = text[len(body) :]
         if body:
             self._emit(body)
 

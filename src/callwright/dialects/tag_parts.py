@@ -1,9 +1,9 @@
-"""Pieces of a tag dialect: opening tags with attributes, where a parameter's value goes, elements.
+"""Parts of tag dialects: opening tags with attributes, the target of a parameter's value, elements.
 
     <｜DSML｜parameter name="days" string="false">
 
-Attributes are read in any order, in any quotes or none: MiniMax and dots leave them out, leaked turns
-come with typographic ones.
+Attributes are read in any order, with or without quotes of any kind: MiniMax and dots omit quotes, leaked turns have
+typographic ones.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _EACH_ATTRIBUTE = re.compile(_ATTRIBUTE)
 _MAX_HEADER_LENGTH = 512
 _ELEMENT = re.compile(r"[\w.-]*")
 SPACE_GLYPHS = "ĠĊ"
-"""How byte-level tokenizers spell a space and a newline; seen where a server glues tokens without decoding them."""
+"""How byte-level tokenizers spell a space and a newline; seen where a server joins tokens without decoding them."""
 _GLYPH_TABLE = str.maketrans(SPACE_GLYPHS, " \n")
 _STRING_SCHEMA = Schema({"type": "string"})
 _KNOWN_ATTRIBUTES = {
@@ -47,13 +47,13 @@ _WRAPPER_KEYS = frozenset({"arguments", "input", "properties"})
 
 @dataclass(frozen=True)
 class TagHeader:
-    """The attributes of an opening tag. `worn`: no white space stood between the tag's name and them."""
+    """The attributes of an opening tag. `is_damaged`: there was no white space after the tag's name."""
 
     attributes: dict[str, str]
     is_damaged: bool
 
     def format_unknown_attributes(self, *names: str) -> str:
-        """The attributes that mean nothing, besides those of these names; mostly none."""
+        """Return the attributes without a meaning, other than those with these names; usually none."""
         return ", ".join(
             f"{key}={value}"
             for key, value in self.attributes.items()
@@ -64,21 +64,21 @@ class TagHeader:
 
 
 def read_tag_header(source: Source, end: str) -> ParseStep[TagHeader | None]:
-    """The rest of an opening tag up to its end; None when it is no tag."""
+    """Read the rest of an opening tag up to its end; return None if it is no tag."""
     text = yield from source.take_while(_HEADER, _MAX_HEADER_LENGTH)
     if not (yield from source.accept(compile_markers(end))) or not _ATTRIBUTES.fullmatch(text):
         return None
-    found = {key: value[1:-1] if value[0] in "\"'“" else value for key, value in _EACH_ATTRIBUTE.findall(text)}
-    return TagHeader(found, bool(text) and not text[0].isspace())
+    attributes = {key: value[1:-1] if value[0] in "\"'“" else value for key, value in _EACH_ATTRIBUTE.findall(text)}
+    return TagHeader(attributes, bool(text) and not text[0].isspace())
 
 
 def take_tag_text(source: Source) -> ParseStep[str]:
-    """The words up to the next tag."""
+    """Return the text up to the next tag."""
     return (yield from source.take_while(_HEADER, _MAX_HEADER_LENGTH)).strip()
 
 
 class _WrapperParameter:
-    """A parameter that the tool does not declare and that may hold the whole of its arguments."""
+    """A parameter that the tool does not declare and that may hold all of its arguments."""
 
     def __init__(self, arguments: ArgumentsWriter, key: str, kind: Schema) -> None:
         self._arguments = arguments
@@ -91,13 +91,13 @@ class _WrapperParameter:
 
     def end(self) -> None:
         raw = "".join(self._arguments.pending_values.pop(self._key))
-        mended = repair_json(raw)
-        inside = parse_json(mended.text) if mended else None
+        repaired = repair_json(raw)
+        inside = parse_json(repaired.text) if repaired else None
         if not isinstance(inside, dict) or not inside.keys() & self._arguments.call.schema.properties.keys():
             self._arguments.write_text(self._key, raw, self._kind)
             return
-        self._arguments.call.add_repair("unwrapped_arguments", f"{self._key!r} held all the arguments")
-        for repair in mended.repairs if mended else ():
+        self._arguments.call.add_repair("unwrapped_arguments", f"{self._key!r} contained all the arguments")
+        for repair in repaired.repairs if repaired else ():
             if repair.kind not in PYTHON_REPAIR_KINDS:
                 self._arguments.call.add_repair(repair.kind, repair.detail)
         for key, value in inside.items():
@@ -107,7 +107,7 @@ class _WrapperParameter:
 def open_parameter(
     arguments: ArgumentsWriter, key: str, attributes: dict[str, str]
 ) -> ParameterWriter | _WrapperParameter:
-    """Where a parameter's value goes, given what its tag says of its type."""
+    """Return the writer for a parameter's value, given the type in its tag's attributes."""
     if attributes.get("string") == "true":
         kind = _STRING_SCHEMA
     else:
@@ -118,12 +118,12 @@ def open_parameter(
 
 
 def make_glyph_decoder(write: TextSink) -> TextSink:
-    """Write text with its glyphs put right."""
+    """Return a sink that writes text with its glyphs decoded."""
     return lambda piece: write(piece.translate(_GLYPH_TABLE))
 
 
 def read_element_argument(source: Source, arguments: ArgumentsWriter) -> ParseStep[bool]:
-    """Read one argument whose tag is named like it. Its first closing tag ends it."""
+    """Read one argument whose tag has its name. The first closing tag ends it."""
     source.start_capture()
     if not (yield from source.accept_next(compile_markers("<"))):
         return False

@@ -1,11 +1,11 @@
-"""Sections: calls in tags that follow one another inside a wrapper, whose own tags may be missing.
+"""Sections: consecutive calls in tags inside a wrapper, whose own tags may be missing.
 
     <tool_calls>
     <tool_call>…</tool_call>
     <tool_call>…</tool_call>
     </tool_calls>
 
-What turns out to be no call ends the section: the rest of it is text.
+Text that is no call ends the section: the rest of it is text.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["TagSection", "get_key_filter", "read_closing_tag", "read_json_sectio
 
 @dataclass(frozen=True)
 class TagSection:
-    """The wrapper's two tags, and between them the one that begins each call."""
+    """The two tags of the wrapper, and the tag that begins each call between them."""
 
     open: str
     call_opener: str
@@ -32,9 +32,10 @@ class TagSection:
     def read_section(
         self, source: Source, turn: Turn, read_call: Callable[[], ParseStep[str]], *, is_opened: bool
     ) -> ParseStep[str]:
-        """Read calls up to the wrapper's end; the tag that begins the first is consumed.
+        """Read calls up to the wrapper's end; the tag that begins the first one is consumed.
 
-        `opened`: whether the wrapper was. Returns a problem with the first call, or the empty string.
+        `is_opened` says whether the wrapper's opening tag was read. Return an empty string, or the problem with the
+        first call.
         """
         problem = yield from read_call()
         if problem:
@@ -51,7 +52,7 @@ class TagSection:
                     source.position = len(source.text)
                     turn.add_truncated(self.call_opener + raw + rest)
                     return ""
-                # No call. What is left of the section is text, and further calls in it are found there.
+                # This is no call. The rest of the section is text, where further calls are found.
                 turn.add_text(self.call_opener + raw)
                 turn.add_malformed(self.call_opener + raw, problem, shown=True)
                 return ""
@@ -60,7 +61,7 @@ class TagSection:
 
 
 def read_json_section(source: Source, turn: Turn, tag: str) -> ParseStep[str]:
-    """Read calls that are written as JSON inside tags, as the hermes family does, and the closing tag."""
+    """Read calls that are written as JSON inside tags, as in the hermes family, and the closing tag."""
     problem = yield from call_object.read_json_calls(source, turn)
     if not problem:
         yield from read_closing_tag(source, turn, tag)
@@ -68,11 +69,11 @@ def read_json_section(source: Source, turn: Turn, tag: str) -> ParseStep[str]:
 
 
 def read_closing_tag(source: Source, turn: Turn, tag: str, *, is_required: bool = True) -> ParseStep[None]:
-    """Consume a closing tag after white space. Where it is missing, nothing is consumed, and that is noted."""
+    """Consume a closing tag after white space. If it is missing, consume nothing and record that."""
     if not (yield from source.accept_next(compile_markers(tag))) and is_required and not turn.is_truncated:
         turn.add_repair("missing_close", f"{tag} was missing after a call")
 
 
 def get_key_filter(arguments: ArgumentsWriter) -> Callable[[str], bool] | None:
-    """Which keys the tool still expects; None when it declares none, so that any may come."""
+    """Return a filter for the keys that the tool still expects; None if it declares none, so that any is accepted."""
     return arguments.is_missing if arguments.call.schema.properties else None

@@ -4,7 +4,7 @@
     {"name": "get_weather", "arguments": {"city": "Oslo", "days": 2}}
     </tool_call>
 
-The shape is the same for two dozen families; tags, key names and layout are data.
+Two dozen families share this shape; tags, key names and layout are data.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ class TaggedJson(Dialect):
     """A family that wraps JSON calls in markers."""
 
     opens: tuple[str, ...]
-    """Opening markers, the one to write first."""
+    """Opening markers; the first one is written."""
     closes: tuple[str, ...] = ()
-    """Closing markers, the one to write first; none when the calls just end."""
+    """Closing markers; the first one is written. Empty if the calls just end."""
     optional_closes: tuple[str, ...] = ()
-    """Closing markers that other versions of the family write, and that nothing is missing without."""
+    """Optional closing markers that other versions of the family write."""
     layout: Literal["each", "array", "lines"] = "each"
     """One call per pair of markers, one array, or one object per line."""
     inset: str = "\n"
-    """What stands between the opening marker and the JSON."""
+    """The text between the opening marker and the JSON."""
     outset: str | None = None
-    """What stands between the JSON and the closing marker, if not the same."""
+    """The text between the JSON and the closing marker, if it differs from `inset`."""
     call_separator: str = "\n"
-    """What stands between two pairs of markers."""
+    """The text between two pairs of markers."""
     keys: CallKeys = DEFAULT_CALL_KEYS
     name_key: str = "name"
     arguments_key: str = "arguments"
     id_key: str = ""
-    """The key that carries the call's id, if the family writes one."""
+    """The key for the call's id, if the family writes one."""
 
     @property
     def openers(self) -> tuple[str, ...]:
@@ -65,36 +65,36 @@ class TaggedJson(Dialect):
         return (yield from self.read_remaining_calls(source, turn, problem))
 
     def read_remaining_calls(self, source: Source, turn: Turn, problem: str) -> ParseStep[str]:
-        """What may follow the first object or list, which was a call unless there is a `problem`: more of them,
-        a bracket too many, the closing marker."""
+        """Read what may follow the first object or list, which was a call unless there is a `problem`: more calls, an
+        extra bracket, the closing marker."""
         if problem == TRUNCATED:
             report_malformed(source, turn, problem)
             problem = ""
-        while found := (yield from source.peek_marker(self._end_marks)):
-            if problem and found != "{":
+        while marker := (yield from source.peek_marker(self._end_marks)):
+            if problem and marker != "{":
                 return problem
             if problem:
                 turn.add_malformed(source.end_capture(), problem)
                 problem = ""
             yield from source.skip_space()
-            if found == "{":
+            if marker == "{":
                 source.start_capture()
-                refused = yield from read_json_calls(source, turn, self.keys, skip_rejected=True)
-                if refused:
-                    report_malformed(source, turn, refused)
+                item_problem = yield from read_json_calls(source, turn, self.keys, skip_rejected=True)
+                if item_problem:
+                    report_malformed(source, turn, item_problem)
                 continue
-            source.position += len(found)
-            if found in self.closes or found in self.optional_closes:
+            source.position += len(marker)
+            if marker in self.closes or marker in self.optional_closes:
                 return ""
-            if found in "}]":
-                turn.add_repair("extra_bracket", f"{found!r} stood after a call")
+            if marker in "}]":
+                turn.add_repair("extra_bracket", f"unexpected {marker!r} after a call")
         if self.closes and not problem and not turn.is_truncated:
             turn.add_repair("missing_close", f"{self.closes[0]} was missing after a call")
         return problem
 
     @cached_property
     def _end_marks(self) -> MarkerSet:
-        # Without a closing marker nothing says where the calls end: all but a bracket may be text.
+        # Without a closing marker the end of the calls is not known: all but a bracket may be text.
         return (
             compile_markers(*self.closes, "{", ",", ";", "}", "]")
             if self.closes
@@ -114,7 +114,7 @@ class TaggedJson(Dialect):
 
 
 def format_call_json(call: ToolCall, name_key: str = "name", arguments_key: str = "arguments", id_key: str = "") -> str:
-    """A call as a JSON object, its arguments verbatim."""
+    """Format a call as a JSON object, with its arguments unchanged."""
     lead = f'"{id_key}": "{escape_json(call.id)}", ' if id_key else ""
     return f'{{{lead}"{name_key}": "{escape_json(call.name)}", "{arguments_key}": {call.arguments}}}'
 
@@ -142,7 +142,7 @@ ERNIE45 = TaggedJson(
     source="vLLM ernie45_tool_parser and its reasoning parser; baidu/ERNIE-4.5-21B-A3B-Thinking",
     opens=("<tool_call>",),
     closes=("</tool_call>",),
-    # A plain answer stands in a wrapper, whose tags stand on lines of their own.
+    # A plain answer is in a wrapper, whose tags are on lines of their own.
     framing=(
         "\n<response>\n",
         "\n<response>",

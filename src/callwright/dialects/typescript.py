@@ -1,11 +1,11 @@
-"""Tools as TypeScript types, the way Harmony's developer message declares them.
+"""Tools as TypeScript types, in the form of Harmony's developer message.
 
     type get_weather = (_: {
     city: string,
     }) => any;
 
-Defined in the openai/harmony repository, docs/format.md, and written as its renderer writes it, 0.0.8, where that loses
-nothing: alternatives, constants and lines of a description are declared here and dropped or broken there.
+Defined in the openai/harmony repository, docs/format.md. The output is that of its renderer, 0.0.8, where that loses
+nothing: alternatives, constants and multi-line descriptions are declared here, but dropped or broken there.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ _INDENT = "    "
 
 
 def render_namespace(name: str, tools: Sequence[ToolSpec]) -> str:
-    """The declarations of all tools in one namespace."""
+    """Render the declarations of all tools in one namespace."""
     declared = "\n\n".join(_render_declaration(tool) for tool in tools)
     return f"namespace {name} {{\n\n{declared}\n\n}} // namespace {name}"
 
 
 def _render_declaration(tool: ToolSpec) -> str:
     schema = Schema(tool.parameters)
-    taken = f"_: {_render_object_type(schema, 0, '')}" if schema.properties else ""
-    return f"{_render_comment(tool.description)}type {tool.name} = ({taken}) => any;"
+    parameters = f"_: {_render_object_type(schema, 0, '')}" if schema.properties else ""
+    return f"{_render_comment(tool.description)}type {tool.name} = ({parameters}) => any;"
 
 
 def _render_comment(text: Any, indent: str = "") -> str:
@@ -65,7 +65,7 @@ def _render_type(schema: Schema, depth: int, indent: str) -> str:
 
 
 def _sort_types(types: frozenset[str]) -> list[str]:
-    """Types in a fixed order, null last."""
+    """Return the types in a fixed order, null last."""
     return sorted(types, key=lambda kind: (kind == "null", kind))
 
 

@@ -1,12 +1,12 @@
-"""X4: an element that names the tool and one that holds its arguments, as JSON or as elements.
+"""X4: an element with the tool's name and one with its arguments, as JSON or as elements.
 
     <use_tool>
     <name>get_weather</name>
     <arguments>{"city": "Oslo", "days": 2}</arguments>
     </use_tool>
 
-Obsidian Copilot writes `<args>` in its place, later versions the parameters themselves:
-`<use_tool><name>get_weather</name><city>Oslo</city></use_tool>`. Other prompts say
+Obsidian Copilot writes `<args>` instead, later versions the parameters themselves:
+`<use_tool><name>get_weather</name><city>Oslo</city></use_tool>`. Other prompts use
 `<tool_call><tool_name>get_weather</tool_name><parameters><city>Oslo</city></parameters></tool_call>`.
 A JSON object that names the tool itself is read too.
 """
@@ -69,14 +69,14 @@ class UseToolTags(Dialect):
 
 
 def read_named_call(source: Source, turn: Turn, close: str) -> ParseStep[str]:
-    """Read the call inside a wrapper up to `close`. Returns the empty string, or why this is no call.
+    """Read the call inside a wrapper up to `close`. Return an empty string, or the reason why this is no call.
 
     Cline's calls of an MCP server's tool have this form too, with the server's name before the tool's.
     """
     server = yield from _take_element_text(source, (_SERVER_TAG,))
     name = yield from _take_element_text(source, _NAME_TAGS)
     if not turn.can_call(name):
-        return f"unknown tool {name!r}" if name else "no name of a tool follows"
+        return f"unknown tool {name!r}" if name else "no tool name follows"
     yield from source.skip_space()
     holder = yield from source.accept(compile_markers(*_ARGUMENT_TAGS))
     closes: tuple[str, ...] = (_build_closing_tag(holder), close) if holder else (close,)
@@ -93,11 +93,11 @@ def read_named_call(source: Source, turn: Turn, close: str) -> ParseStep[str]:
     if server:
         arguments.call.add_repair("mcp_server", f"the call named the server {server!r}")
     if is_json:
-        whole = yield from read_object(source, arguments)
+        complete = yield from read_object(source, arguments)
     else:
-        whole = yield from ElementArguments(arguments, keys, closes).read_elements(source)
+        complete = yield from ElementArguments(arguments, keys, closes).read_elements(source)
         closes = closes[1:]
-    if whole:
+    if complete:
         yield from _read_closing_tags(source, turn, closes)
     else:
         yield from truncate_call(source, turn, arguments)
@@ -108,7 +108,7 @@ def _read_string_arguments(source: Source, turn: Turn, name: str, closes: tuple[
     """Read a call whose arguments are JSON in a JSON string, which ends where a tag follows its quote."""
     raw, end = yield from source.take_to(compile_markers(f'"{closes[0]}', f'"\n{closes[0]}'))
     if not end:
-        return "the JSON breaks off"
+        return "the JSON is incomplete"
     problem = yield from emit_complete_call(source, turn, name, raw + '"')
     if not problem:
         yield from _read_closing_tags(source, turn, closes[1:])
@@ -120,7 +120,7 @@ def _build_closing_tag(tag: str) -> str:
 
 
 def _take_element_text(source: Source, tags: tuple[str, ...]) -> ParseStep[str]:
-    """The text of the element that stands here if it is one of these; else, or when it does not close, nothing."""
+    """Return the text of the element at the position if its tag is one of these and is closed; otherwise nothing."""
     yield from source.skip_space()
     tag = yield from source.accept(compile_markers(*tags))
     if not tag:
@@ -130,7 +130,7 @@ def _take_element_text(source: Source, tags: tuple[str, ...]) -> ParseStep[str]:
 
 
 def _read_closing_tags(source: Source, turn: Turn, closes: tuple[str, ...]) -> ParseStep[None]:
-    """Consume the tags that close what encloses the arguments; the first that is missing is noted."""
+    """Consume the tags that close what encloses the arguments; record the first one that is missing."""
     for close in () if turn.is_truncated else closes:
         yield from source.skip_space()
         if not (yield from source.accept(compile_markers(close))):

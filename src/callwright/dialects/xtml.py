@@ -1,10 +1,10 @@
-"""X3 in XTML: Kimi-K3 spells every tag in three special tokens, and closes each one by name.
+"""X3 in XTML: Kimi-K3 writes every tag with three special tokens, and closes each one by name.
 
     <|open|>tools<|sep|><|open|>call tool="get_weather" index="1"<|sep|><|open|>argument key="city"
     type="string"<|sep|>Oslo<|close|>argument<|sep|><|close|>call<|sep|><|close|>tools<|sep|>
 
-(one line). Text stands in a `response` of its own. Attributes are escaped, values are not; instead of
-arguments a call may hold one `json`. Defined by the chat template of moonshotai/Kimi-K3.
+(one line). Text is in a `response` of its own. Attributes are escaped, values are not; instead of arguments a call may
+contain one `json`. Defined by the chat template of moonshotai/Kimi-K3.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def _build_tag_pair(name: str) -> TagPair:
 
 @dataclass(frozen=True, kw_only=True)
 class Xtml(InvokeTags):
-    """Invoke tags in XTML clothes."""
+    """Invoke tags in the XTML notation."""
 
     name_attribute: ClassVar[str] = "tool"
     key_attribute: ClassVar[str] = "key"
@@ -76,7 +76,7 @@ KIMI_K3 = Xtml(
     source="chat template of moonshotai/Kimi-K3",
     reasoning_tags=(ReasoningTags(*_build_tag_pair("think")),),
     framing=(*_build_tag_pair("response"), _MESSAGE, "<|close|>message<|sep|>", "<|end_of_msg|>"),
-    # The vocabulary has the four tokens; the tags are known by the one that they begin with.
+    # The vocabulary has the four tokens; tags are identified by the token that they begin with.
     tokens=frozenset({"<|open|>", "<|sep|>", "<|close|>", "<|end_of_msg|>", *_TAGS}),
     spellings=(TagSpelling(_CALL, _ARGUMENT),),
     sections=(_build_tag_pair("tools"),),

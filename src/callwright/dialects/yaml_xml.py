@@ -5,10 +5,10 @@
     days: 2
     </get_weather>
 
-Which plain scalars are strings is for the schema to say, not for YAML: `on`, `1:30` and dates stay text
-where text is wanted. Quoted and block scalars are strings. YAML cannot be read in pieces, so the body
-is held until it is whole. A closing tag counts at the indentation of the body or left of it, or at the
-end of such a line; inside block scalars, which are indented further, it is text.
+The schema, not YAML, decides which plain scalars are strings: `on`, `1:30` and dates stay text where text is declared.
+Quoted and block scalars are strings. YAML cannot be read in pieces, so the body is held back until it is complete. A
+closing tag counts at the indentation of the body or left of it, or at the end of such a line; inside block scalars,
+which are indented further, it is text.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = ["DIALECTS", "YamlXml"]
 
 _SPACE = re.compile(r"(?:\s|#[^\n]*(?:\n|\Z))*")
 _MAX_SPACE_LENGTH = 4096
-"""Room for white space and comments before the first key."""
+"""How much white space and comments may precede the first key."""
 _KEY = re.compile(r"[\w.$\"'-]*")
 _MAX_KEY_LENGTH = 256
 _KEY_LINE = re.compile(r"[ \t]*([\w.$-]+):[ \t]*(.*)")
@@ -45,7 +45,7 @@ _MAX_DEPTH = 100
 
 @dataclass(frozen=True, kw_only=True)
 class YamlXml(ToolNameTags):
-    """A YAML mapping between tags that are the tool's name."""
+    """A YAML mapping between tags with the tool's name."""
 
     streams_strings: ClassVar[bool] = False
 
@@ -64,10 +64,10 @@ class YamlXml(ToolNameTags):
             arguments.call.add_repair("dropped_comment", space.strip())
         indent = 0 if "\n" not in space else len(space) - space.rindex("\n") - 1
         body = _YamlBody(close, indent, inline="\n" not in space)
-        text, whole = yield from body.read_text(source, " " * indent + line)
-        if not whole or not _write_arguments(text, arguments):
+        text, complete = yield from body.read_text(source, " " * indent + line)
+        if not complete or not _write_arguments(text, arguments):
             arguments.call.end_truncated()
-            turn.add_malformed(text, "the YAML of the arguments cannot be read" if whole else "cut")
+            turn.add_malformed(text, "the YAML of the arguments cannot be read" if complete else "cut")
         return ""
 
     def render_call(self, *calls: ToolCall) -> str:
@@ -75,38 +75,39 @@ class YamlXml(ToolNameTags):
 
 
 def _can_begin_arguments(key: str, schema: Schema) -> bool:
-    """Whether a body that starts so can be the tool's arguments: a declared key, or none before a brace."""
+    """Whether a body that starts like this can be the tool's arguments: a declared key, or a brace."""
     return not key or key.strip("\"'") in schema.properties
 
 
 @dataclass
 class _YamlBody:
-    """The text between the tags: where it ends depends on the line on which a closing tag stands."""
+    """The text between the tags. Its end depends on the line of the closing tag."""
 
     close: str
     indent: int
     inline: bool
-    """Still on the line of the opening tag."""
+    """Whether the body is still on the line of the opening tag."""
 
     def read_text(self, source: Source, line: str) -> ParseStep[tuple[str, bool]]:
-        """The body, of which `line` is consumed, and whether it is whole: the text may end before it does."""
-        held = TextBuffer(source)
-        held.add(line)
+        """Read the body, whose beginning `line` is consumed. Return it, and whether it is complete: the text may
+        end."""
+        buffer = TextBuffer(source)
+        buffer.add(line)
         ends = compile_markers("\n", self.close)
         while True:
             piece, marker = yield from source.take_to(ends)
-            held.add(piece)
+            buffer.add(piece)
             line += piece
             if marker is None:
-                return held.get_text(), False
+                return buffer.get_text(), False
             if marker == "\n":
                 line = ""
                 self.inline = False
             elif self.inline or (yield from self._is_closing_tag(source, line)):
-                return held.get_text(), True
+                return buffer.get_text(), True
             else:
                 line += marker
-            held.add(marker)
+            buffer.add(marker)
 
     def _is_closing_tag(self, source: Source, line: str) -> ParseStep[bool]:
         """Whether the closing tag after `line` ends the body."""
@@ -117,17 +118,17 @@ class _YamlBody:
 
 
 def _write_arguments(body: str, arguments: ArgumentsWriter) -> bool:
-    """Write a body's members and end the call; False when it cannot be read."""
+    """Write a body's members and end the call; return False if it cannot be read."""
     schema = arguments.call.schema
     try:
         members = _parse_members(body, schema, arguments.call.add_repair)
     except (yaml.YAMLError, ValueError, OverflowError):  # the last two: escapes beyond Unicode in PyYAML
         lines = [_KEY_LINE.fullmatch(line) for line in body.split("\n") if line.strip()]
-        if not all(hit and hit.group(1) in schema.properties for hit in lines):
+        if not all(match and match.group(1) in schema.properties for match in lines):
             return False
-        arguments.call.add_repair("unquoted_value", "not YAML, each line taken as a parameter and its value")
-        for hit in filter(None, lines):
-            arguments.write_text(hit.group(1), hit.group(2).strip(), schema.get_member(hit.group(1)))
+        arguments.call.add_repair("unquoted_value", "not YAML; each line was read as a parameter and its value")
+        for match in filter(None, lines):
+            arguments.write_text(match.group(1), match.group(2).strip(), schema.get_member(match.group(1)))
     else:
         for key, value in members:
             arguments.write_json(key, value)
@@ -136,7 +137,7 @@ def _write_arguments(body: str, arguments: ArgumentsWriter) -> bool:
 
 
 def _parse_members(body: str, schema: Schema, note: RepairSink) -> list[tuple[str, str]]:
-    """The members of a YAML mapping as keys and JSON."""
+    """Return the members of a YAML mapping as keys and JSON."""
     events = yaml.parse(body, Loader=_Loader)
     next(events)
     next(events)
@@ -151,12 +152,12 @@ def _parse_members(body: str, schema: Schema, note: RepairSink) -> list[tuple[st
 def _iter_mapping(events: Iterator[Any], schema: Schema, note: RepairSink, depth: int) -> Iterator[tuple[str, str]]:
     while not isinstance(event := next(events), yaml.MappingEndEvent):
         if not isinstance(event, yaml.ScalarEvent):
-            raise yaml.YAMLError("a key that is no word")
+            raise yaml.YAMLError("a key is not a word")
         yield event.value, _node_to_json(events, next(events), schema.get_member(event.value), note, depth)
 
 
 def _node_to_json(events: Iterator[Any], event: Any, schema: Schema, note: RepairSink, depth: int) -> str:
-    """The JSON of the node that begins with this event. Aliases are refused: they can stand for endless text."""
+    """Return the JSON of the node that begins with this event. Aliases are rejected: they can expand without limit."""
     if isinstance(event, yaml.ScalarEvent):
         return _scalar_to_json(event, schema, note)
     if isinstance(event, yaml.AliasEvent) or depth > _MAX_DEPTH:
@@ -171,7 +172,8 @@ def _node_to_json(events: Iterator[Any], event: Any, schema: Schema, note: Repai
 
 
 def _scalar_to_json(event: yaml.ScalarEvent, schema: Schema, note: RepairSink) -> str:
-    """A scalar in the type that the schema wants. Escaped surrogate pairs, as in JSON, become one character."""
+    """Convert a scalar to the type that the schema declares. Escaped surrogate pairs become one character, as in
+    JSON."""
     text = event.value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if event.style:
         return f'"{escape_json(text)}"'
@@ -187,7 +189,7 @@ def _scalar_to_json(event: yaml.ScalarEvent, schema: Schema, note: RepairSink) -
 
 
 class _Loader(yaml.BaseLoader):
-    """Takes control characters as they come; only NUL, which PyYAML takes for the end, is refused."""
+    """Accepts control characters; rejects only NUL, which PyYAML takes for the end."""
 
     def check_printable(self, data: str) -> None:
         if "\0" in data:
@@ -195,11 +197,11 @@ class _Loader(yaml.BaseLoader):
 
 
 _LINE_BREAKS = re.compile("[\x85\u2028\u2029]")
-"""YAML 1.1 counts these as line breaks and folds them: only double quotes keep them."""
+"""YAML 1.1 treats these as line breaks and folds them: only double quotes preserve them."""
 
 
 class _Dumper(yaml.SafeDumper):
-    """Strings of several lines as block scalars; in quotes those with markup, and those that look like other values."""
+    """Writes multi-line strings as block scalars, and quotes strings with markup or that look like other values."""
 
 
 def _represent_text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
@@ -214,7 +216,7 @@ _Dumper.add_representer(str, _represent_text)
 
 
 def _dump_yaml(arguments: dict[str, Any]) -> str:
-    """Arguments as YAML, one line to each plain value; nothing when there are none."""
+    """Render arguments as YAML, one line for each plain value; an empty string if there are none."""
     if not arguments:
         return ""
     return str(yaml.dump(arguments, Dumper=_Dumper, allow_unicode=True, sort_keys=False, width=float("inf")))

@@ -27,9 +27,9 @@ def kinds(turn: Collected) -> list[str]:
     [
         ('{"name": "rm", "arguments": {"path": "}]"}}', "unknown tool 'rm'"),
         ('{"city": "Oslo"}', "the JSON names no tool"),
-        ('{"name": "ping", "arguments": [1]}', "the arguments are no object"),
+        ('{"name": "ping", "arguments": [1]}', "the arguments are not an object"),
         ('{"type": "function", "function": {"name": "rm", "arguments": {}}}', "unknown tool 'rm'"),
-        ('{"name" "ping"}', "the JSON breaks off"),
+        ('{"name" "ping"}', "the JSON is incomplete"),
     ],
 )
 @pytest.mark.parametrize(
