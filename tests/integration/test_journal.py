@@ -105,7 +105,7 @@ def test_a_turn_on_any_wire_is_kept_whole_and_comes_out_the_same_again(
 def test_every_attempt_is_kept_with_its_reason_and_counted(tmp_path: Path, upstream: Upstream, address: str) -> None:
     upstream.play(said(), spoken("no call"), CALLING)
     second = backend("gone", f"http://127.0.0.1:{closed_port()}")
-    settings = second + backend("main", upstream.url) + model("m", ["gone", "main"]) + "[tools]\nask_again = 3\n"
+    settings = second + backend("main", upstream.url) + model("m", ["gone", "main"]) + "[tools]\nmax_retries = 3\n"
     with Hosted(tmp_path, store(address) + settings) as gateway:
         body = CHAT.body("m", stream=True) | {"tool_choice": "required"}
         assert gateway.post(CHAT.path, body).status == 200
@@ -194,11 +194,11 @@ def test_words_are_kept_only_when_everything_is(tmp_path: Path, upstream: Upstre
 
 def test_what_databases_need_is_not_loaded_while_nothing_is_kept() -> None:
     code = (
-        "import sys, callwright.cli.serve, callwright.config, callwright.gateway.turn_endpoints\n"
-        "import callwright.gateway.app, callwright.gateway.server\nprint('sqlalchemy' in sys.modules)"
+        "import sys, callwright.cli.serve, callwright.app, callwright.gateway.mountable_app\n"
+        "print({'sqlalchemy', 'callwright.agent.session'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "False\n"
+    assert done.stdout == "set()\n"
 
 
 # ── secrets ──────────────────────────────────────────────────────────────────────────────────────
