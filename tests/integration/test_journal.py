@@ -355,7 +355,7 @@ def test_a_reload_changes_the_journal_and_loses_nothing(tmp_path: Path, upstream
             assert gateway.reload()
             gateway.post(CHAT.path, CHAT.body("m", stream=True), x_request_id=f"r{number}")
         gateway.write(store("nowhere") + tables(upstream))
-        with pytest.raises(Exception, match="is no address of a database"):
+        with pytest.raises(Exception, match="is not a database address"):
             load_config(gateway.file, {})
         assert not gateway.reload()
         assert gateway.post(CHAT.path, CHAT.body("m", stream=True)).status == 200

@@ -1,4 +1,4 @@
-"""What outlives a turn: the journal, and which of a backend's conversations belongs to which history.
+"""Persistent storage: the journal, conversations of backends, and the agent's sessions and snapshots.
 
-`opening` is the way in; only it and what it needs load the libraries for databases.
+Use `open`. Only it and the modules that it imports load the database libraries.
 """

@@ -1,14 +1,13 @@
-"""Which of a backend's conversations belongs to a history, for backends that keep conversations.
+"""Finds the conversation of a backend that belongs to a history, for backends that store conversations.
 
-Clients send whole histories and no id. A backend's conversation stands at one place: the history that it has seen, its
-*head*. It may be continued only from there, since a backend cannot unsay anything. So a history finds the conversation
-whose head is its longest prefix, and one that was edited before the head finds none.
+Clients send whole histories without an id. A backend's conversation has seen one history, its *head*, and can only be
+continued from there, since a backend cannot forget messages. A history therefore matches the conversation whose head is
+its longest prefix; a history that was edited before the head matches none.
 
-Two clients may have said and heard exactly the same; then there are two conversations with the same head. Finding one
-therefore takes it out, in the same statement, and `remember` puts it back where the next turn will look for it. Of two
-requests that continue the same history, the second finds the other conversation or none, and starts a new one; this
-holds between processes and replicas too. What is taken out when a process dies is forgotten: nobody knows what the
-backend saw of that turn.
+Two clients may have identical histories, and then two conversations have the same head. `find` therefore removes the
+conversation in the same statement, and `remember` stores it with its new head. Of two requests that continue the same
+history, the second finds the other conversation or none and starts a new one. This holds between processes and replicas
+too. A conversation that is claimed when a process dies is forgotten, since it is unknown what the backend received.
 """
 
 from __future__ import annotations
@@ -30,28 +29,28 @@ from callwright.store.writer import DatabaseWriter
 __all__ = ["ConversationStore", "MatchedConversation"]
 
 _BATCH_SIZE = 500
-"""Hashes in one statement: below the limit of every driver, and more than most histories have."""
+"""Hashes per statement: below the limit of every driver, and more than most histories have."""
 
 _INSERTS: dict[str, Any] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
 
 
 class ConversationStore:
-    """The conversations that nobody is continuing at the moment."""
+    """The conversations that no turn is using."""
 
     def __init__(self, writer: DatabaseWriter, *, clock: Callable[[], float] = time.time) -> None:
         self._writer = writer
         self._clock = clock
 
     async def find(self, messages: Sequence[Message], scope: ConversationScope) -> MatchedConversation | None:
-        """Take out the conversation that has seen most of this history and nothing else; None for a new one.
+        """Claim the conversation that contains the longest prefix of this history and nothing else; None for a new one.
 
-        It is the caller's alone until `remember`. To give it back untouched: `remember(messages[:known], …)`.
+        It belongs to the caller until `remember`. To return it unused, call `remember(messages[:known_messages], …)`.
         """
         heads = hash_prefixes(messages[:-1], scope)
 
         async def take(connection: AsyncConnection) -> MatchedConversation | None:
-            for some in _iter_batches(heads):
-                row = (await connection.execute(_build_claim(some))).one_or_none()
+            for batch in _iter_batches(heads):
+                row = (await connection.execute(_build_claim(batch))).one_or_none()
                 if row:
                     return MatchedConversation(row.backend_id, row.messages)
             return None
@@ -59,16 +58,16 @@ class ConversationStore:
         return await self._writer.write(take)
 
     async def remember(self, messages: Sequence[Message], scope: ConversationScope, backend_id: str) -> None:
-        """This conversation has seen these messages, its own answer included, and may be continued from there."""
+        """Store that this conversation contains these messages, its own answer included, and can be continued."""
         if not messages or not backend_id:
-            raise MisuseError("a conversation has messages and an id")
-        place = {"head": hash_prefixes(messages, scope)[-1], "messages": len(messages), "at": self._clock()}
+            raise MisuseError("remember requires messages and a backend_id")
+        head = {"head": hash_prefixes(messages, scope)[-1], "messages": len(messages), "at": self._clock()}
 
         async def put(connection: AsyncConnection) -> None:
             row = _INSERTS[connection.dialect.name](conversations).values(
-                scope=scope.digest, backend_id=backend_id, **place
+                scope=scope.digest, backend_id=backend_id, **head
             )
-            await connection.execute(row.on_conflict_do_update(index_elements=["scope", "backend_id"], set_=place))
+            await connection.execute(row.on_conflict_do_update(index_elements=["scope", "backend_id"], set_=head))
 
         await self._writer.write(put)
 
@@ -79,7 +78,7 @@ def _iter_batches(heads: list[str]) -> Iterator[list[str]]:
 
 
 def _build_claim(heads: list[str]) -> Any:
-    """Take out the best of them. One that another replica is just taking is passed over."""
+    """Delete and return the best match. Rows that another replica is claiming are skipped."""
     best = (
         select(conversations.c.number)
         .where(conversations.c.head.in_(heads))

@@ -1,8 +1,8 @@
-"""A database by its address: how it is reached, and how it must behave.
+"""Connects to a database and configures it.
 
-Two engines on it: one connection that writes, and several that read beside it. SQLite runs with a write-ahead log, so
-readers and the writer do not wait for each other, and with `synchronous=full`: what was committed survives the loss of
-power, not only of the process. PostgreSQL does the same by its own defaults.
+There are two engines: one connection for writing, and several for reading. SQLite uses a write-ahead log, so readers
+and the writer do not block each other, and `synchronous=full`, so committed data survives a power failure. PostgreSQL
+does the same by default.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ __all__ = ["Database", "build_database"]
 
 _DRIVERS = {"sqlite": "sqlite+aiosqlite", "postgresql": "postgresql+asyncpg", "postgres": "postgresql+asyncpg"}
 _BUSY_TIMEOUT = "busy_timeout = 10000"
-"""Another process may be writing; a transaction of ours takes milliseconds."""
+"""Another process may be writing. One transaction takes milliseconds."""
 _WRITE_PRAGMAS = (
     _BUSY_TIMEOUT,
-    # Before the first table, or it has no effect: what retention frees is given back to the disk.
+    # Must precede the first table. Space that retention frees is returned to the disk.
     "auto_vacuum = full",
     "journal_mode = wal",
     "synchronous = full",
@@ -38,26 +38,26 @@ _TRIES, _PAUSE = 100, 0.05
 
 
 class Database(NamedTuple):
-    """The two ways in."""
+    """The engines of one database."""
 
     write_engine: AsyncEngine
     read_engine: AsyncEngine
 
     async def close(self) -> None:
-        """Give back every connection."""
+        """Close all connections."""
         await self.read_engine.dispose()
         await self.write_engine.dispose()
 
 
 def build_database(settings: StoreSettings, folder: Path, *, create: bool = True) -> Database:
-    """The database of these settings; an empty address is a file in `folder`. Nothing is connected yet.
+    """Create the engines of these settings; without an address the database is a file in `folder`. Connects later.
 
-    `ConfigError` for an address that cannot be one; `StoreError` when the file cannot be made, or is not there and may
-    not be.
+    Raises `ConfigError` for an invalid address, and `StoreError` when the file cannot be created, or is missing and
+    `create` is False.
     """
     check_store_settings(settings)
     url = _build_url(settings, folder)
-    # The parameters of a statement are what people said: they do not belong into error messages.
+    # Parameters of a statement contain what people wrote and must not appear in error messages.
     options: dict[str, Any] = {"hide_parameters": True, "pool_pre_ping": True}
     database = Database(
         create_async_engine(url, pool_size=1, max_overflow=0, **options), create_async_engine(url, **options)
@@ -68,8 +68,8 @@ def build_database(settings: StoreSettings, folder: Path, *, create: bool = True
     if create:
         _create_file(path)
     elif not path.is_file():
-        raise StoreError(f"there is no journal at {path}: switch it on with `callwright serve --journal full`")
-    # `begin immediate` waits for other writers; a transaction that turns to writing later would fail instead.
+        raise StoreError(f"there is no journal at {path}. Record one with `callwright serve --journal full`")
+    # `begin immediate` waits for other writers. A transaction that begins to write later would fail instead.
     for engine, begin, pragmas in (
         (database.write_engine, "begin immediate", _WRITE_PRAGMAS),
         (database.read_engine, "begin", _READ_PRAGMAS),
@@ -84,7 +84,7 @@ def _begin_transaction(statement: str, connection: Connection) -> None:
 
 
 def _configure_connection(pragmas: Sequence[str], connection: Any, _record: object) -> None:
-    connection.isolation_level = None  # Python's driver begins no transactions of its own
+    connection.isolation_level = None  # stop Python's driver from starting transactions by itself
     cursor = connection.cursor()
     for pragma in pragmas:
         _set_pragma(cursor, pragma)
@@ -92,7 +92,7 @@ def _configure_connection(pragmas: Sequence[str], connection: Any, _record: obje
 
 
 def _set_pragma(cursor: Any, pragma: str) -> None:
-    """SQLite does not wait, as it does elsewhere, while another process changes the journal's mode."""
+    """Set a pragma, with retries: SQLite does not wait while another process changes the journal mode."""
     for _ in range(_TRIES):
         try:
             cursor.execute(f"pragma {pragma}")
@@ -104,12 +104,12 @@ def _set_pragma(cursor: Any, pragma: str) -> None:
 
 
 def _create_file(path: Path) -> None:
-    """It holds conversations: nobody else may read it. SQLite gives its other files the same rights."""
+    """Create the file, readable by its owner only. SQLite gives its other files the same permissions."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         path.touch(mode=0o600)
     except OSError as error:
-        raise StoreError(f"the store cannot be made: {error}") from error
+        raise StoreError(f"the store cannot be created: {error}") from error
 
 
 def _build_url(settings: StoreSettings, folder: Path) -> URL:

@@ -1,4 +1,4 @@
-"""How a database fails, told in one way and without what was being written."""
+"""Converts database exceptions to `StoreError`, without the values of the statement."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from callwright.errors import StoreError
 __all__ = ["DATABASE_ERRORS", "as_store_error", "get_reason"]
 
 DATABASE_ERRORS = (SQLAlchemyError, OSError)
-"""A refused connection comes from the socket as it is; the rest is wrapped."""
+"""A refused connection is a plain `OSError`; SQLAlchemy wraps everything else."""
 
 
 def get_reason(error: Exception) -> str:
-    """What the driver said; SQLAlchemy would add the statement and a link."""
+    """Return the driver's message, without the statement and the link that SQLAlchemy adds."""
     return str(error.orig if isinstance(error, DBAPIError) else error)
 
 
 @contextmanager
 def as_store_error(what: str) -> Iterator[None]:
-    """Faults inside become a `StoreError` that begins with these words."""
+    """Raise database exceptions as a `StoreError` whose message begins with `what`."""
     try:
         yield
     except DATABASE_ERRORS as error:

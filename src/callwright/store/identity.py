@@ -1,9 +1,9 @@
-"""What makes a conversation the same one: a rolling hash over its messages. Pure.
+"""Identifies a conversation by a rolling hash over its messages. Pure.
 
-The hash after each message depends on the scope and on all that was said up to there, so a history that differs
-anywhere, or belongs to somebody else, has another hash from there on. What clients change on the way does not count:
-ids (a result is tied to its call by the call's place instead), white space at the ends, how arguments are spelt, how
-text is cut into parts, and reasoning, which most do not send back.
+The hash after each message depends on the scope and on all messages so far. Histories that differ anywhere, or belong
+to different scopes, have different hashes from there on. Details that clients change are ignored: ids (a result is tied
+to its call by the call's number instead), white space at the ends, the spelling of arguments, the division of text into
+parts, and reasoning, which most clients do not send back.
 Cost: linear in the history.
 """
 
@@ -22,18 +22,18 @@ __all__ = ["ConversationScope", "MatchedConversation", "hash_prefixes"]
 
 
 class MatchedConversation(NamedTuple):
-    """A conversation to go on with."""
+    """A conversation to continue."""
 
     backend_id: str
     known_messages: int
-    """How many messages it has seen; there is at least one more to send."""
+    """Number of messages that it contains; there is at least one more to send."""
 
 
 class ConversationScope(NamedTuple):
-    """Who speaks with what: conversations of different scopes have nothing to do with each other."""
+    """The caller, the model and the backend of a conversation. Conversations of different scopes never match."""
 
     caller: str
-    """The name of the key, or whatever tells callers apart."""
+    """The name of the key, or another identification of the caller."""
     model: str
     backend: str
 
@@ -44,26 +44,27 @@ class ConversationScope(NamedTuple):
 
 
 def hash_prefixes(messages: Iterable[Message], scope: ConversationScope) -> list[str]:
-    """The hash of each prefix of a history; the last is that of all of it."""
-    places: dict[str, int] = {}
+    """Compute the hash of each prefix of a history. The last one is that of the whole history."""
+    call_numbers: dict[str, int] = {}
     count = itertools.count()
     current = bytes.fromhex(scope.digest)
-    found = []
+    hashes = []
     for message in messages:
-        current = _hash_value(current, _canonicalize_message(message, places, count))
-        found.append(current.hex())
-    return found
+        current = _hash_value(current, _canonicalize_message(message, call_numbers, count))
+        hashes.append(current.hex())
+    return hashes
 
 
 def _hash_value(before: bytes, value: list[Any]) -> bytes:
-    # ASCII, so that half a surrogate pair is no obstacle.
+    # ASCII, so that half a surrogate pair can be encoded.
     return hashlib.sha256(before + json.dumps(value).encode()).digest()
 
 
-def _canonicalize_message(message: Message, places: dict[str, int], count: Iterator[int]) -> list[Any]:
-    """What counts of a message. `count` numbers the calls of the conversation; `places` has the last of each id.
+def _canonicalize_message(message: Message, call_numbers: dict[str, int], count: Iterator[int]) -> list[Any]:
+    """Reduce a message to what identifies it. `count` numbers the calls of the conversation; `call_numbers` maps each
+    id to its latest call.
 
-    Text comes first, whatever stood between: the chat wire has one field for it, beside the calls.
+    Text comes first, wherever it stood: the chat wire has one field for it, beside the calls.
     """
     text, parts = "", list[Any]()
     for part in message.parts:
@@ -75,16 +76,16 @@ def _canonicalize_message(message: Message, places: dict[str, int], count: Itera
             case Image():
                 parts.append(["image", part.url])
             case ToolCall():
-                places[part.id] = next(count)
+                call_numbers[part.id] = next(count)
                 parts.append(["call", part.name, _canonicalize_arguments(part.arguments)])
             case ToolResult():
                 images = [image.url for image in part.images]
-                parts.append(["result", places.get(part.call_id), part.content.strip(), part.is_error, images])
+                parts.append(["result", call_numbers.get(part.call_id), part.content.strip(), part.is_error, images])
     return [message.role, text.strip(), parts]
 
 
 def _canonicalize_arguments(text: str) -> list[str]:
-    """Their value where they are JSON, written in one way; the text where they are not, or are nested too deeply."""
+    """Write JSON arguments in one canonical form; keep the text when it is not JSON or nested too deeply."""
     try:
         return ["json", json.dumps(parse_json(text or "{}"), sort_keys=True)]
     except (ValueError, RecursionError):

@@ -1,7 +1,7 @@
-"""The journal: one row for each turn, with what the client sent, what the model got and said, and what the client got.
+"""The journal: one entry per turn, with the client's request, each request to a model, its answer, and the response.
 
-A row is cleaned of secrets before it goes anywhere, and is on the disk when `append` returns. What is kept of it is a
-setting: nothing, what the log says, or all of it.
+Secrets are removed before an entry is written, and an entry is on disk when `append` returns. A setting selects what is
+recorded: nothing, the fields of the log, or everything.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from callwright.store.writer import DatabaseWriter
 __all__ = ["Journal", "search_journal"]
 
 _THREAD_THRESHOLD = 16_384
-"""Characters; more are cleaned in a thread, so that streams go on between one expression and the next."""
+"""Longer entries are redacted in a thread, so that streams continue meanwhile. In characters."""
 
 _TEXT_COLUMNS = ("request_id", "wire", "model", "client", "key", "problem")
 _JSON_COLUMNS = {
@@ -32,11 +32,11 @@ _JSON_COLUMNS = {
     for field in msgspec.structs.fields(JournalEntry)
     if field.name in ("record", "headers", "recalled", "asked", "client_got", "repairs")
 }
-"""The columns that are JSON, and what they say."""
+"""The JSON columns, with the fields that define their types."""
 
 
 class Journal:
-    """Writes rows through the one writer, and reads them beside it."""
+    """Writes entries through the writer, and reads them on other connections."""
 
     def __init__(
         self, writer: DatabaseWriter, engine: AsyncEngine, *, level: JournalLevel, redactor: JournalRedactor
@@ -48,13 +48,13 @@ class Journal:
         self._busy = asyncio.Lock()
 
     async def append(self, entry: JournalEntry) -> int:
-        """Write a row; returns its number when it is committed, 0 when nothing is kept."""
+        """Write an entry. Returns its number once it is committed, or 0 when nothing is recorded."""
         if self._level == "off":
             return 0
         if self._level == "meta":
             entry = remove_content(entry)
         if entry.asked or len(entry.client_sent) > _THREAD_THRESHOLD:
-            # One after the other: in the order in which they came, and on one processor at most.
+            # One at a time: entries keep their order, and redaction uses one processor at most.
             async with self._busy:
                 row = await asyncio.to_thread(self._build_row, entry)
         else:
@@ -69,13 +69,13 @@ class Journal:
         return await self._writer.write(put)
 
     async def search(self, query: JournalQuery) -> list[JournalEntry]:
-        """The rows that are wanted, newest first."""
-        # As ids are written, so are they looked for.
+        """Return the entries that match, newest first."""
+        # Ids are stored redacted, so the query is redacted too.
         query = msgspec.structs.replace(query, request_id=self._redactor.redact_text(query.request_id))
         return await search_journal(self._read_engine, query)
 
     def _build_row(self, entry: JournalEntry) -> dict[str, str]:
-        """The columns that are text, as they may be written."""
+        """Build the text columns of an entry, redacted."""
         row = {name: self._redactor.redact_text(getattr(entry, name)) for name in _TEXT_COLUMNS}
         for name in _JSON_COLUMNS:
             value = msgspec.to_builtins(getattr(entry, name))
@@ -84,7 +84,7 @@ class Journal:
 
 
 async def search_journal(engine: AsyncEngine, query: JournalQuery) -> list[JournalEntry]:
-    """The rows of a database that are wanted, newest first."""
+    """Return the entries of a database that match, newest first."""
     statement = select(journal).where(*_build_conditions(query)).order_by(journal.c.number.desc()).limit(query.limit)
     with as_store_error("the journal cannot be read"):
         async with engine.connect() as connection:
@@ -93,7 +93,7 @@ async def search_journal(engine: AsyncEngine, query: JournalQuery) -> list[Journ
 
 
 def _build_conditions(query: JournalQuery) -> Iterator[ColumnElement[bool]]:
-    """What a row must be."""
+    """Yield the conditions of a query."""
     if query.number is not None:
         yield journal.c.number == query.number
     if query.request_id:
@@ -118,6 +118,6 @@ def _parse_entry(row: dict[str, Any]) -> JournalEntry:
         try:
             row[name] = msgspec.json.decode(row[name], type=field.type)
         except msgspec.ValidationError:
-            # An expression of the settings may mask words that have a meaning of their own, such as a role.
+            # A `redact` pattern may mask a word that the format needs, such as a role.
             row |= {name: field.default, "cut": True}
     return JournalEntry(**row)

@@ -1,7 +1,7 @@
-"""The rows of the journal as values: one turn, each time that a model was asked in it, and which rows are wanted.
+"""Journal entries as values: one turn, each attempt in it, and a query for entries.
 
-An `Entry` holds all that a turn depended on and all that it came to, so that it can be run again: the body that the
-client sent, what each backend was told and said, and the events that went to the client.
+A `JournalEntry` contains everything that a turn depended on and everything that resulted, so that it can be replayed:
+the body that the client sent, what each backend received and sent, and the events that the client received.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["JournalEntry", "JournalQuery", "RecordedAttempt", "RecordedFailure",
 
 
 class RecordedFailure(msgspec.Struct, frozen=True, kw_only=True):
-    """How a backend failed: what its `BackendError` said."""
+    """The failure of a backend: the fields of its `BackendError`."""
 
     message: str = ""
     kind: BackendErrorKind = "protocol"
@@ -30,66 +30,66 @@ class RecordedFailure(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RecordedAttempt(msgspec.Struct, frozen=True, kw_only=True):
-    """One time that a model was asked."""
+    """One request to a model."""
 
     choice: int = 0
-    """Of a request that wants several, the one that this is for."""
+    """The number of the choice, for a request with several."""
     backend: str = ""
     kind: str = ""
     wire: str = ""
     flavour: str | None = None
-    """How the backend could be told to hold an answer to a form."""
+    """The constraint format that the backend supported."""
     strategy: str = ""
-    """How the model got its tools …"""
+    """How the tools were given to the model …"""
     strategy_reason: str = ""
     """… and the reason for it."""
     request: Request | None = None
     extra: dict[str, Any] = {}
-    """What the backend was sent beside the request: fields of a wire that the client speaks too."""
+    """Extra fields sent to the backend, when the client uses the same wire."""
     events: tuple[Event, ...] = ()
-    """As the backend sent it, before anything was read; neighbouring deltas are joined."""
+    """The backend's events before any processing; adjacent deltas are joined."""
     failure: RecordedFailure | None = None
     retry_reason: str = ""
-    """Why it was asked once more, where it was."""
+    """Why this retry was sent; empty for the first attempt."""
 
 
 class JournalEntry(msgspec.Struct, frozen=True, kw_only=True):
     """One turn."""
 
     number: int = 0
-    """Its place in the journal, which gives it."""
+    """Its number in the journal, which the journal assigns."""
     at: float
-    """When the request came, in seconds since 1970."""
+    """The time of the request, in seconds since 1970."""
     request_id: str
-    """The client's or ours; a client may use one more than once."""
+    """The client's id or ours. A client may use an id more than once."""
     wire: str
     model: str
-    """As the configuration names it."""
+    """The model's name in the configuration."""
     client: str = ""
-    """The profile."""
+    """The profile of the client."""
     key: str = ""
-    """The name of the key, never the key."""
+    """The name of the key, never the secret."""
     status: int = 200
     record: dict[str, Any] = {}
-    """What became of the turn: the same that its line in the log says."""
+    """The outcome of the turn: the fields of its log line."""
     problem: str = ""
-    """What the client was told when it failed."""
+    """The error message that the client received."""
     headers: dict[str, str] = {}
-    """Those that tell what client it was; never one that may hold a key."""
+    """Headers that identify the client, none that may contain a key."""
     client_sent: str = ""
-    """The body, byte for byte unless something in it had to be masked."""
+    """The body of the request, unchanged except for masked secrets."""
     recalled: dict[str, tuple[Message, ...]] = {}
-    """Earlier conversations that the request only named, by the name."""
+    """Earlier conversations that the request refers to, by name."""
     asked: tuple[RecordedAttempt, ...] = ()
     client_got: tuple[tuple[Event, ...], ...] = ()
-    """The events of each choice; neighbouring deltas are joined."""
+    """The events of each choice; adjacent deltas are joined."""
     repairs: tuple[Repair, ...] = ()
     cut: bool = False
-    """Something was too long to be kept whole, so the turn cannot be run again."""
+    """A part was too long to be stored, so the turn cannot be replayed."""
 
 
 def remove_content(entry: JournalEntry) -> JournalEntry:
-    """The same without anybody's words: no more than the log says."""
+    """Remove all content, so that the entry contains no more than the log."""
     return msgspec.structs.replace(
         entry,
         problem="",
@@ -100,30 +100,30 @@ def remove_content(entry: JournalEntry) -> JournalEntry:
         repairs=tuple(Repair(repair.kind) for repair in entry.repairs),
         asked=tuple(
             msgspec.structs.replace(
-                asked,
+                attempt,
                 request=None,
                 extra={},
                 events=(),
-                failure=asked.failure and RecordedFailure(kind=asked.failure.kind, status=asked.failure.status),
+                failure=attempt.failure and RecordedFailure(kind=attempt.failure.kind, status=attempt.failure.status),
             )
-            for asked in entry.asked
+            for attempt in entry.asked
         ),
     )
 
 
 class JournalQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Which rows, newest first. What is left out does not matter."""
+    """Selects entries, newest first. Fields that are not set are ignored."""
 
     number: int | None = None
     request_id: str = ""
     since: float | None = None
     until: float | None = None
-    """Not including this moment."""
+    """Exclusive."""
     model: str = ""
     failed: bool = False
-    """Only turns that failed."""
+    """Only failed turns."""
     text: str = ""
-    """Somewhere in what was said, in capitals or not, as JSON spells it."""
+    """Text in the content, ignoring case, in JSON spelling."""
     before: int | None = None
-    """Only rows with smaller numbers: the next page."""
+    """Only smaller entry numbers: the next page."""
     limit: Annotated[int, msgspec.Meta(ge=1)] = 100

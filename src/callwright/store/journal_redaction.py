@@ -1,8 +1,8 @@
-"""Values and texts without what must not be written. Pure.
+"""Removes secrets from values and texts before they are written. Pure.
 
-Structured values are cleaned string by string, before they become JSON: a mask that fell on a quotation mark or half
-an escape would make them unreadable, and an expression for a line end would not find the two characters that JSON
-writes for it. What stands under a name such as `api_key` is masked whatever it looks like.
+Structured values are redacted string by string before they become JSON: a mask over a quotation mark or half an escape
+would make the JSON unreadable, and a pattern for a line break would not find its escape sequence. Values under a name
+such as `api_key` are always masked.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from callwright.wire.framing import JSON_DECODE_ERRORS
 __all__ = ["JournalRedactor"]
 
 _JSON_STARTS = ("{", "[")
-"""What the text of an object or a list begins with."""
+"""First characters of a JSON object or list."""
 
 
 class JournalRedactor:
-    """Takes out known secrets, what looks like one, and what the settings' expressions match."""
+    """Masks known secrets, text that looks like a secret, and matches of the `redact` patterns."""
 
-    def __init__(self, redactor: Redactor, hidden: Sequence[re.Pattern[str]]) -> None:
+    def __init__(self, redactor: Redactor, patterns: Sequence[re.Pattern[str]]) -> None:
         self._redactor = redactor
-        self._hidden = hidden
+        self._patterns = patterns
 
     def redact_text(self, text: str) -> str:
-        """A text, as any database takes it."""
+        """Redact a text, and make it storable in any database."""
         text = self._redactor.redact(replace_unstorable(text))
-        for pattern in self._hidden:
+        for pattern in self._patterns:
             text = pattern.sub(MASK, text)
         return text
 
     def redact_value(self, value: Any, *, secret: bool = False) -> Any:
-        """A value of JSON. `secret`: it stands under a name that says so."""
+        """Redact a JSON value. `secret`: it stands under the name of a secret."""
         match value:
             case str():
                 return MASK if secret and value else self.redact_body(value)
@@ -55,8 +55,8 @@ class JournalRedactor:
                 return value
 
     def redact_body(self, text: str) -> str:
-        """A text that may be JSON, as bodies and arguments are: untouched but for what has to be masked, in the value
-        and in how it is written."""
+        """Redact a text that may be JSON, such as a body or arguments. It stays as it is, except for what has to be
+        masked in its value or in its text."""
         text = replace_unstorable(text)
         if not text.lstrip().startswith(_JSON_STARTS):
             return self.redact_text(text)
@@ -66,5 +66,5 @@ class JournalRedactor:
             if cleaned != value:
                 text = msgspec.json.encode(cleaned).decode()
         except JSON_DECODE_ERRORS:
-            pass  # no JSON: it is text like any other
+            pass  # not JSON: redact it as text
         return self.redact_text(text)

@@ -1,9 +1,8 @@
-"""How a database comes to have its tables: numbered steps, each run once and recorded in `versions`.
+"""Creates and updates the tables in numbered steps. Each runs once and is recorded in `versions`.
 
-A step that has been released is history and never changes; a new one is added at the end. All that are missing run in
-one transaction when the store is opened, so a database is at one version or another, never between. Steps are SQL that
-both databases read; what they write differently has a name in braces: `{number}`, a key that counts by itself, and
-`{bytes}`.
+A released step never changes; new steps are added at the end. All missing steps run in one transaction when the store
+is opened, so a database is never between two versions. Steps are SQL that both databases understand; what differs has a
+name in braces: `{number}`, an auto-incrementing key, and `{bytes}`.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _TYPES = {
     "postgresql": {"number": "bigserial primary key", "bytes": "bytea"},
 }
 _LOCK_ID = 0x63616C6C
-"""PostgreSQL's advisory lock for migrations; the number means nothing, but every replica must take the same."""
+"""PostgreSQL's advisory lock for migrations. The number is arbitrary, but every replica must use the same."""
 
 _CREATE_VERSIONS = "create table if not exists versions (number integer primary key, at double precision not null)"
 
@@ -91,15 +90,16 @@ MIGRATIONS: Sequence[Sequence[str]] = (
 async def run_migrations(
     connection: AsyncConnection, steps: Sequence[Sequence[str]] = MIGRATIONS, *, clock: Callable[[], float] = time.time
 ) -> None:
-    """Run the steps that this database lacks. `StoreError` when it has more than there are."""
+    """Run the missing steps. Raises `StoreError` when the database is newer than this version."""
     kind = connection.dialect.name
     if kind == "postgresql":
-        # Replicas that start together take turns; SQLite's transaction is exclusive by itself.
+        # Replicas that start together wait for each other. SQLite's transaction is exclusive anyway.
         await connection.execute(select(func.pg_advisory_xact_lock(_LOCK_ID)))
     await connection.execute(text(_CREATE_VERSIONS))
     done = (await connection.execute(select(func.max(versions.c.number)))).scalar() or 0
     if done > len(steps):
-        raise StoreError(f"the database is at version {done}; this Callwright knows {len(steps)}: use a newer one")
+        message = f"the database has version {done}, but this Callwright supports {len(steps)}: use a newer Callwright"
+        raise StoreError(message)
     for number, step in enumerate(steps[done:], done + 1):
         for statement in step:
             await connection.execute(text(statement.format(**_TYPES[kind])))

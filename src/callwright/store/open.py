@@ -1,11 +1,12 @@
-"""Opening a store, and reading one that somebody else writes.
+"""Opens a store, for reading and writing or for reading only.
 
     store = await open_store(settings, folder, redactor)
-    found = await store.conversations.find(request.messages, Scope("team", "big", "platform"))
-    await store.journal.append(Entry(…))        # on the disk when it returns
+    match = await store.conversations.find(request.messages, ConversationScope("team", "big", "platform"))
+    await store.journal.append(JournalEntry(…))        # on disk when it returns
     await store.close()
 
-SQLite in a file by default, PostgreSQL by its address; both behave the same. Several replicas may share a PostgreSQL.
+The default is a SQLite file; an address selects PostgreSQL, which behaves the same and may be shared by several
+replicas.
 """
 
 from __future__ import annotations
@@ -36,12 +37,12 @@ from callwright.store.writer import DatabaseWriter
 __all__ = ["AgentStore", "JournalSearch", "Store", "open_agent_store", "open_journal_search", "open_store"]
 
 JournalSearch = Callable[[JournalQuery], Awaitable[list[JournalEntry]]]
-"""Looks for rows of a journal."""
+"""Searches a journal."""
 
 
 @dataclass(frozen=True)
 class Store:
-    """An open store; `close` writes what is left."""
+    """An open store. `close` writes what is pending."""
 
     journal: Journal
     conversations: ConversationStore
@@ -51,14 +52,14 @@ class Store:
     _database: Database
 
     async def close(self) -> None:
-        """Finish writing, and give back the database."""
+        """Finish writing, and close the database."""
         await self.retention.close()
         await self._writer.close()
         await self._database.close()
 
 
 class AgentStore(NamedTuple):
-    """The agent's half of a store."""
+    """The parts of a store that the agent uses."""
 
     sessions: SessionEventStore
     snapshots: SnapshotStore
@@ -67,17 +68,17 @@ class AgentStore(NamedTuple):
 async def open_store(
     settings: StoreSettings, folder: Path, redactor: Redactor, *, clock: Callable[[], float] = time.time
 ) -> Store:
-    """The store of these settings, its tables brought up to date. `folder` is for those that name no address.
+    """Open the store of these settings and migrate its tables. `folder` holds the file when there is no address.
 
-    `redactor` knows the secrets of the moment. `ConfigError` for settings that cannot be, `StoreError` when the
-    database cannot be reached or belongs to a newer version.
+    `redactor` knows the current secrets. Raises `ConfigError` for invalid settings, and `StoreError` when the database
+    cannot be reached or belongs to a newer version.
     """
-    hidden = compile_redactions(settings)
+    patterns = compile_redactions(settings)
     database = await _open_database(settings, folder, clock)
     writer = DatabaseWriter(database.write_engine)
     return Store(
         journal=Journal(
-            writer, database.read_engine, level=settings.journal, redactor=JournalRedactor(redactor, hidden)
+            writer, database.read_engine, level=settings.journal, redactor=JournalRedactor(redactor, patterns)
         ),
         conversations=ConversationStore(writer, clock=clock),
         retention=RetentionSweeper(writer, database.read_engine, settings, clock=clock),
@@ -103,7 +104,7 @@ async def _open_database(settings: StoreSettings, folder: Path, clock: Callable[
 async def open_agent_store(
     settings: StoreSettings, folder: Path, *, clock: Callable[[], float] = time.time
 ) -> AsyncIterator[AgentStore]:
-    """Where the agent keeps its sessions and what they changed, in the same database."""
+    """Open the store of the agent's sessions and snapshots, in the same database."""
     database = await _open_database(settings, folder, clock)
     writer = DatabaseWriter(database.write_engine)
     try:
@@ -115,8 +116,8 @@ async def open_agent_store(
 
 @asynccontextmanager
 async def open_journal_search(settings: StoreSettings, folder: Path) -> AsyncIterator[JournalSearch]:
-    """The journal of these settings, for who only reads: nothing is made, changed or deleted. `StoreError` when there
-    is none."""
+    """Open the journal for reading only: nothing is created, changed or deleted. Raises `StoreError` when there is no
+    journal."""
     database = build_database(settings, folder, create=False)
     try:
         yield partial(search_journal, database.read_engine)

@@ -1,4 +1,4 @@
-"""Sessions of the agent: what happened in them, event by event. What an event is, is not known here."""
+"""Stores the agent's sessions as sequences of events. It does not interpret the events."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["EventRow", "SessionEventStore", "SessionRecord"]
 
 
 class EventRow(NamedTuple):
-    """An event as it is kept: its place, its time, its kind, and the rest as JSON."""
+    """A stored event: its number in the session, its time, its kind, and the rest as JSON."""
 
     seq: int
     at: float
@@ -26,7 +26,7 @@ class EventRow(NamedTuple):
 
 
 class SessionRecord(NamedTuple):
-    """What is known of a session without reading its events."""
+    """The summary of a session, available without its events."""
 
     id: str
     began: float
@@ -35,21 +35,21 @@ class SessionRecord(NamedTuple):
     workspace: str
     model: str
     working: bool
-    """A task has begun and not ended."""
+    """Whether a task has begun and not ended."""
     added: int
     removed: int
     events: int
 
 
 class SessionEventStore:
-    """All sessions of a store. What was appended is on the disk when `append` returns."""
+    """All sessions of a store. `append_event` returns when the event is on disk."""
 
-    def __init__(self, writer: DatabaseWriter, reading: AsyncEngine) -> None:
+    def __init__(self, writer: DatabaseWriter, read_engine: AsyncEngine) -> None:
         self._writer = writer
-        self._read_engine = reading
+        self._read_engine = read_engine
 
     async def create_session(self, head: SessionRecord) -> None:
-        """A new session, without events."""
+        """Create a session without events."""
         row = head._asdict()
         row.pop("events")
 
@@ -59,7 +59,7 @@ class SessionEventStore:
         await self._writer.write(put)
 
     async def append_event(self, session: str, event: EventRow, **head: Any) -> None:
-        """One more event, and what it changes of the head."""
+        """Append an event, and update the summary with the fields in `head`."""
 
         async def put(connection: AsyncConnection) -> None:
             await connection.execute(insert(session_events).values(session=session, **event._asdict()))
@@ -68,32 +68,32 @@ class SessionEventStore:
         await self._writer.write(put)
 
     async def find_session(self, session: str) -> SessionRecord:
-        """One session, by its id or the beginning of it. `StoreError` when there is none, or more than one."""
+        """Find a session by its id or a prefix of it. Raises `StoreError` when none or several match."""
         statement = _select_sessions().where(sessions.c.id.startswith(session, autoescape=True)).limit(2)
-        found = await self._fetch_rows(statement)
-        if len(found) != 1:
-            what = "there is no session" if not found else "there are several sessions"
+        rows = await self._fetch_rows(statement)
+        if len(rows) != 1:
+            what = "no session matches" if not rows else "several sessions match"
             raise StoreError(f"{what} {session!r}: see `callwright sessions list`")
-        return SessionRecord(*found[0])
+        return SessionRecord(*rows[0])
 
     async def list_sessions(self, query: str = "", limit: int = 50, offset: int = 0) -> list[SessionRecord]:
-        """The sessions that were worked on last; with a query those in whose events every word of it occurs."""
+        """List sessions, the most recently used first. With a query, every word must occur in the title or an event."""
         statement = (
             _select_sessions().order_by(sessions.c.updated.desc(), sessions.c.number.desc()).limit(limit).offset(offset)
         )
         for word in query.split():
-            said = exists().where(
+            in_events = exists().where(
                 and_(
                     session_events.c.session == sessions.c.id,
                     session_events.c.kind.in_(("task_given", "answered", "tool_ended")),
                     session_events.c.body.icontains(word, autoescape=True),
                 )
             )
-            statement = statement.where(or_(sessions.c.title.icontains(word, autoescape=True), said))
+            statement = statement.where(or_(sessions.c.title.icontains(word, autoescape=True), in_events))
         return [SessionRecord(*row) for row in await self._fetch_rows(statement)]
 
     async def list_events(self, session: str) -> list[EventRow]:
-        """All events of a session, in order."""
+        """List all events of a session, in order."""
         columns = (session_events.c.seq, session_events.c.at, session_events.c.kind, session_events.c.body)
         statement = select(*columns).where(session_events.c.session == session).order_by(session_events.c.seq)
         return [EventRow(*row) for row in await self._fetch_rows(statement)]

@@ -1,4 +1,4 @@
-"""What a person sets about the store: where it is, what it keeps, and for how long."""
+"""Settings of the store: the `[store]` table."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = [
 JournalLevel = Literal["off", "meta", "full"]
 
 ADDRESS_OPTIONS = {"sslmode": "ssl", "ssl": "ssl", "host": "host", "port": "port"}
-"""What may follow `?` in an address: libpq's name, and that of asyncpg."""
+"""Options allowed after `?` in an address: libpq's name, and asyncpg's name for it."""
 
 _SCHEMES = ("sqlite", "postgresql", "postgres")
 _ADDRESS_EXAMPLES = "sqlite:///file or postgresql://host/database"
@@ -32,29 +32,29 @@ _Limit = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class StoreSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The `[store]` table: where conversations and the journal are kept, and how much of it."""
+    """The `[store]` table: where conversations and the journal are stored, and for how long."""
 
     journal: JournalLevel = "off"
-    """What is kept of each turn: nothing, what the log says of it, or everything, so that it can be replayed."""
+    """What is recorded of each turn: nothing, the fields of the log, or everything, which allows a replay."""
     address: str = ""
-    """`sqlite:///file` or `postgresql://user:password@host/database`, or `env:NAME` for what that variable says; empty
-    for `callwright/callwright.db` in the user's state folder."""
+    """`sqlite:///file` or `postgresql://user:password@host/database`; `env:NAME` reads it from an environment variable.
+    Empty = `callwright/callwright.db` in the user's state folder."""
     days: _Limit = 30
-    """How long rows and idle conversations are kept; 0 for ever."""
+    """Days after which journal entries and idle conversations are deleted. 0 = never."""
     megabytes: _Limit = 512
-    """How much the journal may hold; the oldest rows go first. 0 for any amount."""
+    """Maximum size of the journal; the oldest entries are deleted first. 0 = no limit."""
     redact: tuple[str, ...] = ()
-    """Regular expressions; what they match is masked before it is written. Keys always are."""
+    """Regular expressions whose matches are masked before anything is written. Keys are always masked."""
 
     @property
     def display_address(self) -> str:
-        """The address as it may be shown: without user, password and query."""
+        """The address without user, password and query, safe to show."""
         parts = urlsplit(self.address)
         return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}" if parts.scheme else ""
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What must not be shown to anybody: the password in the address."""
+        """Values that must not be shown: the password in the address."""
         password = urlsplit(self.address).password
         return tuple({password, unquote(password)}) if password else ()
 
@@ -63,7 +63,7 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class StoreMistake(NamedTuple):
-    """Something that a type cannot say: a key, what is wrong with its value, and what to do."""
+    """An invalid setting: its key, what is wrong with its value, and what to do."""
 
     key: str
     problem: str
@@ -71,41 +71,41 @@ class StoreMistake(NamedTuple):
 
 
 def find_mistakes(settings: StoreSettings) -> Iterator[StoreMistake]:
-    """Everything that is wrong. An address is never quoted: it may hold a password."""
-    if settings.address and (wrong := _find_address_mistake(settings.address)):
-        yield StoreMistake("address", *wrong)
+    """Yield every invalid setting. An address is never quoted, because it may contain a password."""
+    if settings.address and (mistake := _find_address_mistake(settings.address)):
+        yield StoreMistake("address", *mistake)
     for text in settings.redact:
         try:
             empty = re.compile(text).search("")
         except (re.error, OverflowError) as error:
-            yield StoreMistake("redact", f"has {text!r}, which is no regular expression", f"mend it: {error}")
+            yield StoreMistake("redact", f"has {text!r}, which is not a regular expression", f"correct it: {error}")
         else:
             if empty:
-                yield StoreMistake("redact", f"has {text!r}, which matches empty text", "name at least one character")
+                yield StoreMistake("redact", f"has {text!r}, which matches empty text", "match at least one character")
 
 
 def _find_address_mistake(address: str) -> tuple[str, str] | None:
-    nowhere = "is no address of a database", f"it must look like {_ADDRESS_EXAMPLES}"
+    invalid = "is not a database address", f"use {_ADDRESS_EXAMPLES}"
     try:
         parts = urlsplit(address)
         if not parts.scheme or parts.port == 0:
-            return nowhere
+            return invalid
     except ValueError:
-        return nowhere
+        return invalid
     if parts.scheme not in _SCHEMES:
-        return f"begins with {parts.scheme!r}, which is not known", "use sqlite or postgresql"
+        return f"begins with {parts.scheme!r}, which is not supported", "use sqlite or postgresql"
     if not parts.path.strip("/") or (parts.scheme == "sqlite" and parts.netloc):
-        return "names no database", f"use {_ADDRESS_EXAMPLES}"
+        return "does not name a database", f"use {_ADDRESS_EXAMPLES}"
     unknown = [name for name, _ in parse_qsl(parts.query, keep_blank_values=True) if name not in ADDRESS_OPTIONS]
-    return (f"sets {', '.join(unknown)}", f"only {', '.join(ADDRESS_OPTIONS)} can be set there") if unknown else None
+    return (f"sets {', '.join(unknown)}", f"only {', '.join(ADDRESS_OPTIONS)} are supported") if unknown else None
 
 
 def check_store_settings(settings: StoreSettings) -> None:
-    """Raise `ConfigError` with every mistake."""
-    if wrong := [f"store.{each.key} {each.problem}; {each.remedy}" for each in find_mistakes(settings)]:
-        raise ConfigError(wrong)
+    """Raise `ConfigError` with every invalid setting."""
+    if mistakes := [f"store.{each.key} {each.problem}; {each.remedy}" for each in find_mistakes(settings)]:
+        raise ConfigError(mistakes)
 
 
 def compile_redactions(settings: StoreSettings) -> tuple[re.Pattern[str], ...]:
-    """The expressions of `redact`, ready for use."""
+    """Compile the patterns of `redact`."""
     return tuple(map(re.compile, settings.redact))

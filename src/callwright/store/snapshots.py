@@ -1,8 +1,7 @@
-"""What files were before and after an agent wrote them, and what has become of each of its changes.
+"""Stores the contents of files before and after an agent's changes, and the state of each change.
 
-Contents are stored once for each session, compressed, under the digest of what they are; a row says which two belong
-to a change. A session's rows are in the order in which they were planned, and nothing of them is ever rewritten but
-their state.
+Contents are stored once per session, compressed, by digest; a row refers to the two contents of a change. The rows of a
+session are in the order in which they were planned, and only their state is ever updated.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ SnapshotKind = Literal["edit", "undo", "keep"]
 SnapshotState = Literal["planned", "done", "unmade", "kept", "undone"]
 
 _BATCH_SIZE = 100
-"""Contents, which may have megabytes."""
+"""Contents per statement. One may have megabytes."""
 
 _INSERTS: dict[str, Any] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
 
@@ -39,40 +38,42 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """One file of one change."""
 
     number: int = 0
-    """Its place, which the store gives it."""
+    """Its number, which the store assigns."""
     path: str
     kind: SnapshotKind = "edit"
-    """By the agent; or the person's wish to take it back, or to keep one hunk of it."""
+    """`edit`: a change by the agent. `undo`, `keep`: a request of the user to revert it, or to keep one hunk."""
     state: SnapshotState = "planned"
     task: int | None = None
-    """None for what concerns all of them."""
+    """The number of the task; None for all tasks."""
     call: str = ""
     before: str | None
-    """The digest of what it was; None for a file that was not there."""
+    """Digest of the content before the change; None for a new file."""
     after: str | None
     mode: int | None = None
-    """The rights of the file that was there."""
+    """Permissions of the existing file."""
     folder: str = ""
-    """The topmost folder that had to be made for it."""
+    """The topmost folder that was created for it."""
     hunk: str = ""
-    """The hunk that it is about, where it is not about all of the file."""
+    """The hunk that it concerns; empty for the whole file."""
 
 
 def compute_digest(data: bytes) -> str:
-    """The name of a content."""
+    """Compute the digest of a content."""
     return hashlib.sha256(data).hexdigest()
 
 
 class SnapshotStore:
-    """The snapshots of all sessions. What a method has written is on the disk when it returns."""
+    """The snapshots of all sessions. Each method returns when its data is on disk."""
 
-    def __init__(self, writer: DatabaseWriter, reading: AsyncEngine, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, writer: DatabaseWriter, read_engine: AsyncEngine, *, clock: Callable[[], float] = time.time
+    ) -> None:
         self._writer = writer
-        self._read_engine = reading
+        self._read_engine = read_engine
         self._clock = clock
 
     async def add(self, session: str, snapshots: Sequence[Snapshot], data: Iterable[bytes]) -> list[Snapshot]:
-        """Write rows, with the contents that they name; returns them with their numbers."""
+        """Add rows and the contents that they refer to. Returns the rows with their numbers."""
         packed = await asyncio.to_thread(lambda: {compute_digest(each): zlib.compress(each) for each in data})
         rows = [{**msgspec.to_builtins(row), "session": session, "at": self._clock()} for row in snapshots]
 
@@ -91,7 +92,7 @@ class SnapshotStore:
         return [msgspec.structs.replace(row, number=each) for row, each in zip(snapshots, numbers, strict=True)]
 
     async def set_states(self, states: Mapping[int, SnapshotState]) -> None:
-        """What has become of these rows, all at once."""
+        """Update the states of these rows in one change."""
 
         async def put(connection: AsyncConnection) -> None:
             for number, state in states.items():
@@ -101,7 +102,7 @@ class SnapshotStore:
             await self._writer.write(put)
 
     async def list_snapshots(self, session: str) -> list[Snapshot]:
-        """All rows of a session, in order."""
+        """List all rows of a session, in order."""
         columns = [edits.c[field.name] for field in msgspec.structs.fields(Snapshot)]
         statement = select(*columns).where(edits.c.session == session).order_by(edits.c.number)
         with as_store_error("the snapshots cannot be read"):
@@ -110,13 +111,13 @@ class SnapshotStore:
         return [Snapshot(**row) for row in found]
 
     async def load_contents(self, session: str, names: Iterable[str]) -> dict[str, bytes]:
-        """Contents by their digests. `StoreError` when one is not there, or not what it was."""
+        """Load contents by digest. Raises `StoreError` when one is missing or damaged."""
         wanted = sorted(set(names))
         packed: dict[str, bytes] = {}
         with as_store_error("the snapshots cannot be read"):
             async with self._read_engine.connect() as connection:
-                for at in range(0, len(wanted), _BATCH_SIZE):
-                    is_wanted = contents.c.digest.in_(wanted[at : at + _BATCH_SIZE])
+                for start in range(0, len(wanted), _BATCH_SIZE):
+                    is_wanted = contents.c.digest.in_(wanted[start : start + _BATCH_SIZE])
                     statement = select(contents.c.digest, contents.c.data)
                     found = await connection.execute(statement.where(contents.c.session == session, is_wanted))
                     packed.update((row.digest, row.data) for row in found)
@@ -125,7 +126,7 @@ class SnapshotStore:
         )
 
     async def delete_session(self, session: str) -> None:
-        """Delete all of a session."""
+        """Delete everything of a session."""
 
         async def change(connection: AsyncConnection) -> None:
             await connection.execute(delete(edits).where(edits.c.session == session))

@@ -1,4 +1,4 @@
-"""The tables as they are now. How a database comes to have them is in `migrations`; a test holds the two together."""
+"""The current tables. `migrations` creates them; a test compares the two."""
 
 from __future__ import annotations
 
@@ -30,30 +30,30 @@ __all__ = [
 ]
 
 CONTENT_COLUMNS = ("client_sent", "asked", "client_got", "problem")
-"""Where the words of a turn are."""
+"""Columns with the content of a turn."""
 
 
 def replace_unstorable(text: str) -> str:
-    """Text that any database takes: PostgreSQL refuses NUL, and both refuse half a surrogate pair. Clients can send
-    either as a JSON escape; they become U+FFFD."""
+    """Replace characters that databases refuse with U+FFFD: PostgreSQL refuses NUL, and both refuse half a surrogate
+    pair. Clients can send either as a JSON escape."""
     if text.isascii() and "\0" not in text:
         return text
     return text.replace("\0", "\ufffd").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 class StorableText(TypeDecorator[str]):
-    """A column for text from anywhere."""
+    """A column for any text."""
 
     impl = Text
     cache_ok = True
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
-        """What the driver is given."""
+        """Convert a value for the driver."""
         return None if value is None else replace_unstorable(value)
 
 
 def _build_number_column() -> Column[int]:
-    # SQLite numbers rows by itself only where the type is INTEGER.
+    # SQLite numbers rows automatically only when the type is INTEGER.
     return Column("number", BigInteger().with_variant(Integer, "sqlite"), primary_key=True)
 
 

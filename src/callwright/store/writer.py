@@ -1,8 +1,8 @@
-"""The one writer: everything that changes the database goes through it, in order, many changes to a commit.
+"""The single writer: every change of the database goes through it, in order, with many changes per commit.
 
-A caller goes on when its change is committed, never before: that is what "acknowledged" means. While one commit waits
-for the disk the next changes gather, so the cost of a commit is shared under load and nobody waits without it.
-A change that fails spoils no other: the rest of its batch is done again, one by one.
+A caller continues only when its change is committed. While one commit waits for the disk, further changes queue up and
+share the next commit; without load there is no delay. A failing change does not affect others: the rest of its batch is
+repeated one by one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["DatabaseChange", "DatabaseWriter"]
 
 T = TypeVar("T")
 DatabaseChange = Callable[[AsyncConnection], Awaitable[T]]
-"""What is to be done, inside a transaction that is not its own. May be called twice, when the first was undone."""
+"""Runs inside a shared transaction. It may be called twice, when the first call was rolled back."""
 
 _BATCH_SIZE = 256
 
@@ -35,7 +35,7 @@ class _PendingChange(NamedTuple):
 
 
 class DatabaseWriter:
-    """Begins at once; `close` waits for what was asked before."""
+    """Starts at once. `close` waits for pending changes."""
 
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine
@@ -45,19 +45,19 @@ class DatabaseWriter:
         self._task = asyncio.create_task(self._run_batches())
 
     async def write(self, change: DatabaseChange[T]) -> T:
-        """Do it, and return its result once it is committed. `StoreError` when it was not.
+        """Run a change, and return its result once it is committed. Raises `StoreError` when it was not.
 
-        A caller that is cancelled while it waits does not know whether its change was made.
+        A caller that is cancelled while waiting does not know whether its change was committed.
         """
         if self._closing or self._task.done():
             raise StoreError("the store is closed")
-        done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._queue.append(_PendingChange(change, done))
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._queue.append(_PendingChange(change, future))
         self._wake.set()
-        return await done
+        return await future
 
     async def close(self) -> None:
-        """Finish what was asked for, and take nothing more."""
+        """Commit pending changes, and accept no more."""
         self._closing = True
         self._wake.set()
         await self._task
@@ -70,27 +70,27 @@ class DatabaseWriter:
                 self._wake.clear()
                 while self._queue:
                     batch, self._queue = self._queue[:_BATCH_SIZE], self._queue[_BATCH_SIZE:]
-                    if staying := [job for job in batch if not job.future.cancelled()]:
-                        await self._commit_batch(staying)
-        finally:  # after a bug in a change nobody may wait for ever
+                    if active := [job for job in batch if not job.future.cancelled()]:
+                        await self._commit_batch(active)
+        finally:  # after a bug in a change no caller may wait forever
             for job in (*batch, *self._queue):
                 job.fail(StoreError("the store was closed before this was written"))
 
     async def _commit_batch(self, jobs: Sequence[_PendingChange]) -> None:
-        """All of them or, when one fails, each by itself."""
-        begun = committing = False
+        """Commit all changes or, when one fails, each by itself."""
+        has_begun = committing = False
         try:
             async with self._engine.connect() as connection:
                 await connection.begin()
-                begun = True
+                has_begun = True
                 results = [await job.change(connection) for job in jobs]
                 committing = True
                 await _commit_or_invalidate(connection)
         except DATABASE_ERRORS as error:
-            # What could not begin was no change's fault: a lock would be waited for by each of them.
-            if not begun or committing or len(jobs) == 1:
+            # A transaction that could not begin is no change's fault; each of them would wait for the same lock again.
+            if not has_begun or committing or len(jobs) == 1:
                 for job in jobs:
-                    job.fail(StoreError(f"the store did not take it: {get_reason(error)}"))
+                    job.fail(StoreError(f"the change was not stored: {get_reason(error)}"))
                 return
         else:
             for job, result in zip(jobs, results, strict=True):
@@ -102,8 +102,8 @@ class DatabaseWriter:
 
 
 async def _commit_or_invalidate(connection: AsyncConnection) -> None:
-    """Commit. Whether one that fails was made cannot be known: it is not tried again, and its connection is not used
-    again, since the transaction may still be open there and the next commit would make it."""
+    """Commit. After a failure it is unknown whether the commit took place, so it is not repeated, and the connection is
+    discarded: its transaction may still be open, and the next commit would commit it."""
     try:
         await connection.commit()
     except DATABASE_ERRORS:

@@ -341,15 +341,21 @@ def test_what_a_type_forbids_is_a_sentence(text: str, mistake: str) -> None:
         ("[server]\nhost='0.0.0.0'", "2: [server] host can be reached by others, and there is no key; add a [[keys]]"),
         (
             "[store]\njournal='full'\naddress='s3cret'",
-            "3: [store] address is no address of a database; it must look like",
+            "3: [store] address is not a database address; use sqlite:///file or",
         ),
-        ("[store]\naddress='mysql://h/d'", "2: [store] address begins with 'mysql', which is not known; use sqlite or"),
-        ("[store]\naddress='sqlite://a/b'", "2: [store] address names no database; use sqlite:///file or"),
-        ("[store]\naddress='postgresql://h:x/b'", "2: [store] address is no address of a database; it must"),
+        (
+            "[store]\naddress='mysql://h/d'",
+            "2: [store] address begins with 'mysql', which is not supported; use sqlite or",
+        ),
+        ("[store]\naddress='sqlite://a/b'", "2: [store] address does not name a database; use sqlite:///file or"),
+        ("[store]\naddress='postgresql://h:x/b'", "2: [store] address is not a database address; use"),
         ("[store]\naddress='env:NONE'", "2: [store] address is taken from the variable NONE, which is not set; set it"),
-        ("[store]\naddress='postgres://h/d?fast=1'", "2: [store] address sets fast; only sslmode, ssl, host, port can"),
-        ("[store]\nredact=['(']", "2: [store] redact has '(', which is no regular expression; mend it: missing )"),
-        ("[store]\nredact=['a*']", "2: [store] redact has 'a*', which matches empty text; name at least one"),
+        ("[store]\naddress='postgres://h/d?fast=1'", "2: [store] address sets fast; only sslmode, ssl, host, port are"),
+        (
+            "[store]\nredact=['(']",
+            "2: [store] redact has '(', which is not a regular expression; correct it: missing )",
+        ),
+        ("[store]\nredact=['a*']", "2: [store] redact has 'a*', which matches empty text; match at least one"),
         (f"{BACKEND}script='x.toml'", '4: [[backends]] "a" script is set, but its kind is "openai"; write kind ='),
     ],
 )

@@ -35,10 +35,10 @@ def test_an_address_names_a_database(address: str, url: str, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("address", "complaint"),
     [
-        ("my.db", "is no address"),
-        ("mysql://host/name", "'mysql', which is not known"),
-        ("sqlite://", "names no database"),
-        ("postgresql://host", "names no database"),
+        ("my.db", "is not a database address"),
+        ("mysql://host/name", "'mysql', which is not supported"),
+        ("sqlite://", "does not name a database"),
+        ("postgresql://host", "does not name a database"),
         ("postgresql://host/name?fast=yes", "sets fast"),
     ],
 )
