@@ -155,7 +155,7 @@ def test_a_batch_takes_a_default_dialect_a_size_and_a_policy(
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (["parse", "-d", "nope", "x"], "no dialect is called 'nope'"),
+        (["parse", "-d", "nope", "x"], "unknown dialect, parser or model 'nope'"),
         (["parse", "-d", "hermes", "/nowhere/at/all"], "cannot read /nowhere/at/all: no such file or directory; pass"),
         (["parse", "-d", "hermes", "/"], "cannot read /: is a directory; pass"),
     ],

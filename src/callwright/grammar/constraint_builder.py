@@ -1,9 +1,9 @@
-"""Constrain: the tools of a request as what an answer is held to while it is written.
+"""Build the constraint for an answer from the tools of a request.
 
-Two forms, for two kinds of servers. A grammar (llama.cpp, vLLM) allows words or calls, the calls in the dialect that
-the model was taught, and after a call's opening marker nothing but a call of an offered tool. A JSON schema (Ollama,
-OpenAI's `response_format`) makes the whole answer one object, which `dialects.answer` reads: a call, or words. Where a
-call is required there are no words in either.
+There are two forms for two kinds of servers. A grammar (llama.cpp, vLLM) allows text or calls, the calls in the dialect
+that the prompt describes, and after a call's opening marker nothing but a call of a known tool. A JSON schema (Ollama,
+OpenAI's `response_format`) makes the answer one object, which `dialects.answer` reads: a call, or text. Where a call is
+required, neither form allows text.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ from callwright.model import Constraint, ToolCall, ToolSpec
 __all__ = ["build_constraint", "get_constraint_dialect"]
 
 _MAX_CALLS = 8
-"""In one answer: a small model that is held to calls and nothing else would write them until its tokens are spent."""
+"""The maximum number of calls in one answer: a small model that may write nothing but calls would never stop."""
 _CACHE_SIZE = 128
 _JSON_STARTS = "{[ \n\r\t"
-"""How bare JSON begins, and what may stand before it."""
+"""How bare JSON begins, including white space before it."""
 _ANY_TEXT = r"[^\x00]*"
 
 _NAME_KEYWORDS = ("properties", "patternProperties")
-"""Keywords of a schema whose members are names that people chose …"""
+"""Schema keywords whose members are names that people chose."""
 _DATA_KEYWORDS = ("enum", "const", "default", "examples")
-"""… and those whose values are no schemas."""
+"""Schema keywords whose values are not schemas."""
 
 _SAMPLE_CALLS = (ToolCall("a", "first", "{}"), ToolCall("b", "second", "{}"))
 
 
 class _CallForm(NamedTuple):
-    """What stands around the JSON of calls."""
+    """The text around the JSON of calls."""
 
     before: str
     between: str
@@ -49,23 +49,23 @@ class _CallForm(NamedTuple):
 
 
 def get_constraint_dialect(dialect: Dialect) -> Dialect:
-    """The dialect for constrained answers of a model that was taught this one: the same where calls are JSON."""
+    """Return the dialect for constrained answers of a model that uses this one: the same if its calls are JSON."""
     return dialect if _find_call_form(dialect) else REGISTRY["hermes"]
 
 
 def build_constraint(
     tools: Sequence[ToolSpec], dialect: Dialect, tool_choice: str = "auto", *, parallel: bool = True
 ) -> Constraint:
-    """What an answer with these tools may be. `dialect` comes from `constrained_in`. A named choice is one call."""
-    named = tuple(tool for tool in tools if tool.name == tool_choice)
+    """Build the constraint for an answer. `dialect` is from `get_constraint_dialect`. A named choice is one call."""
+    chosen = tuple(tool for tool in tools if tool.name == tool_choice)
     return _build_cached_constraint(
-        msgspec.json.encode(named or tools), dialect, tool_choice == "auto", parallel and not named
+        msgspec.json.encode(chosen or tools), dialect, tool_choice == "auto", parallel and not chosen
     )
 
 
 @lru_cache(_CACHE_SIZE)
 def _build_cached_constraint(tools: bytes, dialect: Dialect, allow_text: bool, parallel: bool) -> Constraint:
-    """Kept, because a conversation offers the same tools in every turn."""
+    """Build a constraint; cached, because a conversation has the same tools in every turn."""
     offered = msgspec.json.decode(tools, type=tuple[ToolSpec, ...])
     return Constraint(
         _build_schema(offered, allow_text=allow_text),
@@ -81,7 +81,7 @@ def _get_parameters(tool: ToolSpec) -> dict[str, Any]:
 
 
 def _find_call_form(dialect: Dialect) -> _CallForm | None:
-    """Read off what the dialect itself renders; None where that is not the JSON of calls with something around it."""
+    """Derive the form from a rendered call; None if that is not the JSON of calls with text around it."""
     if not isinstance(dialect, TaggedJson) or dialect.id_key:
         return None
     first, second = (format_call_json(call, dialect.name_key, dialect.arguments_key) for call in _SAMPLE_CALLS)
@@ -114,7 +114,7 @@ def _build_grammar(tools: Sequence[ToolSpec], dialect: Dialect, *, allow_text: b
     elif opener:
         rules.set_rule("root", _build_text_rules(rules, opener, inside))
     else:
-        # An answer is a call or words from its first character on.
+        # An answer is a call or text from its first character on.
         rules.set_rule("root", f"{called} | [^{format_char_class(_JSON_STARTS)}] {rules.add_rule('text', _ANY_TEXT)}")
     return rules.text
 
@@ -123,13 +123,13 @@ def _build_call_rule(rules: GrammarRules, tool: ToolSpec, dialect: TaggedJson) -
     schema = _get_parameters(tool)
     arguments = SchemaRuleWriter(rules, schema).build_value(schema, tool.name) or '"{" "}"'
     name = format_literal(json.dumps(tool.name, ensure_ascii=False))
-    named = f"{format_literal(f'{{{json.dumps(dialect.name_key)}:')} ws {name}"
-    return f'{named} "," ws {format_literal(f"{json.dumps(dialect.arguments_key)}:")} ws {arguments} "}}"'
+    name_rule = f"{format_literal(f'{{{json.dumps(dialect.name_key)}:')} ws {name}"
+    return f'{name_rule} "," ws {format_literal(f"{json.dumps(dialect.arguments_key)}:")} ws {arguments} "}}"'
 
 
 def _build_text_rules(rules: GrammarRules, opener: str, then: str) -> str:
-    """Words, and after the first `opener` among them what must follow it: one rule for each length of the opener that
-    stands there already. At least one character, so that no turn is empty."""
+    """Build rules for text, and for what must follow the first `opener` in it: one rule for each prefix of the opener
+    that was already written. At least one character is required, so that no turn is empty."""
     states = [rules.add_rule("text") for _ in opener]
     for at, state in enumerate(states):
         rules.set_rule(state, f'"" | {_format_transitions(states, opener, at, then)}')
@@ -144,7 +144,7 @@ def _format_transitions(states: list[str], opener: str, at: int, then: str) -> s
 
 
 def _count_matched(text: str, opener: str) -> int:
-    """How much of the opener's beginning stands at the end of the text."""
+    """Return how many characters of the opener's beginning are at the end of the text."""
     return next(length for length in range(len(text), -1, -1) if opener.startswith(text[len(text) - length :]))
 
 
@@ -169,8 +169,8 @@ def _build_schema(tools: Sequence[ToolSpec], *, allow_text: bool) -> dict[str, A
     ]
     if allow_text:
         forms.append(_build_object_schema({ANSWER_KEY: {"type": "string"}}))
-    whole = forms[0] if len(forms) == 1 else {"anyOf": forms}
-    return {**whole, "$defs": shared} if shared else whole
+    schema = forms[0] if len(forms) == 1 else {"anyOf": forms}
+    return {**schema, "$defs": shared} if shared else schema
 
 
 def _build_object_schema(properties: dict[str, Any]) -> dict[str, Any]:
@@ -178,7 +178,7 @@ def _build_object_schema(properties: dict[str, Any]) -> dict[str, Any]:
 
 
 def _hoist_definitions(tool: ToolSpec, number: int, shared: dict[str, Any]) -> dict[str, Any]:
-    """A tool's schema whose references hold inside a larger one: what they point at is moved to the top of that."""
+    """Return a tool's schema with its definitions moved to the top of a larger schema, and its references adjusted."""
     document = _get_parameters(tool)
     body = {word: value for word, value in document.items() if word not in ("$defs", "definitions", "$schema")}
 

@@ -1,10 +1,10 @@
-"""JSON schemas as GBNF: what a model held to the grammar writes is JSON of that schema.
+"""JSON schemas as GBNF: a model that is constrained by the grammar writes JSON of that schema.
 
-Objects have their members in the order in which the schema declares them, each optional one there or not. A schema
-that contains itself does so `SELF_DEPTH` times, and values of no declared type nest `ANY_DEPTH` deep: a small model
-that may nest does nothing else until its tokens are spent (seen with SmolLM2-135M on llama.cpp). Some keywords have no
-counterpart (`multipleOf`, `uniqueItems`, `not`, ranges of fractions): the grammar then allows more than the schema, and
-the guard checks what is written.
+The members of an object come in the order in which the schema declares them; optional ones may be missing. A schema
+that contains itself does so `SELF_DEPTH` times, and values without a declared type nest `ANY_DEPTH` deep: a small model
+that may nest does nothing else until its tokens are used up (seen with SmolLM2-135M on llama.cpp). Some keywords have
+no counterpart (`multipleOf`, `uniqueItems`, `not`, ranges of fractions): the grammar then allows more than the schema,
+and the guard checks the result.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _MAX_DEPTH = 32
 
 _SHARED_RULES = {
     "ws": '" "?',
-    # Four hexadecimal digits are for control characters: all others can stand for themselves, and halves of surrogate
+    # Four hexadecimal digits are for control characters: all others are written directly, and halves of surrogate
     # pairs cannot be written at all.
     "char": rf'{ANY_CHARACTER} | "\\" (["\\/bfnrt] | "u00" [0-9a-fA-F] [0-9a-fA-F])',
     "string": r'"\"" char* "\""',
@@ -49,7 +49,7 @@ _JSON_TYPES = ("string", "number", "integer", "boolean", "null", "array", "objec
 
 
 class SchemaRuleWriter:
-    """Writes the rules for schemas of one document into a grammar."""
+    """Writes the rules for the schemas of one document into a grammar."""
 
     def __init__(self, rules: GrammarRules, document: Any) -> None:
         self._rules = rules
@@ -58,7 +58,7 @@ class SchemaRuleWriter:
 
     @staticmethod
     def add_shared_rules(rules: GrammarRules) -> None:
-        """Write what the rules of every schema share."""
+        """Add the rules that all schemas share."""
         for name, body in _SHARED_RULES.items():
             rules.set_rule(name, body)
         for depth in range(1, MAX_ANY_DEPTH + 1):
@@ -68,26 +68,26 @@ class SchemaRuleWriter:
             rules.set_rule(f"any-{depth}", f'any-0 | {item} | "{{" ({member} ("," ws {member})*)? "}}"')
 
     def build_value(self, body: Any, hint: str, above: tuple[str, ...] = ()) -> str:
-        """What a value of this schema looks like; empty where it would stand too deep. `above`: what it stands in."""
+        """Build the rule for a value; empty if it would be nested too deeply. `above` is the path to it."""
         body = flatten_schema(body, self._document)
         if "anyOf" not in body and not _needs_rule(body):
             return format_choice(self._build_choices(body, hint, above))
         key = json.dumps(body, default=str)
         path = (*above, key)
-        again = max(map(path.count, path)) - 1
-        if again > MAX_SELF_DEPTH or len(path) > _MAX_DEPTH:
+        repeats = max(map(path.count, path)) - 1
+        if repeats > MAX_SELF_DEPTH or len(path) > _MAX_DEPTH:
             return ""
-        if (key, again) not in self._names:
+        if (key, repeats) not in self._names:
             rule = " | ".join(self._build_choices(body, hint, path))
-            self._names[key, again] = self._rules.add_rule(hint, rule) if rule else ""
-        return self._names[key, again]
+            self._names[key, repeats] = self._rules.add_rule(hint, rule) if rule else ""
+        return self._names[key, repeats]
 
     def _build_choices(self, body: Mapping[str, Any], hint: str, path: tuple[str, ...]) -> list[str]:
         if body.get("anyOf"):
             shared = {word: value for word, value in body.items() if word != "anyOf"}
             branches = (merge_schemas(shared, branch, self._document) if shared else branch for branch in body["anyOf"])
-            found = (self.build_value(branch, hint, path) for branch in branches)
-            return list(dict.fromkeys(filter(None, found)))
+            values = (self.build_value(branch, hint, path) for branch in branches)
+            return list(dict.fromkeys(filter(None, values)))
         schema = Schema(body)
         types = schema.types
         if schema.choices:
@@ -115,8 +115,8 @@ class SchemaRuleWriter:
     def _build_object(self, body: Mapping[str, Any], hint: str, path: tuple[str, ...]) -> str:
         declared: dict[str, Any] = dict(body.get("properties") or {})
         required = [str(name) for name in body.get("required") or ()]
-        others = body.get("additionalProperties") or {}
-        declared |= {name: others for name in required if name not in declared}
+        additional = body.get("additionalProperties") or {}
+        declared |= {name: additional for name in required if name not in declared}
         values = {name: self.build_value(schema, f"{hint}-{name}", path) for name, schema in declared.items()}
         if not all(values[name] for name in required):
             return ""
@@ -129,7 +129,7 @@ class SchemaRuleWriter:
                 after = f'"," ws {member} {after}'.rstrip()
                 continue
             if not any(earlier in required for earlier in list(members)[:at]):
-                # Every member up to the first that must come may be the first: they share what follows.
+                # Every member up to the first required one may be the first: they share what follows.
                 after = self._rules.add_rule(f"{hint}-after", after) if after else ""
                 first = f"({member} {after} | {first})" if first else f"({member})?"
             after = f'("," ws {member})? {after}'.rstrip()
@@ -138,13 +138,13 @@ class SchemaRuleWriter:
     def _build_other_members(
         self, body: Mapping[str, Any], declared: Collection[str], hint: str, path: tuple[str, ...]
     ) -> tuple[str, str]:
-        """Any number of members that are not declared, where none stands before them and after others."""
-        most = _get_count(body, "maxProperties")
-        room = None if most is None else most - len(declared)
+        """Build rules for any number of undeclared members: as the first members, and after others."""
+        maximum = _get_count(body, "maxProperties")
+        room = None if maximum is None else maximum - len(declared)
         kinds = list(self._iter_extra_members(body, declared, hint, path)) if room is None or room > 0 else []
         if not kinds:
             return "", ""
-        # A rule of its own: repetitions in it must not be multiplied.
+        # A rule of its own: its repetitions must not be multiplied.
         extra = self._rules.add_rule(f"{hint}-other", " | ".join(kinds))
         more = f'("," ws {extra})'
         return f"({extra} {format_repetition(more, 0, room and room - 1)})?", format_repetition(more, 0, room)
@@ -152,7 +152,7 @@ class SchemaRuleWriter:
     def _iter_extra_members(
         self, body: Mapping[str, Any], declared: Iterable[str], hint: str, path: tuple[str, ...]
     ) -> Iterable[str]:
-        """Members that are not declared by name."""
+        """Yield rules for members that are not declared by name."""
         patterns = body.get("patternProperties") or {}
         for pattern, schema in patterns.items():
             if (key := build_pattern_rule(pattern)) and (value := self.build_value(schema, f"{hint}-pattern", path)):
@@ -181,12 +181,12 @@ class SchemaRuleWriter:
             firsts = [self.build_value(each, f"{hint}-{at}", path) for at, each in enumerate(tuple_of)]
             return f'"[" {_COMMA.join(firsts)} "]"' if all(firsts) else ""
         item = self.build_value(items, f"{hint}-item", path)
-        least, most = _get_count(body, "minItems") or 0, _get_count(body, "maxItems")
-        if most == 0 or not item:
-            return "" if least and not item else '"[" "]"'
-        more = format_repetition(f'("," ws {item})', max(least - 1, 0), None if most is None else most - 1)
+        minimum, maximum = _get_count(body, "minItems") or 0, _get_count(body, "maxItems")
+        if maximum == 0 or not item:
+            return "" if minimum and not item else '"[" "]"'
+        more = format_repetition(f'("," ws {item})', max(minimum - 1, 0), None if maximum is None else maximum - 1)
         inner = item if more == '""' else f"{item} {more}"
-        return f'"[" {inner} "]"' if least else f'"[" ({inner})? "]"'
+        return f'"[" {inner} "]"' if minimum else f'"[" ({inner})? "]"'
 
 
 _LIMIT_KEYWORDS = frozenset(
@@ -200,7 +200,7 @@ def _format_key(name: str) -> str:
 
 
 def _needs_rule(body: Mapping[str, Any]) -> bool:
-    """Whether a value gets a rule of its own: it has others inside, or repetitions that must not be multiplied."""
+    """Whether a value needs a rule of its own: it contains others, or repetitions that must not be multiplied."""
     schema = Schema(body)
     return not schema.choices and (bool(schema.types & {"object", "array"}) or not _LIMIT_KEYWORDS.isdisjoint(body))
 
@@ -208,10 +208,10 @@ def _needs_rule(body: Mapping[str, Any]) -> bool:
 def _build_string(body: Mapping[str, Any]) -> str:
     pattern = body.get("pattern")
     inside = build_pattern_rule(pattern) if isinstance(pattern, str) else None
-    least, most = _get_count(body, "minLength") or 0, _get_count(body, "maxLength")
-    if inside is None and not least and most is None:
+    minimum, maximum = _get_count(body, "minLength") or 0, _get_count(body, "maxLength")
+    if inside is None and not minimum and maximum is None:
         return "string"
-    return rf'"\"" {inside or format_repetition("char", least, most)} "\""'
+    return rf'"\"" {inside or format_repetition("char", minimum, maximum)} "\""'
 
 
 def _build_integer(body: Mapping[str, Any]) -> str:
@@ -225,7 +225,7 @@ def _build_integer(body: Mapping[str, Any]) -> str:
 
 
 def _list_limits(body: Mapping[str, Any], word: str) -> list[float]:
-    """The limit, if there is one. In an old draft the exclusive ones are true or false."""
+    """Return the limit as a list, empty if there is none. In an old draft the exclusive limits are booleans."""
     value = body.get(word)
     if isinstance(value, float):
         return [value] if math.isfinite(value) else []
@@ -237,17 +237,17 @@ def _get_count(body: Mapping[str, Any], word: str) -> int | None:
     return value if type(value) is int and value >= 0 else None
 
 
-def _exclude_words(words: set[str], most: int | None = None) -> str:
-    """Any text that is none of these, of so many characters at most: a declared member does not come twice. Empty
-    where there is no such text."""
+def _exclude_words(words: set[str], max_length: int | None = None) -> str:
+    """Build a rule for any text other than these words, of at most this many characters, so that no declared member is
+    repeated. Return an empty string if there is no such text."""
     choices = []
-    if most != 0:
-        left = None if most is None else most - 1
+    if max_length != 0:
+        remaining = None if max_length is None else max_length - 1
         heads = sorted({word[0] for word in words if word and word[0] >= " " and word[0] not in '"\\'})
         choices.append(
-            rf'[^"\\\x00-\x1F{format_char_class("".join(heads))}] {format_repetition(ANY_CHARACTER, 0, left)}'
+            rf'[^"\\\x00-\x1F{format_char_class("".join(heads))}] {format_repetition(ANY_CHARACTER, 0, remaining)}'
         )
-        longer = {head: _exclude_words({word[1:] for word in words if word[:1] == head}, left) for head in heads}
+        longer = {head: _exclude_words({word[1:] for word in words if word[:1] == head}, remaining) for head in heads}
         choices += [f"{format_literal(head)} ({rest})" for head, rest in longer.items() if rest]
     if "" not in words:
         choices.append('""')

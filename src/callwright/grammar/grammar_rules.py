@@ -1,6 +1,6 @@
-"""GBNF, llama.cpp's notation for grammars: how its terminals are written, and a set of rules with names.
+"""GBNF, llama.cpp's grammar notation: how terminals are written, and a set of named rules.
 
-vLLM takes the same text: xgrammar's EBNF is this notation. Source: `grammars/README.md` of llama.cpp.
+vLLM accepts the same text: xgrammar's EBNF is this notation. Source: `grammars/README.md` of llama.cpp.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ from collections.abc import Sequence
 __all__ = ["MAX_REPEATS", "GrammarRules", "format_char_class", "format_choice", "format_literal", "format_repetition"]
 
 MAX_REPEATS = 500
-"""Of one thing in a row; beyond it no limit is set. llama.cpp refuses a grammar where the repetitions inside one rule,
-multiplied, come to 2000 (`MAX_REPETITION_THRESHOLD` in `llama-grammar.cpp`)."""
+"""The maximum repetitions of one item; a higher limit is dropped. llama.cpp refuses a grammar where the product of the
+repetitions inside one rule reaches 2000 (`MAX_REPETITION_THRESHOLD` in `llama-grammar.cpp`)."""
 
 _ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\"}
 _NAME_SEPARATORS = re.compile(r"[^a-z0-9]+")
 
 
 def format_literal(text: str) -> str:
-    """A terminal that is exactly this text."""
+    """Format a terminal that matches exactly this text."""
     return '"' + "".join(_escape_char(char, '"') for char in text) + '"'
 
 
 def format_char_class(chars: str) -> str:
-    """Characters as members of a class, without its brackets."""
+    """Format characters as members of a character class, without its brackets."""
     return "".join(_escape_char(char, "[]^-") for char in chars)
 
 
@@ -32,7 +32,7 @@ def _escape_char(char: str, special: str) -> str:
     if char in _ESCAPES:
         return _ESCAPES[char]
     if char in special and char != '"':
-        # Only a few escapes are known there, and `\-` is not one of them.
+        # Only a few escapes are supported there, and `\-` is not one of them.
         return f"\\x{ord(char):02X}"
     if char in special:
         return f"\\{char}"
@@ -40,16 +40,16 @@ def _escape_char(char: str, special: str) -> str:
 
 
 def format_choice(choices: Sequence[str]) -> str:
-    """One of several, in brackets where there is more than one."""
+    """Format alternatives, in brackets if there is more than one."""
     return choices[0] if len(choices) == 1 else f"({' | '.join(choices)})"
 
 
-def format_repetition(what: str, least: int, most: int | None) -> str:
-    """So many in a row. Where there is no end to it, or one too far off, there is none."""
-    least = min(least, MAX_REPEATS)
-    if most is None or most > MAX_REPEATS:
-        return f"{what}*" if not least else f"{what}{{{least},}}"
-    return f"{what}{{{least},{most}}}" if most else '""'
+def format_repetition(item: str, minimum: int, maximum: int | None) -> str:
+    """Format a repetition. Without a maximum, or with one that is too high, it is unlimited."""
+    minimum = min(minimum, MAX_REPEATS)
+    if maximum is None or maximum > MAX_REPEATS:
+        return f"{item}*" if not minimum else f"{item}{{{minimum},}}"
+    return f"{item}{{{minimum},{maximum}}}" if maximum else '""'
 
 
 class GrammarRules:
@@ -59,22 +59,21 @@ class GrammarRules:
         self._rules: dict[str, str] = {}
 
     def add_rule(self, hint: str, body: str = "") -> str:
-        """Take a rule in under a name like the hint; returns the name. The body of a rule that calls itself can be set
-        afterwards."""
-        wanted = _NAME_SEPARATORS.sub("-", hint.lower()).strip("-") or "rule"
-        name, number = wanted, 1
+        """Add a rule under a name like the hint, and return the name. The body of a recursive rule can be set later."""
+        base_name = _NAME_SEPARATORS.sub("-", hint.lower()).strip("-") or "rule"
+        name, number = base_name, 1
         while name in self._rules:
             number += 1
-            name = f"{wanted}-{number}"
+            name = f"{base_name}-{number}"
         self._rules[name] = body
         return name
 
     def set_rule(self, name: str, body: str) -> str:
-        """Say what a rule is; returns its name."""
+        """Set the body of a rule and return its name."""
         self._rules[name] = body
         return name
 
     @property
     def text(self) -> str:
-        """The grammar."""
+        """The text of the grammar."""
         return "\n".join(f"{name} ::= {body}" for name, body in self._rules.items()) + "\n"

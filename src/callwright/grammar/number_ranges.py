@@ -1,8 +1,8 @@
-"""Ranges of integers as GBNF: exactly the numbers from one to another, digit by digit.
+"""Ranges of integers as GBNF: exactly the numbers from a minimum to a maximum, digit by digit.
 
     5 to 120    [5-9] | [1-9] [0-9] | "1" ([0-1] [0-9] | "2" "0")
 
-A rule grows with the digits of its limits, not with the numbers between them.
+A rule grows with the number of digits of its limits, not with the numbers between them.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from callwright.grammar.grammar_rules import format_choice
 __all__ = ["build_integer_range"]
 
 _MAX_INTEGER = 10**19 - 1
-"""Where a range without an end ends: at more than 64 bits hold."""
+"""The end of a range without a maximum: more than 64 bits hold."""
 
 
 def build_integer_range(low: int | None, high: int | None) -> list[str]:
-    """The alternatives; none where there are no such numbers. None: no limit on that side."""
+    """Return the alternatives; empty if there are no such numbers. None means no limit on that side."""
     low = -_MAX_INTEGER if low is None else max(low, -_MAX_INTEGER)
     high = _MAX_INTEGER if high is None else min(high, _MAX_INTEGER)
     negative = _build_natural_range(max(-high, 1), -low)
@@ -26,16 +26,19 @@ def build_integer_range(low: int | None, high: int | None) -> list[str]:
 def _build_natural_range(low: int, high: int) -> list[str]:
     if low > high:
         return []
-    least, most = len(str(low)), len(str(high))
-    if least == most:
+    min_digits, max_digits = len(str(low)), len(str(high))
+    if min_digits == max_digits:
         return _build_digit_range(str(low), str(high))
-    shortest, longest = _build_digit_range(str(low), "9" * least), _build_digit_range(f"1{'0' * (most - 1)}", str(high))
-    between = [f"[1-9] {_format_digits(least, most - 2)}"] if most - least > 1 else []
+    shortest, longest = (
+        _build_digit_range(str(low), "9" * min_digits),
+        _build_digit_range(f"1{'0' * (max_digits - 1)}", str(high)),
+    )
+    between = [f"[1-9] {_format_digits(min_digits, max_digits - 2)}"] if max_digits - min_digits > 1 else []
     return [*shortest, *between, *longest]
 
 
 def _build_digit_range(low: str, high: str) -> list[str]:
-    """Digits no less than the ones and no more than the others, all equally many."""
+    """Build alternatives for digits from `low` to `high`, which have the same length."""
     rest = len(low) - 1
     zeros, nines = "0" * rest, "9" * rest
     first, last = int(low[0]), int(high[0])
@@ -54,8 +57,8 @@ def _build_digit_range(low: str, high: str) -> list[str]:
     return ways
 
 
-def _format_digits(least: int, most: int) -> str:
-    """So many digits."""
-    if least != most:
-        return f"[0-9]{{{least},{most}}}"
-    return f"[0-9]{{{most}}}" if most > 1 else "[0-9]" * most
+def _format_digits(minimum: int, maximum: int) -> str:
+    """Format a number of digits."""
+    if minimum != maximum:
+        return f"[0-9]{{{minimum},{maximum}}}"
+    return f"[0-9]{{{maximum}}}" if maximum > 1 else "[0-9]" * maximum

@@ -1,8 +1,8 @@
 """Regular expressions as GBNF, for the `pattern` of a string inside JSON.
 
-Only what reads the same in both and needs no escape in JSON: literals, classes, groups, alternatives, repetitions and
-the anchors at both ends. Anything else (look-around, back references, `\\b`) is None: the string is then not held to
-its pattern, and the guard checks it when it is written.
+Supported is what reads the same in both and needs no escape in JSON: literals, classes, groups, alternatives,
+repetitions and the anchors at both ends. For anything else (look-around, back references, `\\b`) the result is None:
+the string is then not constrained by its pattern, and the guard checks it afterwards.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from callwright.grammar.grammar_rules import MAX_REPEATS, format_char_class, for
 __all__ = ["ANY_CHARACTER", "build_pattern_rule"]
 
 ANY_CHARACTER = r'[^"\\\x00-\x1F]'
-"""Of a JSON string, without escapes."""
+"""Any character of a JSON string that needs no escape."""
 
 _CLASS_MEMBERS = {
     "d": "0-9",
@@ -36,19 +36,19 @@ class _UnsupportedPatternError(ValueError):
 
 
 def build_pattern_rule(pattern: str) -> str | None:
-    """What may stand between the quotes, as the right-hand side of a rule; None when that cannot be said."""
-    begins, ends = pattern.startswith("^"), pattern.endswith("$") and not pattern.endswith("\\$")
-    body = pattern[begins : len(pattern) - ends]
+    """Return what may stand between the quotes, as the right-hand side of a rule; None if it cannot be translated."""
+    at_start, at_end = pattern.startswith("^"), pattern.endswith("$") and not pattern.endswith("\\$")
+    body = pattern[at_start : len(pattern) - at_end]
     reader = _PatternReader(body)
     try:
         choices = reader.read_choices()
     except _UnsupportedPatternError:
         return None
     # An anchor binds to its own alternative only: `^a|b$`.
-    if reader.rest or (len(choices) > 1 and (begins or ends)):
+    if reader.rest or (len(choices) > 1 and (at_start or at_end)):
         return None
     anything = f"{ANY_CHARACTER}*"
-    return " ".join(filter(None, ("" if begins else anything, format_choice(choices), "" if ends else anything)))
+    return " ".join(filter(None, ("" if at_start else anything, format_choice(choices), "" if at_end else anything)))
 
 
 class _PatternReader:
@@ -58,12 +58,12 @@ class _PatternReader:
         self.rest = text
 
     def read_choices(self) -> list[str]:
-        """The alternatives up to a closing bracket or the end."""
-        found = [self._read_sequence()]
+        """Read the alternatives up to a closing bracket or the end."""
+        choices = [self._read_sequence()]
         while self.rest.startswith("|"):
             self.rest = self.rest[1:]
-            found.append(self._read_sequence())
-        return found
+            choices.append(self._read_sequence())
+        return choices
 
     def _read_sequence(self) -> str:
         parts: list[str] = []
@@ -84,34 +84,34 @@ class _PatternReader:
         if self.rest.startswith("."):
             self.rest = self.rest[1:]
             return ANY_CHARACTER
-        if found := _match_class(self.rest):
-            self.rest = self.rest[found.end() :]
-            return f"[{_CLASS_MEMBERS[found[1]]}]"
-        if found := _match_set(self.rest):
-            self.rest = self.rest[found.end() :]
-            return f"[{_format_members(found[1], found[2])}]"
-        if found := _match_plain(self.rest):
-            self.rest = self.rest[found.end() :]
-            return format_literal(found[1] or found[2])
+        if match := _match_class(self.rest):
+            self.rest = self.rest[match.end() :]
+            return f"[{_CLASS_MEMBERS[match[1]]}]"
+        if match := _match_set(self.rest):
+            self.rest = self.rest[match.end() :]
+            return f"[{_format_members(match[1], match[2])}]"
+        if match := _match_plain(self.rest):
+            self.rest = self.rest[match.end() :]
+            return format_literal(match[1] or match[2])
         raise _UnsupportedPatternError
 
     def _read_repeat(self) -> str:
-        found = _match_repeat(self.rest)
-        if not found:
+        match = _match_repeat(self.rest)
+        if not match:
             return ""
-        self.rest = self.rest[found.end() :]
+        self.rest = self.rest[match.end() :]
         if self.rest[:1] in ("?", "+"):
             raise _UnsupportedPatternError
-        sign, least, comma, most = found.groups()
+        sign, minimum, comma, maximum = match.groups()
         if sign:
             return sign
-        if int(most or least) > MAX_REPEATS:
+        if int(maximum or minimum) > MAX_REPEATS:
             raise _UnsupportedPatternError
-        return f"{{{least}{comma or ''}{most or ''}}}"
+        return f"{{{minimum}{comma or ''}{maximum or ''}}}"
 
 
 def _format_members(negated: str, body: str) -> str:
-    """The inside of a class. What is not among them may still not end the string."""
+    """Format the inside of a class. A negated class still excludes the characters that end the string."""
     parts = ['^"\\\\\\x00-\\x1F'] if negated else []
     at_edge = {0, len(body) - 1}
     for part in _iter_set_parts(body):

@@ -1,7 +1,7 @@
-"""Schemas made plain: references followed, `allOf` merged, alternatives in one list. What is left says what it means.
+"""Normalize schemas: resolve references, merge `allOf`, and collect alternatives in one list.
 
-Merging keeps both sides' demands where that is simple (members, required names, narrower limits); of two demands that
-cannot be joined the later one counts.
+Merging keeps the requirements of both sides where that is simple (members, required names, narrower limits); if two
+requirements cannot be combined, the later one is used.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 __all__ = ["flatten_schema", "merge_schemas", "resolve_reference"]
 
 _MAX_STEPS = 32
-"""References and `allOf` that are followed before a schema counts as one without meaning."""
+"""How many references and `allOf` are resolved before a schema counts as empty."""
 _VALUE_KEYWORDS = frozenset(
     {
         *("type", "nullable", "enum", "const", "$ref", "allOf", "anyOf", "oneOf"),
@@ -21,7 +21,7 @@ _VALUE_KEYWORDS = frozenset(
         *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"),
     }
 )
-"""What decides about a value; titles, descriptions, defaults and all others do not."""
+"""The keywords that constrain a value; titles, descriptions, defaults and others do not."""
 _NARROWEST_LIMIT = {
     **dict.fromkeys(("minItems", "minLength", "minimum", "exclusiveMinimum"), max),
     **dict.fromkeys(("maxItems", "maxLength", "maxProperties", "maximum", "exclusiveMaximum"), min),
@@ -29,31 +29,31 @@ _NARROWEST_LIMIT = {
 
 
 def resolve_reference(reference: str, document: Any) -> Any:
-    """What a reference inside a document points at; None for nothing."""
-    found = document
+    """Return what a reference inside a document points to; None if there is nothing."""
+    node = document
     for step in reference.removeprefix("#").split("/")[1:]:
         name = step.replace("~1", "/").replace("~0", "~")
-        if isinstance(found, list):
-            found = found[int(name)] if name.isdecimal() and int(name) < len(found) else None
+        if isinstance(node, list):
+            node = node[int(name)] if name.isdecimal() and int(name) < len(node) else None
         else:
-            found = found.get(name) if isinstance(found, Mapping) else None
-    return found
+            node = node.get(name) if isinstance(node, Mapping) else None
+    return node
 
 
 def flatten_schema(body: Any, document: Any, steps: int = _MAX_STEPS) -> dict[str, Any]:
-    """The schema without `$ref`, `allOf` and `oneOf` at its top; what may be one of several has `anyOf`."""
-    for left in range(steps, 0, -1):
+    """Return the schema without `$ref`, `allOf` and `oneOf` at its top; alternatives are in `anyOf`."""
+    for remaining in range(steps, 0, -1):
         own: dict[str, Any] = (
             {word: body[word] for word in body if word in _VALUE_KEYWORDS} if isinstance(body, Mapping) else {}
         )
         if isinstance(own.get("$ref"), str):
-            found = resolve_reference(own.pop("$ref"), document)
-            body = _join_schemas(found if isinstance(found, Mapping) else {}, own) if own else found
+            target = resolve_reference(own.pop("$ref"), document)
+            body = _join_schemas(target if isinstance(target, Mapping) else {}, own) if own else target
         elif isinstance(own.get("allOf"), list):
             parts = own.pop("allOf")
             body = {}
             for part in (*parts, own):
-                body = _join_schemas(body, flatten_schema(part, document, left - 1))
+                body = _join_schemas(body, flatten_schema(part, document, remaining - 1))
         elif isinstance(own.get("oneOf"), list):
             choices = own.pop("oneOf")
             body = _join_schemas(own, {"anyOf": choices})
@@ -63,28 +63,28 @@ def flatten_schema(body: Any, document: Any, steps: int = _MAX_STEPS) -> dict[st
 
 
 def merge_schemas(one: Mapping[str, Any], other: Any, document: Any) -> dict[str, Any]:
-    """A schema that demands what both do."""
+    """Return a schema with the requirements of both."""
     return _join_schemas(one, flatten_schema(other, document))
 
 
 def _join_schemas(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    both = {**one, **other}
+    joined = {**one, **other}
     for word in one.keys() & other.keys():
         left, right = one[word], other[word]
         if word in _NARROWEST_LIMIT:
-            both[word] = _NARROWEST_LIMIT[word]((left, right))
+            joined[word] = _NARROWEST_LIMIT[word]((left, right))
         elif word == "required":
-            both[word] = [*left, *(name for name in right if name not in left)]
+            joined[word] = [*left, *(name for name in right if name not in left)]
         elif word == "properties":
             shared = {name: {"allOf": [left[name], right[name]]} for name in left.keys() & right.keys()}
-            both[word] = {**left, **right, **{name: shared[name] for name in left if name in shared}}
+            joined[word] = {**left, **right, **{name: shared[name] for name in left if name in shared}}
         elif word == "anyOf":
-            both[word] = [{"allOf": [mine, theirs]} for mine in left for theirs in right]
+            joined[word] = [{"allOf": [mine, theirs]} for mine in left for theirs in right]
         elif word == "enum":
-            both[word] = [value for value in left if value in right] or right
+            joined[word] = [value for value in left if value in right] or right
         elif word == "type":
-            both[word] = _join_types(left, right)
-    return both
+            joined[word] = _join_types(left, right)
+    return joined
 
 
 def _join_types(left: Any, right: Any) -> Any:

@@ -1,1 +1,1 @@
-"""Stages that check and mend what a turn says, whatever backend it came from."""
+"""Stages that check and repair the events of a turn, whatever backend it came from."""

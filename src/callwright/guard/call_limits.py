@@ -1,7 +1,7 @@
-"""Rules about calls, as a stage: which of them count, how many, and what may come after them.
+"""Limits on calls, as a stage: which calls count, how many, and what may follow them.
 
-Whatever is left out is recorded: a call that may not be made becomes `Malformed`, a tail that is not shown a repair.
-When a rule ends the turn, `done` says so, and whoever feeds the stage ends the model's generation for real.
+Everything that is dropped is recorded: a forbidden call becomes `Malformed`, dropped text after a call becomes a
+repair. When a limit ends the turn, `is_done` is set, and the caller stops the model's generation.
 """
 
 from __future__ import annotations
@@ -29,37 +29,37 @@ __all__ = ["CallLimiter", "CallLimits"]
 
 
 class CallLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """What the rules are for one turn."""
+    """The limits of one turn."""
 
     allowed_tools: Collection[str] | None = None
     """The tools that may be called; None for any."""
     max_calls: int = 0
-    """How many calls a turn may hold; 0 for any number."""
+    """How many calls a turn may have; 0 for any number."""
     stop_rule: str = ""
-    """When calls end the turn: after the `first`, after a `burst` of them, or not before the model's own end."""
+    """When calls end the turn: after the `first`, after a `burst` of them, or only at the model's own end."""
     drop_tail: bool = False
     drop_repeats: bool = False
 
 
 class CallLimiter:
-    """Keeps one turn's events within its limits."""
+    """Keeps the events of one turn within its limits."""
 
     def __init__(self, limits: CallLimits) -> None:
         self._limits = limits
         self.is_done = False
-        """The turn is over, whatever the model still says."""
+        """Whether the turn is over, whatever the model still writes."""
         self.is_truncated = False
-        """Calls were left out because there were too many."""
+        """Whether calls were dropped because there were too many."""
         self.call_count = 0
-        """Calls let through so far."""
+        """How many calls were passed on so far."""
         self._open_call: list[CallStart | CallDelta] = []
-        """The call that is open: all of it while it may still be left out, else its start."""
+        """The open call: all of its events while it may still be dropped, otherwise only its start."""
         self._verdict = ""
         self._seen_calls: set[tuple[str, str]] = set()
         self._repairs: dict[str, str] = {}
 
     def feed(self, events: Iterable[Event]) -> list[Event]:
-        """The events that may go on."""
+        """Return the events that are passed on."""
         out: list[Event] = []
         for event in events:
             match event:
@@ -72,7 +72,7 @@ class CallLimiter:
                 case TextDelta() | ReasoningDelta() if self.call_count:
                     out += self._filter_tail(event)
                 case ReasoningSealed() if self.is_done:
-                    pass  # so was what it seals
+                    pass  # the reasoning that it seals was dropped
                 case _:
                     out.append(event)
         return out
@@ -90,7 +90,7 @@ class CallLimiter:
         return []
 
     def _check_call(self, call: CallStart) -> str:
-        """Why a call does not go on, or not yet; empty when it goes on as it comes."""
+        """Return why a call is dropped or held back; empty if it is passed on as it arrives."""
         if self.is_done:
             self.is_truncated = True
             return "over"
@@ -101,11 +101,11 @@ class CallLimiter:
     def _end_call(self, end: CallEnd) -> list[Event]:
         verdict, self._verdict = self._verdict, ""
         if verdict == "over":
-            self._record_repair("dropped_call", f"{self._name}: the turn had its calls already")
+            self._record_repair("dropped_call", f"{self._name}: the turn already had the maximum number of calls")
             return []
         if verdict == "not allowed":
             return [Malformed(f"{self._name} {self._arguments}", "the client's tool_choice does not allow this call")]
-        held: list[Event] = []
+        events: list[Event] = []
         if verdict:
             key = (self._name, self._arguments)
             if key in self._seen_calls:
@@ -113,17 +113,17 @@ class CallLimiter:
                 return []
             self._seen_calls.add(key)
             start = self._open_call[0]
-            held = [CallStart(self.call_count, getattr(start, "id", ""), self._name)]
-            held += [
+            events = [CallStart(self.call_count, getattr(start, "id", ""), self._name)]
+            events += [
                 CallDelta(self.call_count, piece.text) for piece in self._open_call if isinstance(piece, CallDelta)
             ]
-        held.append(CallEnd(self.call_count, end.complete, end.repairs))
+        events.append(CallEnd(self.call_count, end.complete, end.repairs))
         self.call_count += 1
         self.is_done = self.call_count == self._limits.max_calls or self._limits.stop_rule == "first"
-        return held
+        return events
 
     def _filter_tail(self, event: TextDelta | ReasoningDelta) -> list[Event]:
-        """Words after a call."""
+        """Filter text after a call."""
         if self._limits.stop_rule == "burst" and isinstance(event, TextDelta) and event.text.strip():
             self.is_done = True
         if self.is_done or (self._limits.drop_tail and isinstance(event, TextDelta)):

@@ -1,9 +1,9 @@
-"""The forms in which calls are written into the text for old clients, each made for its client's own way of reading.
+"""The forms in which calls are written into the text for old clients, one for each client's own parser.
 
-Neither client knows escapes, so a value is written as it is wherever the client then reads it back. A string that the
-client would take for markup keeps its words, with `&lt;` for `<`: no form exists that would give it back, and what it
-does to the call would be worse. The native call beside the text always has the value itself. Nulls are left out, since
-an element can only hold text.
+Neither client supports escapes, so a value is written unchanged wherever the client then reads it back. In a string
+that the client would read as markup, `<` is written as `&lt;`: no form would preserve it, and breaking the call would
+be worse. The native call next to the text always has the exact value. Nulls are omitted, since an element can only
+contain text.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ _OPENING_TAG = re.compile(r"<\w+>")
 
 
 def format_obsidian_call(call: ToolCall) -> str:
-    """`<use_tool>` as Obsidian Copilot 3.1 reads it.
+    """Format a call as `<use_tool>` for Obsidian Copilot 3.1.
 
-    It ends a block at the first `</use_tool>` and a parameter at its first closing tag, takes elements inside a value
-    for an object or a list, and reads a value between brackets as JSON if there are no tags in it
+    It ends a block at the first `</use_tool>` and a parameter at its first closing tag, reads elements inside a value
+    as an object or a list, and reads a value between brackets as JSON if it contains no tags
     (logancyang/obsidian-copilot, removed in 1e3e0786).
     """
     return f"<use_tool>\n<name>{call.name}</name>\n{_format_elements(call, _escape_obsidian_value)}</use_tool>"
 
 
 def format_kilo_call(call: ToolCall) -> str:
-    """The tool's own element as Kilo Code 5 reads it.
+    """Format a call as the tool's own element for Kilo Code 5.
 
-    It trims a value, but for one newline at each end of `content`, and ends it at its first closing tag; but the
+    It trims a value, except for one newline at each end of `content`, and ends it at its first closing tag; but the
     content of `write_to_file` reaches from the first `<content>` to the last `</content>` in the tool's element
     (Kilo-Org/kilocode-legacy, AssistantMessageParser).
     """
@@ -55,7 +55,7 @@ def _format_elements(call: ToolCall, text: Callable[[str, str, str], str]) -> st
 def _format_value(tool: str, key: str, value: Any, text: Callable[[str, str, str], str]) -> str:
     if isinstance(value, str):
         return text(tool, key, value)
-    # Inside JSON a `<` can be written so that it is none.
+    # Inside JSON, `<` can be escaped.
     return json.dumps(value, ensure_ascii=False).replace("<", "\\u003c")
 
 

@@ -15,7 +15,7 @@ __all__ = ["CallsAsText"]
 
 
 class CallsAsText:
-    """Adds each whole call to the text, in the form that `render` gives it."""
+    """Adds each complete call to the text, in the form that `render` returns."""
 
     def __init__(self, render: Callable[[ToolCall], str], delimiter: str = "") -> None:
         self._render = render
@@ -23,10 +23,10 @@ class CallsAsText:
         self._call_start: CallStart | None = None
         self._fragments: list[str] = []
         self._gap = ""
-        """What stands before the next call: nothing at the start, a new line after words, the delimiter after calls."""
+        """The text before the next call: nothing at the start, a new line after text, the delimiter after calls."""
 
     def feed(self, events: Iterable[Event]) -> list[Event]:
-        """The events, with the text of each call after its end."""
+        """Return the events, with the text of each call after its end."""
         out: list[Event] = []
         for event in events:
             out.append(event)

@@ -1,8 +1,8 @@
-"""A final answer reaches the client as text, whether the model called `final_answer` or wrote a tag of that name.
+"""Pass a final answer to the client as text, whether the model called `final_answer` or wrote a tag of that name.
 
-The answer goes out while it is written: the string is read out of the call's arguments as they come, and only what may
-still become a tag is held back. Calls of real tools keep their order and are numbered without it. A turn that holds
-both ends on `tool_calls`: the calls are there, and a conversation with calls that nobody ran cannot go on.
+The answer streams: the string is read from the call's arguments as they arrive, and only text that may still become a
+tag is held back. Calls of other tools keep their order and are numbered without it. A turn with both ends with
+`tool_calls`, because a conversation with calls that nobody ran cannot continue.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _TAGS = compile_markers(f"<{_TOOL_NAME}>\n", f"<{_TOOL_NAME}>", f"\n</{_TOOL_NAM
 
 
 class FinalAnswerAsText:
-    """Turns final answers into text; `calls`: calls of that name are such answers too."""
+    """Turns final answers into text. `calls` says whether calls of that name are final answers too."""
 
     def __init__(self, *, calls: bool) -> None:
         self._reads_calls = calls
@@ -37,7 +37,7 @@ class FinalAnswerAsText:
         self._has_answer = False
 
     def feed(self, events: Iterable[Event]) -> list[Event]:
-        """The events, with answers as text."""
+        """Return the events, with answers as text."""
         out: list[Event] = []
         for event in events:
             match event:
@@ -65,7 +65,7 @@ class FinalAnswerAsText:
             pass
 
     def _flush_text(self) -> list[Event]:
-        """What was held back, as the text that it is: something else comes now."""
+        """Return the text that was held back, because something else follows."""
         if self._source.text[self._source.position :]:
             self._source.close()
             next(self._grammar, None)
@@ -85,9 +85,9 @@ class FinalAnswerAsText:
             self._has_answer = True
             return []
         if self._answer is None:
-            moved = msgspec.structs.replace(event, index=self._call_count)
+            renumbered = msgspec.structs.replace(event, index=self._call_count)
             self._call_count += isinstance(event, CallEnd)
-            return [moved]
+            return [renumbered]
         if isinstance(event, CallDelta):
             text = self._answer.feed(event.text)
         else:
@@ -100,7 +100,7 @@ class FinalAnswerAsText:
 
 
 class _AnswerReader:
-    """The string in a call's arguments, read as it is written."""
+    """Reads the string in a call's arguments as it arrives."""
 
     def __init__(self) -> None:
         self._source = Source()
@@ -112,7 +112,7 @@ class _AnswerReader:
         next(self._grammar, None)
 
     def feed(self, text: str) -> str:
-        """More of the arguments; returns what that adds to the answer."""
+        """Read more of the arguments and return the new text of the answer."""
         if not self._has_answer:
             self._raw.append(text)
         self._source.feed(text)
@@ -120,7 +120,7 @@ class _AnswerReader:
         return self._take_text()
 
     def close(self) -> str:
-        """The call is over. Arguments without an answer are shown as they are."""
+        """End the call. Arguments without an answer are returned unchanged."""
         self._source.close()
         next(self._grammar, None)
         return self._take_text() if self._has_answer else "".join(self._raw)
@@ -147,7 +147,7 @@ class _AnswerReader:
             yield from self._source.accept(compile_markers(","))
 
     def _decode_piece(self, piece: str) -> None:
-        """Take a run of plain text or one escape; the halves of a surrogate pair come one by one."""
+        """Decode a run of plain text or one escape; the halves of a surrogate pair arrive one by one."""
         self._partial_escape += piece if piece.startswith("\\") else escape_json(piece)
         char = json.loads(f'"{self._partial_escape}"')
         if not _match_high_surrogate(char):

@@ -1,9 +1,9 @@
-"""Native calls under the same guard as those read from text.
+"""Native calls under the same checks as calls read from text.
 
-A backend's own tool calls are JSON too, and as wrong: strings for numbers, objects sent as text, a
-parameter under a near name. Their arguments go through the reader that dialects use, so they come
-out typed by the tool's schema, mended and named, and still stream. Calls that a backend interleaves
-are said one after the other, as the event grammar wants.
+A backend's own tool calls are JSON too, with the same mistakes: strings for numbers, objects sent as text, a parameter
+under a similar name. Their arguments go through the reader that the dialects use, so they are typed by the tool's
+schema, repaired with named repairs, and still stream. Calls that a backend interleaves are written one after the other,
+as the event grammar requires.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["NativeCallWriter"]
 
 
 class _NativeCall:
-    """One call of the backend: its text, and the reader of it once it is this call's turn."""
+    """One call of the backend: its text, and the reader once it is this call's turn."""
 
     def __init__(self, turn: Turn, name: str, call_id: str) -> None:
         self.source = Source()
@@ -29,7 +29,7 @@ class _NativeCall:
         self._grammar: ParseStep[None] | None = None
 
     def advance_reading(self) -> bool:
-        """Say what can be said now; true when the call is over."""
+        """Write what can be written now; return True when the call is over."""
         if self._grammar is None:
             self._grammar = self._read_arguments()
         for _ in self._grammar:
@@ -49,36 +49,37 @@ class _NativeCall:
             self._cut_call(arguments, self.source.text[self.source.position :])
 
     def _read_quoted_arguments(self, arguments: ArgumentsWriter) -> ParseStep[None]:
-        """An object that was written as JSON twice: Qwen2.5 (sglang PR #7863) and Granite 4 (vLLM PR #54964) do it."""
+        """Read an object that was encoded as JSON twice: Qwen2.5 (sglang PR #7863) and Granite 4 (vLLM PR #54964) do
+        it."""
         read: list[str] = []
-        whole = yield from copy_json(self.source, read.append, arguments.call.add_repair)
+        complete = yield from copy_json(self.source, read.append, arguments.call.add_repair)
         raw = "".join(read)
-        mended = repair_json(str(parse_json(raw))) if whole and is_json(raw) else None
-        if mended is None or not isinstance(parse_json(mended.text), dict):
+        repaired = repair_json(str(parse_json(raw))) if complete and is_json(raw) else None
+        if repaired is None or not isinstance(parse_json(repaired.text), dict):
             self._cut_call(arguments, raw)
             return
-        arguments.call.add_repair("unwrapped_arguments", "they were JSON inside a string")
-        yield from read_object(Source.from_text(mended.text), arguments)
+        arguments.call.add_repair("unwrapped_arguments", "the arguments were JSON inside a string")
+        yield from read_object(Source.from_text(repaired.text), arguments)
 
     def _cut_call(self, arguments: ArgumentsWriter, broken: str) -> None:
         arguments.call.end_truncated()
         if broken:
-            self._turn.add_malformed(broken, "the backend's arguments are no JSON object")
+            self._turn.add_malformed(broken, "the backend's arguments are not a JSON object")
 
 
 class NativeCallWriter:
-    """Writes a backend's tool calls to a turn. `start`, `feed` and `end` may interleave between calls."""
+    """Writes a backend's tool calls to a turn. Events of several calls may interleave."""
 
     def __init__(self, turn: Turn) -> None:
         self._turn = turn
         self._open_calls: dict[int, _NativeCall] = {}
 
     def start_call(self, index: int, name: str, call_id: str = "") -> None:
-        """A call begins; `index` is the backend's own."""
+        """Start a call; `index` is the backend's own."""
         self._open_calls[index] = _NativeCall(self._turn, name, call_id)
 
     def feed(self, index: int, fragment: str) -> None:
-        """More of a call's arguments. Fragments of a call that is over already are dropped."""
+        """Append a piece of a call's arguments. Fragments of a call that is already over are dropped."""
         call = self._open_calls.get(index)
         if call is not None:
             call.source.feed(fragment)
@@ -90,19 +91,19 @@ class NativeCallWriter:
         return bool(self._open_calls)
 
     def mark_cut(self) -> None:
-        """The output was cut: a call that is not over yet is incomplete, also one that has no arguments so far."""
+        """Mark open calls as incomplete because the output was truncated, including those without arguments so far."""
         for call in self._open_calls.values():
             call.is_cut = True
 
     def end_calls(self, index: int | None = None) -> None:
-        """A call is over, or all of them are."""
+        """End one call, or all of them."""
         for at, call in self._open_calls.items():
             if index is None or at == index:
                 call.source.close()
         self._advance_calls()
 
     def _advance_calls(self) -> None:
-        """Go on with the oldest call, and when it is over with the next."""
+        """Continue with the oldest call, and when it is over with the next."""
         while self._open_calls:
             index, call = next(iter(self._open_calls.items()))
             if not call.advance_reading():

@@ -1,4 +1,4 @@
-"""A call was demanded: no words go out before it is there, so that a turn without it can be asked for again."""
+"""Hold text back until a required call begins, so that a turn without the call can be retried."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class RequiredCallGate:
         self._size = 0
 
     def feed(self, events: Iterable[Event]) -> list[Event]:
-        """The events that may go on. Text that never came to a call is not among them: see `text`."""
+        """Return the events that are passed on. Text that is not followed by a call is not among them: see `text`."""
         out: list[Event] = []
         for event in events:
             if not self.is_met and isinstance(event, CallStart):
@@ -38,11 +38,11 @@ class RequiredCallGate:
         self._size += len(event.text)
         if self._size > DEFAULT_LIMIT:
             raise BackendError(
-                f"the model wrote more than {DEFAULT_LIMIT} characters before the call that was required",
+                f"the model wrote more than {DEFAULT_LIMIT} characters before the required call",
                 kind="unusable",
             )
 
     @property
     def text(self) -> str:
-        """The words that were held back."""
+        """The text that was held back."""
         return "".join(event.text for event in self._pending if isinstance(event, TextDelta))

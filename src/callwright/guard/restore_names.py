@@ -1,4 +1,4 @@
-"""Names: a stage that gives calls of tools that were told under an alias the client's name for them."""
+"""A stage that replaces tool aliases in calls by the client's names."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ __all__ = ["RestoreToolNames"]
 
 
 class RestoreToolNames:
-    """Events in, the same events out with the client's names."""
+    """Replaces the names of calls."""
 
     def __init__(self, names: Mapping[str, str]) -> None:
         self._names = names
 
     def feed(self, events: Sequence[Event]) -> list[Event]:
-        """Events of what just came."""
+        """Return the events with the client's names."""
         return [self._restore_name(event) for event in events]
 
     def _restore_name(self, event: Event) -> Event:

@@ -1,8 +1,8 @@
-"""Calls that do not fit their tool are held back: whoever asked the model can ask it again.
+"""Hold back calls that do not match their tool's schema, so that the model can be asked again.
 
-A call goes on when it is whole, names an offered tool and its arguments are what the tool's schema demands, after
-everything that could be mended was. Otherwise it becomes `Malformed`, with the reason in words that the model
-understands. Nothing of it has gone out then; the price is that arguments do not stream.
+A call is passed on if it is complete, names a known tool and its arguments match the tool's schema after all repairs.
+Otherwise it becomes `Malformed`, with a reason that the model can understand. No part of it was sent then; the price is
+that arguments do not stream.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ __all__ = ["SchemaCheckedCalls"]
 
 _CACHE_SIZE = 1024
 _MAX_MESSAGE_CHARACTERS = 300
-"""Characters of a complaint: it may quote the value."""
+"""The maximum length of a message, which may quote the value."""
 
 
 class SchemaCheckedCalls:
-    """Lets whole calls through that fit."""
+    """Passes on complete calls that match their schema."""
 
     def __init__(self, tools: Sequence[ToolSpec]) -> None:
         self._schemas = {tool.name: msgspec.json.encode(tool.parameters) for tool in tools}
         self._pending: list[CallStart | CallDelta] = []
         self.rejected_tool = ""
-        """The offered tool that was called in a way that does not fit, the last one."""
+        """The known tool that was last called with arguments that do not match."""
 
     def feed(self, events: Iterable[Event]) -> list[Event]:
-        """The events that may go on."""
+        """Return the events that are passed on."""
         out: list[Event] = []
         for event in events:
             match event:
@@ -49,12 +49,12 @@ class SchemaCheckedCalls:
         return out
 
     def _check_call(self, end: CallEnd) -> list[Event]:
-        held, self._pending = self._pending, []
-        name = "".join(event.name for event in held if isinstance(event, CallStart))
-        arguments = "".join(event.text for event in held if isinstance(event, CallDelta))
+        events, self._pending = self._pending, []
+        name = "".join(event.name for event in events if isinstance(event, CallStart))
+        arguments = "".join(event.text for event in events if isinstance(event, CallDelta))
         problem = self._find_problem(name, arguments) if end.complete else ""
         if not problem:
-            return [*held, end]
+            return [*events, end]
         self.rejected_tool = name if name in self._schemas else ""
         return [Malformed(f"{name} {arguments}", problem)]
 
@@ -73,7 +73,7 @@ class SchemaCheckedCalls:
 
 @lru_cache(_CACHE_SIZE)
 def _build_validator(schema: bytes) -> jsonschema_rs.Validator | None:
-    """None where the schema itself is wrong, or leads out into the network: then any object fits."""
+    """Return a validator, or None if the schema is invalid or refers to the network: then any object matches."""
     body: Any = msgspec.json.decode(schema)
     try:
         return jsonschema_rs.validator_for(body, offline=True)

@@ -1,8 +1,8 @@
-"""The first flaw of an answer, found while nothing of a call has gone out: the model can be asked again.
+"""Find the first unusable call of an answer before any call was sent, so that the model can be asked again.
 
-A flaw is a call that cannot be read, or one of a tool that was not offered. Everything from it on stays back, what was
-shown of it as text too: the answer is over, and whoever feeds the stage ends the generation. After a call has gone by
-there are no flaws, because what follows it cannot be taken back alone; events pass then as they come.
+A call is unusable if it cannot be read, or if its tool is unknown. Everything from it on is held back, including text
+that was emitted for it: the answer is over, and the caller stops the generation. After a call was sent, nothing counts
+as unusable, because what follows it cannot be retracted alone; events are then passed on unchanged.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ __all__ = ["UnusableCallDetector", "describe_unknown_tool"]
 
 
 def describe_unknown_tool(name: str, tools: Iterable[str]) -> str:
-    """What is wrong with a call of a tool that is not there, for the model to read."""
+    """Return a message for the model about a call of an unknown tool."""
     return f"there is no tool {name!r}; the tools are: {', '.join(tools)}"
 
 
 class UnusableCallDetector:
-    """Finds it. `strict`: whatever is malformed counts, else only what names one of the tools: people write about
-    markers too. `strangers`: tools that were not offered may be called."""
+    """Finds the first unusable call. With `strict`, all malformed text counts; otherwise only text that names one of
+    the tools, because people write about markers too. With `allow_unknown`, unknown tools may be called."""
 
     def __init__(self, tools: Collection[str], *, strict: bool = False, allow_unknown: bool = False) -> None:
         self._tools = tools
@@ -31,12 +31,12 @@ class UnusableCallDetector:
         self._allows_unknown = allow_unknown
         self._has_call = False
         self.reason = ""
-        """What is wrong; empty while nothing is …"""
+        """Why the answer is unusable; empty if it is usable."""
         self.tool = ""
-        """… and the offered tool that was meant, where only one can be."""
+        """The tool that was meant, if only one is possible."""
 
     def feed(self, events: Iterable[Event]) -> list[Event]:
-        """The events that may go on."""
+        """Return the events that are passed on."""
         out: list[Event] = []
         for event in events:
             if self.reason:
@@ -52,12 +52,12 @@ class UnusableCallDetector:
         return out
 
     def _check_malformed(self, event: Malformed, before: list[Event]) -> bool:
-        """Whether this is a flaw; if so it is noted, and taken out of the text before it."""
-        named = [name for name in self._tools if name in event.raw]
-        if not (self._strict or named) or (event.shown and not _retract_text(event.raw, before)):
+        """Whether this makes the answer unusable; if so, record it and remove it from the text before it."""
+        names = [name for name in self._tools if name in event.raw]
+        if not (self._strict or names) or (event.shown and not _retract_text(event.raw, before)):
             return False
         self.reason = event.reason
-        self.tool = named[0] if len(named) == 1 else ""
+        self.tool = names[0] if len(names) == 1 else ""
         return True
 
     def _is_unknown_tool(self, call: CallStart) -> bool:
@@ -68,7 +68,7 @@ class UnusableCallDetector:
 
 
 def _retract_text(raw: str, events: list[Event]) -> bool:
-    """Take a text off the end of the events, where whoever shows it has just put it; false if it is not there."""
+    """Remove a text from the end of the events, where its emitter has just put it; return False if it is not there."""
     at = len(events)
     while at and isinstance(events[at - 1], TextDelta):
         at -= 1

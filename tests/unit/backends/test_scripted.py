@@ -281,7 +281,7 @@ def test_what_a_script_has_not_is_refused() -> None:
         ('[[turns]]\nsteps = [{text = "x", pause = 1}]', "exactly one of"),
         ("[[turns]]\nsteps = [{}]", "exactly one of"),
         ('[[turns]]\nwhen = {pattern = "("}\nsteps = []', "is not a regular expression"),
-        ('[[turns]]\nsteps = [{text = "x", dialect = "klingon"}]', "no dialect is called 'klingon'"),
+        ('[[turns]]\nsteps = [{text = "x", dialect = "klingon"}]', "unknown dialect, parser or model 'klingon'"),
         ("[[turns]", "Expected ']]'"),
     ],
 )

@@ -199,5 +199,5 @@ def test_words_that_come_to_no_call_stay_back() -> None:
 
 def test_endless_words_before_the_call_that_was_demanded_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(required_call, "DEFAULT_LIMIT", 10)
-    with pytest.raises(BackendError, match="before the call"):
+    with pytest.raises(BackendError, match="before the required call"):
         RequiredCallGate().feed([TextDelta("I would "), TextDelta("rather not")])
