@@ -22,6 +22,7 @@ BackendKind = Literal[
     "codex",
     "scripted",
     "embedded",
+    "plugin",
 ]
 
 _Count = Annotated[int, msgspec.Meta(ge=0)]
@@ -38,7 +39,7 @@ class BackendSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """The API of the server: OpenAI's chat completions (`openai`) or Responses, Anthropic's Messages, Ollama's own API,
     raw completions, or raw completions of gpt-oss (`harmony`). `conversation` is a service that stores conversations
     and answers in text; `codex` a model behind Codex's app-server, started here; `scripted` a script; `embedded` a
-    model file, run here."""
+    model file, run here; `plugin` a backend of another package."""
     url: str = ""
     """URL of the server. For `openai`, `responses`, `completions`, `harmony` and `codex` it includes `/v1`. Without a
     URL, a `conversation` is served by web pages that connect to the gateway's bridge, and `codex` uses the account of
@@ -52,6 +53,10 @@ class BackendSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """For `conversation` without a URL: web origins whose pages may connect, besides the gateway's own."""
     script: str = ""
     """For `scripted`: the script file. Empty = the built-in demo."""
+    plugin: str = ""
+    """For `plugin`: name of the backend, as its package registers it. `callwright plugins` lists the names."""
+    plugin_options: dict[str, str] = msgspec.field(default_factory=dict)
+    """For `plugin`: options of the backend, passed on unchanged."""
     constrain: Literal["auto", "llamacpp", "vllm", "openai", "ollama", "none"] = "auto"
     """How the server is asked to constrain an answer to valid calls: the format of llama.cpp, vLLM, OpenAI
     (`response_format`) or Ollama. `auto` detects it from the kind and the server's list of models."""

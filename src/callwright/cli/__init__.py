@@ -31,6 +31,7 @@ COMMANDS = (
     "templates",
     "parse",
     "dialects",
+    "plugins",
     "demo",
 )
 """In help order; each name is the name of a module of this package."""

@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 from callwright import Dialect
+from callwright.dialect_plugins import load_dialect_plugins
 from callwright.dialects import REGISTRY
 
 __all__ = ["add_command", "render_example", "render_markdown_table", "run_dialects"]
@@ -37,7 +38,9 @@ def add_command(commands: Any) -> None:
 
 
 def run_dialects(arguments: argparse.Namespace) -> int:
-    """List the dialects."""
+    """List the dialects, with those of plugins, except in the README's table."""
+    if not arguments.markdown:
+        load_dialect_plugins()
     if arguments.json:
         print(json.dumps([_describe_dialect(dialect) for dialect in REGISTRY.values()], ensure_ascii=False, indent=2))
     elif arguments.markdown:
@@ -56,7 +59,7 @@ def _describe_dialect(dialect: Dialect) -> dict[str, Any]:
     return {
         "name": dialect.name,
         "shape": dialect.shape,
-        "summary": _SHAPE_SUMMARIES[dialect.shape],
+        "summary": _SHAPE_SUMMARIES.get(dialect.shape, dialect.shape),
         "models": dialect.models,
         "source": dialect.source,
         "parsers": list(dialect.parsers),

@@ -80,6 +80,7 @@ def _parse_chunk_size(text: str) -> int:
 
 def run_parse(arguments: argparse.Namespace) -> int:
     """Parse the input and print the result."""
+    load_dialect_plugins()
     if arguments.jsonl:
         with _open_input(arguments.file) as lines:
             parse_batch.run_batch(

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
+from callwright.backends import list_backend_plugins
 from callwright.backends.settings import BackendKind, BackendSettings
 from callwright.config.mistakes import MistakeReport, RawTable, find_closest_name
 from callwright.config.secrets import mask_url
@@ -39,13 +40,15 @@ _ENDPOINT_PATHS = (
 _API_PREFIXES = {"anthropic": "/v1", "ollama": "/api"}
 """Kinds whose address is that of the whole server, and the path that each adds itself."""
 
-_FILE_SETTINGS: dict[str, tuple[BackendKind, ...]] = {
+_KIND_SETTINGS: dict[str, tuple[BackendKind, ...]] = {
     "script": ("scripted",),
     "path": ("embedded", "codex"),
     "home": ("codex",),
+    "plugin": ("plugin",),
+    "plugin_options": ("plugin",),
 }
-"""Settings that name a file, and the kinds that have one."""
-_SERVERLESS_KINDS: tuple[BackendKind, ...] = ("scripted", "embedded")
+"""Settings that only some kinds have, and those kinds."""
+_SERVERLESS_KINDS: tuple[BackendKind, ...] = ("scripted", "embedded", "plugin")
 
 
 _MIN_TOKEN_LENGTH = 16
@@ -69,10 +72,11 @@ def check_config(config: Config, tables: RawTables, profiles: Collection[str] | 
     for table, backend in _pair_tables(config, tables, "backends"):
         _check_url(backend, partial(report.add_value_mistake, table, "url"))
         _check_bridge(config, table, backend, report)
-        for key, kinds in _FILE_SETTINGS.items():
+        for key, kinds in _KIND_SETTINGS.items():
             if getattr(backend, key) and backend.kind not in kinds:
                 remedy = " or ".join(f'kind = "{kind}"' for kind in kinds)
                 report.add_value_mistake(table, key, f'is set, but its kind is "{backend.kind}"', f"write {remedy}")
+        _check_plugin(table, backend, report)
     for table in tables["prompt"]:
         _check_templates(config.prompt.templates, partial(report.add_value_mistake, table, "templates"))
     for table, model in _pair_tables(config, tables, "models"):
@@ -89,6 +93,14 @@ def check_config(config: Config, tables: RawTables, profiles: Collection[str] | 
     for table in tables["store"]:
         for key, what, remedy in store_mistakes(config.store):
             report.add_value_mistake(table, key, what, remedy)
+
+
+def _check_plugin(table: RawTable, backend: BackendSettings, report: MistakeReport) -> None:
+    known = list_backend_plugins()
+    if backend.kind == "plugin" and backend.plugin not in known:
+        what = f'is "{backend.plugin}", and no installed package has a backend of that name'
+        remedy = _format_suggestion(backend.plugin, known, "callwright plugins lists them")
+        report.add_value_mistake(table, "plugin", what, remedy)
 
 
 def is_loopback(host: str) -> bool:

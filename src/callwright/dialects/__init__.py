@@ -34,7 +34,7 @@ from callwright.dialects.auto import TOKEN_PREFIXES, TURN_END_TOKENS, AutoDialec
 from callwright.dialects.base import Dialect
 from callwright.errors import MisuseError
 
-__all__ = ["REGISTRY", "Dialect", "find_model_dialect", "get_dialect"]
+__all__ = ["REGISTRY", "Dialect", "find_model_dialect", "get_dialect", "register_dialect"]
 
 _FAMILY_MODULES = (
     hermes,
@@ -70,45 +70,51 @@ def _is_reasoning_tag(marker: str) -> bool:
     return not marker[0].isalpha() and not marker.startswith("<|")
 
 
-REGISTRY: Mapping[str, Dialect] = MappingProxyType(
-    {
-        dialect.name: dialect
-        for dialect in (
-            *_MEMBER_DIALECTS,
-            AutoDialect(
-                name="auto",
-                shape="auto",
-                models="any model whose dialect is not known",
-                source="the registry of dialects itself",
-                members=_MEMBER_DIALECTS,
-                framing=TURN_END_TOKENS,
-                reasoning_tags=tuple(
-                    dict.fromkeys(
-                        think
-                        for one in _MEMBER_DIALECTS
-                        for think in one.reasoning_tags
-                        if _is_reasoning_tag(think.open)
-                    )
-                ),
-                # Tokens of one model may be plain text for another, unless they cannot occur in ordinary text.
-                tokens=frozenset(
-                    token for one in _MEMBER_DIALECTS for token in one.tokens if token.startswith(TOKEN_PREFIXES)
-                ),
-                text_tags=True,
-            ),
-        )
-    }
-)
+def _build_auto_dialect(members: tuple[Dialect, ...]) -> Dialect:
+    return AutoDialect(
+        name="auto",
+        shape="auto",
+        models="any model whose dialect is not known",
+        source="the registry of dialects itself",
+        members=members,
+        framing=TURN_END_TOKENS,
+        reasoning_tags=tuple(
+            dict.fromkeys(tags for one in members for tags in one.reasoning_tags if _is_reasoning_tag(tags.open))
+        ),
+        # Tokens of one model may be plain text for another, unless they cannot occur in ordinary text.
+        tokens=frozenset(token for one in members for token in one.tokens if token.startswith(TOKEN_PREFIXES)),
+        text_tags=True,
+    )
+
+
+_dialects: dict[str, Dialect] = {
+    dialect.name: dialect for dialect in (*_MEMBER_DIALECTS, _build_auto_dialect(_MEMBER_DIALECTS))
+}
+REGISTRY: Mapping[str, Dialect] = MappingProxyType(_dialects)
 """Every dialect by its id, `auto` last."""
 
-_DIALECTS_BY_PARSER = {parser: dialect for dialect in REGISTRY.values() for parser in dialect.parsers}
+_dialects_by_parser = {parser: dialect for dialect in REGISTRY.values() for parser in dialect.parsers}
+
+
+def register_dialect(dialect: Dialect) -> None:
+    """Add a dialect to the registry. `auto` listens for it from now on; parsers that exist do not change.
+
+    Raises `MisuseError` when its id or one of its parser names is taken.
+    """
+    taken = [name for name in (dialect.name, *dialect.parsers) if name in _dialects or name in _dialects_by_parser]
+    if taken:
+        raise MisuseError(f"the dialect {dialect.name!r} cannot be registered: {taken[0]!r} is taken")
+    members = (*(one for one in _dialects.values() if one.name != "auto"), dialect)
+    del _dialects["auto"]
+    _dialects.update({dialect.name: dialect, "auto": _build_auto_dialect(members)})
+    _dialects_by_parser.update(dict.fromkeys(dialect.parsers, dialect))
 
 
 def get_dialect(name: str) -> Dialect:
     """Return the dialect with this id, `--tool-call-parser` name (vLLM, SGLang) or model name."""
     dialect = (
         REGISTRY.get(name)
-        or _DIALECTS_BY_PARSER.get(name)
+        or _dialects_by_parser.get(name)
         or REGISTRY.get(name.replace("-", "_"))
         or find_model_dialect(name)
     )

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable
-from concurrent.futures import ThreadPoolExecutor
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from typing import NamedTuple
 
 from callwright.agent.tools.base import ExternalTool, ReadTool
+from callwright.entry_points import describe_origin, list_entry_points, load_entry_point
 from callwright.model import ToolSpec
 
 __all__ = ["ENTRY_POINT_GROUP", "ToolPlugin", "load_plugins"]
@@ -34,10 +34,8 @@ def load_plugins(
     """Return the tools of other packages, and a warning for each unusable one. Built-in names are `reserved_names`."""
     found: dict[str, ToolPlugin] = {}
     warnings: list[str] = []
-    for point in sorted(
-        entry_points(group=ENTRY_POINT_GROUP) if points is None else points, key=lambda each: each.name
-    ):
-        origin = f"{point.dist.name} {point.dist.version}" if point.dist else point.value
+    for point in list_entry_points(ENTRY_POINT_GROUP, points):
+        origin = describe_origin(point)
         tool, problem = _load_tool(point)
         if not problem and tool is not None:
             problem = _describe_name_conflict(tool.spec.name, reserved_names, found)
@@ -50,13 +48,9 @@ def load_plugins(
 
 def _load_tool(point: EntryPoint) -> tuple[ReadTool | ExternalTool | None, str]:
     """Return the tool, or what is wrong with it."""
-    # A plugin's module may raise anything while it is imported, or exit. The thread turns that into a value.
-    with ThreadPoolExecutor(max_workers=1) as thread:
-        loading = thread.submit(point.load)
-        error = loading.exception()
-    if error is not None:
-        return None, f"{type(error).__name__}: {error}"
-    tool = loading.result()
+    tool, problem = load_entry_point(point)
+    if problem:
+        return None, problem
     if not isinstance(tool, ReadTool | ExternalTool):
         return None, "it is neither a ReadTool nor an ExternalTool"
     if not isinstance(tool.spec, ToolSpec) or not _match_legal_name(tool.spec.name):

@@ -7,12 +7,12 @@ equals the order of the table decides. The reason is always returned, for the jo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any, get_args
 
 from callwright.engine.settings import OutputMode
-from callwright.errors import RequestError
+from callwright.errors import MisuseError, RequestError
 from callwright.gateway.profiles.base import ClientEvidence, Profile
 from callwright.gateway.profiles.claude_code import CLAUDE_CODE
 from callwright.gateway.profiles.cline import CLINE
@@ -37,6 +37,7 @@ __all__ = [
     "choose_profile",
     "collect_evidence",
     "get_rule_changes",
+    "register_profile",
     "split_model_name",
 ]
 
@@ -121,22 +122,56 @@ def _get_named_profile(name: str, source: str) -> Profile:
 def _match_profiles(evidence: ClientEvidence) -> Iterator[tuple[Profile, str]]:
     """Yield the profiles that match a request, the strongest evidence first."""
     if agent := evidence.headers.get("user-agent", "").lower():
-        yield from ((profile, f"its user agent contains {part!r}") for part, profile in _USER_AGENTS if part in agent)
+        yield from (
+            (profile, f"its user agent contains {part!r}")
+            for part, profile in _evidence_index.user_agents
+            if part in agent
+        )
     sent = evidence.headers
-    for (name, start), profile in _HEADERS:
+    for (name, start), profile in _evidence_index.headers:
         if name in sent and sent[name].startswith(start):
             yield profile, f"it sent {name}"
-    if evidence.tools & _ALL_TOOLS:
-        yield from ((profile, f"it offers the tool {name!r}") for name, profile in _TOOLS if name in evidence.tools)
+    if evidence.tools & _evidence_index.tool_names:
+        yield from (
+            (profile, f"it offers the tool {name!r}")
+            for name, profile in _evidence_index.tools
+            if name in evidence.tools
+        )
     if prompt := evidence.prompt:
         yield from (
-            (profile, f"its system prompt contains {part!r}") for part, profile in _PROMPT_PHRASES if part in prompt
+            (profile, f"its system prompt contains {part!r}")
+            for part, profile in _evidence_index.prompt_phrases
+            if part in prompt
         )
 
 
-# Each marker with its profile, in the order of the table, so that one pass over a request checks all profiles.
-_USER_AGENTS = [(part, profile) for profile in PROFILES.values() for part in profile.user_agents]
-_HEADERS = [(header, profile) for profile in PROFILES.values() for header in profile.headers.items()]
-_TOOLS = [(name, profile) for profile in PROFILES.values() for name in sorted(profile.tools)]
-_ALL_TOOLS = frozenset(name for name, _ in _TOOLS)
-_PROMPT_PHRASES = [(part, profile) for profile in PROFILES.values() for part in profile.prompt_phrases]
+class _EvidenceIndex:
+    """Each piece of evidence with its profile, in the order of the table, so that a request is searched once."""
+
+    def __init__(self, profiles: Iterable[Profile]) -> None:
+        self.rebuild(profiles)
+
+    def rebuild(self, profiles: Iterable[Profile]) -> None:
+        """Index these profiles, and no others."""
+        table = tuple(profiles)
+        self.user_agents = [(part, profile) for profile in table for part in profile.user_agents]
+        self.headers = [(header, profile) for profile in table for header in profile.headers.items()]
+        self.tools = [(name, profile) for profile in table for name in sorted(profile.tools)]
+        self.tool_names = frozenset(name for name, _ in self.tools)
+        self.prompt_phrases = [(part, profile) for profile in table for part in profile.prompt_phrases]
+
+
+_evidence_index = _EvidenceIndex(PROFILES.values())
+
+
+def register_profile(profile: Profile) -> None:
+    """Add the profile of another client. It comes before the others, so that a fork is found before its origin.
+
+    Raises `MisuseError` when its name is taken.
+    """
+    if profile.name in PROFILES:
+        raise MisuseError(f"the profile {profile.name!r} cannot be registered: the name is taken")
+    others = dict(PROFILES)
+    PROFILES.clear()
+    PROFILES.update({profile.name: profile} | others)
+    _evidence_index.rebuild(PROFILES.values())
