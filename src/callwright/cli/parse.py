@@ -13,6 +13,7 @@ import msgspec
 
 from callwright import Parser, collect, get_dialect
 from callwright.cli import parse_batch, turn_view
+from callwright.dialect_plugins import load_dialect_plugins
 from callwright.errors import MisuseError, RequestError
 from callwright.events import Event
 
