@@ -29,6 +29,7 @@ from callwright.config.template_files import load_templates
 from callwright.engine import Engine
 from callwright.errors import BackendError
 from callwright.gateway.profiles import PROFILES
+from callwright.plugins import load_plugins
 from callwright.redaction import Redactor
 
 if TYPE_CHECKING:
@@ -69,8 +70,11 @@ def load_config(
     """The configuration of a file, with the environment and then `settings` laid over it. Raises `ConfigError`.
 
     Without a path, `$CALLWRIGHT_CONFIG` names the file, or it is looked for in this folder and in the user's.
-    `settings` has the form of the file, such as `{"store": {"journal": "full"}}`.
+    `settings` has the form of the file, such as `{"store": {"journal": "full"}}`. Plugins are loaded first, because
+    the configuration may name what they bring; one that cannot be used is a warning in the log.
     """
+    for warning in load_plugins().warnings:
+        log.warning(warning)
     file = Path(path) if path is not None else None
     return configuration.load_config(file, _get_environment(environment), settings, profiles=PROFILES)
 

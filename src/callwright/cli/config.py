@@ -104,9 +104,16 @@ def collect_flags(arguments: argparse.Namespace) -> dict[str, Any]:
     return {"server": server, "store": {"journal": getattr(arguments, "journal", None)}}
 
 
+def _read_config(arguments: argparse.Namespace) -> LoadedConfig:
+    from callwright.plugins import load_plugins
+
+    load_plugins()  # the configuration may name what they bring
+    return read_config(arguments.file, os.environ, collect_flags(arguments))
+
+
 def run_check(arguments: argparse.Namespace) -> int:
     """Check the configuration and list its mistakes."""
-    loaded = read_config(arguments.file, os.environ, collect_flags(arguments))
+    loaded = _read_config(arguments)
     if arguments.json:
         mistakes = [{**msgspec.to_builtins(mistake), "message": str(mistake)} for mistake in loaded.mistakes]
         _print_json({"ok": not mistakes, "file": _get_file_name(loaded), "mistakes": mistakes})
@@ -119,7 +126,7 @@ def run_check(arguments: argparse.Namespace) -> int:
 
 def run_show(arguments: argparse.Namespace) -> int:
     """Show the effective configuration."""
-    loaded = read_config(arguments.file, os.environ, collect_flags(arguments))
+    loaded = _read_config(arguments)
     if loaded.mistakes:
         raise ConfigError([str(mistake) for mistake in loaded.mistakes])
     if arguments.json:

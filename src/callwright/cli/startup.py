@@ -25,6 +25,7 @@ from callwright.cli.gateway_client import normalize_url
 from callwright.config import Config, read_config
 from callwright.errors import BackendError, ConfigError
 from callwright.gateway.profiles import PROFILES
+from callwright.plugins import load_plugins
 
 __all__ = ["ConfigLoader", "add_model_options", "build_config_loader", "build_config_tables"]
 
@@ -74,6 +75,7 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
 def build_config_loader(arguments: argparse.Namespace) -> ConfigLoader:
     """Find out what there is. Raises a sentence when it cannot work."""
     given = collect_flags(arguments)
+    load_plugins()  # the configuration may name what they bring
     before = read_config(arguments.config, os.environ, given, profiles=PROFILES)
     if before.mistakes:
         raise ConfigError([str(mistake) for mistake in before.mistakes])

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from callwright.config import load_config
+from callwright.app import load_config
 from callwright.config.template_files import TEMPLATE_SUFFIX, read_template_sources
 from callwright.engine.builtin_templates import load_builtin_sources
 from callwright.errors import ConfigError
@@ -75,7 +75,7 @@ def add_command(commands: Any) -> None:
 
 def _load_sources(folder: Path | None) -> dict[PromptTemplateName, TemplateSource]:
     if folder is None:
-        configured = load_config(None, os.environ).prompt.templates
+        configured = load_config(environment=os.environ).prompt.templates
         folder = Path(configured) if configured else None
     return read_template_sources(folder) if folder else load_builtin_sources()
 
