@@ -52,7 +52,7 @@ def configure(folder: Path, *turns: list[dict[str, Any]], journal: Any = "off", 
     return Config(
         backends=backends,
         store=StoreSettings(journal=journal, address=f"sqlite:///{folder}/store.db"),
-        agent=AgentSettings(sandbox="never", iterations=iterations),
+        agent=AgentSettings(sandbox="never", max_iterations=iterations),
     )
 
 
