@@ -85,7 +85,7 @@ def test_whatever_a_call_says_it_is_done_or_answered_and_never_breaks(tool: Tool
 @TOOLS
 @given(data=st.data())
 def test_every_other_name_means_the_same(tool: Tool, data: st.DataObject) -> None:
-    form = tool.signature  # type: ignore[union-attr]
+    signature = tool.signature  # type: ignore[union-attr]
     fields = tool.spec.parameters["properties"]
     samples = {"string": "a.txt", "integer": 3, "number": 3.0, "boolean": True}
     call = {name: samples[field["type"]] for name, field in fields.items()}
@@ -98,11 +98,13 @@ def test_every_other_name_means_the_same(tool: Tool, data: st.DataObject) -> Non
     # One word may stand for two parameters of a tool; the one that is written first has it.
     if len(set(others.values())) < len(others):
         return
-    aliases = {name: alias for name, alias in others.items() if form._names.get(alias.replace("_", "")) == name}
+    aliases = {
+        name: alias for name, alias in others.items() if signature._field_by_alias.get(alias.replace("_", "")) == name
+    }
     told = {
         aliases.get(name, name): str(value).lower() if value is True else str(value) for name, value in call.items()
     }
-    assert form.read(told) == form.read(call)
+    assert signature.parse(told) == signature.parse(call)
 
 
 @given(text=TEXTS | st.text(st.sampled_from("ab\n\r\t\x0c\x85\u2028"), max_size=2000), limit=st.integers(1, 7))

@@ -145,7 +145,7 @@ def test_an_interrupted_edit_does_not_write_over_what_the_person_did_since(at_de
         desk["a.txt"] = b"1\n"
         await desk.checkpoints.record_plan(1, "call", [FileChange(path="a.txt", before=b"1\n", after=b"2\n")])
         desk["a.txt"] = b"mine\n"
-        with pytest.raises(ToolError, match=r"a\.txt was changed since .*ended while this was written"):
+        with pytest.raises(ToolError, match=r"a\.txt was changed since .*ended while it was writing"):
             await desk.checkpoints.write_changes("call", resume=True)
         assert desk["a.txt"] == b"mine\n"
 
@@ -158,7 +158,7 @@ def test_an_interrupted_edit_that_the_person_took_back_stays_so(at_desk: Scene) 
         await desk.checkpoints.record_plan(1, "call", [FileChange(path="a.txt", before=b"1\n", after=b"2\n")])
         await desk.checkpoints.write_changes("call")
         await desk.checkpoints.undo_changes()
-        with pytest.raises(ToolError, match=r"kept this change of a\.txt or taken it back"):
+        with pytest.raises(ToolError, match=r"kept or undone this change of a\.txt"):
             await desk.checkpoints.write_changes("call", resume=True)
         assert desk["a.txt"] == b"1\n"
 
@@ -200,7 +200,7 @@ def test_lines_that_the_person_changed_after_the_agent_are_a_conflict_unless_for
         undone = await desk.checkpoints.undo_changes()
         assert undone.paths == ("b.txt",)
         assert [each.path for each in undone.conflicts] == ["a.txt"]
-        assert "changed by somebody else in the same lines" in undone.conflicts[0].reason
+        assert "changed by someone else in the same lines" in undone.conflicts[0].reason
         assert desk["a.txt"] == mine
         assert (await desk.summary())["a.txt"] == "modified open +1 -1 changed"
         assert (await desk.checkpoints.undo_changes(force=True)).paths == ("a.txt",)
@@ -277,7 +277,7 @@ def test_one_hunk_among_several_is_undone_or_kept(at_desk: Scene) -> None:
         (file,) = await desk.checkpoints.list_changed_files()
         assert ["three" in hunk.text for hunk in file.hunks] == [True]
         stale = await desk.checkpoints.undo_changes(path="a.txt", hunk="nonsense")
-        assert "no such hunk" in stale.conflicts[0].reason
+        assert "no longer has this hunk" in stale.conflicts[0].reason
         await desk.agent({"a.txt": swap(desk["a.txt"], l3="one more", l30="three more")})
         assert await desk.summary() == {"a.txt": "modified open +2 -2"}
         await desk.checkpoints.undo_changes()

@@ -237,7 +237,7 @@ def test_a_sandbox_that_is_not_installed_or_not_wanted_is_said(tmp_path: Path) -
     missing = open_sandbox(workspace, SandboxSettings(), environment={"PATH": str(tmp_path)})
     unwanted = open_sandbox(workspace, SandboxSettings(mode="never"), environment={"PATH": PATH})
     assert "bubblewrap is not installed" in missing.note
-    assert "The settings say so" in unwanted.note
+    assert "disabled in the settings" in unwanted.note
     assert all(sandbox.note.startswith(NO_SANDBOX.note) for sandbox in (missing, unwanted))
 
 
@@ -251,6 +251,6 @@ def test_a_home_folder_that_is_the_workspace_is_not_hidden_and_that_is_said(tmp_
     environment = {"PATH": PATH, "HOME": str(tmp_path)}
     sandbox = open_sandbox(Workspace(tmp_path), SandboxSettings(), environment=environment)
     try:
-        assert "your home folder is not hidden" in sandbox.note
+        assert "can read your home folder" in sandbox.note
     finally:
         sandbox.close()

@@ -49,5 +49,5 @@ def test_where_there_is_no_repository_nothing_happens(tmp_path):
 def test_in_the_middle_of_a_merge_nothing_happens(repository):
     folder, git = repository
     (folder / ".git" / "MERGE_HEAD").write_text(git("rev-parse", "HEAD"))
-    assert "middle of a merge" in make(folder, "x").problem
+    assert "finish the merge" in make(folder, "x").problem
     assert git("rev-parse", "--abbrev-ref", "HEAD") == "main"

@@ -114,7 +114,7 @@ def test_a_long_output_keeps_fifteen_lines_and_eighty_five(root: Path) -> None:
     assert (lines[0], lines[14], lines[15], lines[16], lines[-1]) == (
         "1",
         "15",
-        "[… 900 lines left out …]",
+        "[… 900 lines omitted …]",
         "916",
         "1000",
     )
@@ -126,7 +126,7 @@ def test_progress_colours_and_binary_data_are_read_as_a_terminal_would(root: Pat
     head -c 50000 /bin/bash; echo; echo a; echo b; echo c"""
     first, second, *rest = output(root, command).split("\n")
     assert (first, second) == ("100%", "red")
-    assert "KiB of binary output left out]" in rest[0]
+    assert "KiB of binary output omitted]" in rest[0]
     assert rest[-3:] == ["a", "b", "c"]
 
 
@@ -179,7 +179,7 @@ def test_a_command_that_ends_outside_is_set_back_and_told(root: Path) -> None:
     _, out, after = ran(root, "cd src", "cd /; pwd", "pwd")
     assert out.output == "/"
     assert out.folder == "src"
-    assert "ended outside of the workspace: the terminal is back in 'src'" in out.note
+    assert "ended outside the workspace: the terminal is back in 'src'" in out.note
     assert after.output == f"{root}/src"
 
 
@@ -250,7 +250,7 @@ def test_out_of_time_ends_everything_that_the_command_started(root: Path, comman
     settings = TerminalSettings(timeout_s=1)
     done = ran(root, command, settings=settings)[0]
     assert (done.exit_code, done.timed_out) == (None, True)
-    assert "ended after 1 seconds" in done.note
+    assert "stopped after 1 seconds" in done.note
     assert done.seconds < 4
     assert gone(int(done.output.split()[0]))
 

@@ -85,7 +85,7 @@ def test_lines_that_scrolled_off_can_no_longer_be_redrawn() -> None:
 
 
 def test_a_long_line_is_cut_and_says_so() -> None:
-    assert texts("x" * 130 + "\nshort", line_limit=100) == ["x" * 100 + " [… 30 characters left out …]", "short"]
+    assert texts("x" * 130 + "\nshort", line_limit=100) == ["x" * 100 + " [… 30 characters omitted …]", "short"]
     assert texts("x" * 130 + "\r" + "y" * 5 + f"{ESC}[K\n", line_limit=100) == ["yyyyy"]
 
 
@@ -145,7 +145,7 @@ def test_a_short_output_is_whole() -> None:
 
 def test_a_long_output_keeps_its_beginning_and_its_end() -> None:
     made = excerpt([OutputLine(str(number), 2) for number in range(1005)])
-    assert made.text.split("\n") == ["0", "1", "[… 1,000 lines left out …]", "1002", "1003", "1004"]
+    assert made.text.split("\n") == ["0", "1", "[… 1,000 lines omitted …]", "1002", "1003", "1004"]
     assert made.omitted_lines == 1000
 
 
@@ -160,9 +160,9 @@ def test_a_run_of_binary_lines_is_one_line_that_says_how_much_it_was() -> None:
     made = excerpt(
         [OutputLine("before", 7), *noise, OutputLine("a", 2), OutputLine("b", 2), OutputLine("c", 2)], head=9, tail=9
     )
-    assert made.text == "before\n[411 KiB of binary output left out]\na\nb\nc"
+    assert made.text == "before\n[411 KiB of binary output omitted]\na\nb\nc"
 
 
 def test_what_follows_binary_data_at_the_end_is_shown() -> None:
     made = excerpt([OutputLine("�", 100, "binary"), OutputLine("done", 5)])
-    assert made.text == "[100 bytes of binary output left out]\ndone"
+    assert made.text == "[100 bytes of binary output omitted]\ndone"

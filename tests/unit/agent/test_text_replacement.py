@@ -40,11 +40,15 @@ def test_a_passage_is_replaced_and_the_file_keeps_its_form(text: str, old: str, 
         (CODE, "return", "2 times, from lines 2, 5 on"),
         ("x\n" * 30, "x", "30 times, from lines 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 20 more on"),
         (CODE, "def f():\n\treturn 1\n", "line 2 begins with 4 spaces, the old text with 1 tab:\n1: def f():"),
-        (CODE, "def f():\n    return 5\n", "Lines 1 to 2 come nearest; line 2 is the first that differs:\n1: def f():"),
-        (CODE, "    return two", "Line 5 comes nearest:\n5:     return 2"),
+        (
+            CODE,
+            "def f():\n    return 5\n",
+            "Lines 1 to 2 are most similar; line 2 is the first that differs:\n1: def f():",
+        ),
+        (CODE, "    return two", "Line 5 is most similar:\n5:     return 2"),
         ("a \n", "a\t\n", "line 1 ends with 1 space, the old text with 1 tab"),
         ("a b\n", "a  b", "in line 1 between the words"),
-        (CODE, "quite different", "Nothing in it comes near"),
+        (CODE, "quite different", "No similar lines were found"),
         (CODE, "", "the old text is empty"),
         (CODE, "changed", "the same: nothing would change"),
     ],
@@ -93,5 +97,5 @@ def test_the_nearest_lines_can_always_be_said(text: str, old: str) -> None:
 
 def test_a_long_file_is_searched_in_a_moment() -> None:
     text = "".join(f"{'}' if number % 2 else f'line {number} = value'}\n" for number in range(50_000))
-    assert "Line 40001 comes nearest" in describe_nearest(text, "line  40000 = value")
-    assert "nearest" in describe_nearest(text, "lime 17 = volue\n}\n" * 200)
+    assert "Line 40001 is most similar" in describe_nearest(text, "line  40000 = value")
+    assert "most similar" in describe_nearest(text, "lime 17 = volue\n}\n" * 200)

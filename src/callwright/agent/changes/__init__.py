@@ -1,1 +1,1 @@
-"""File changes: diffs, patches, checkpoints, undo."""
+"""File changes: diffs, patches, checkpoints and undo."""

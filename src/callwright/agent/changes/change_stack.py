@@ -1,9 +1,9 @@
-"""What an agent did to one file, as layers that can be taken off again. Pure.
+"""The agent's changes to one file, as layers that can be removed again. Pure.
 
-A person may have changed the file before, between and after; so may another task. A change of the agent is therefore
-not taken off by putting an old version back, but by merging: from what it wrote, the present file went one way, and
-the undoing goes another. What others did to other lines stays; where they did something to the same lines, the result
-is not clean and shows theirs.
+The user or another task may change the file before, between and after the agent's changes. An undo therefore never
+restores an old version; it merges: from the version that the agent wrote, one side leads to the current file and the
+other to the version before the change. Changes of others to other lines stay; if others changed the same lines, the
+result is not clean and has their lines.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["ChangeLayer", "remove_changes"]
 
 
 class ChangeLayer(NamedTuple):
-    """A change that the agent made, or one that the person decided to keep."""
+    """A change that the agent made, or one that the user decided to keep."""
 
     kind: Literal["edit", "keep"]
     before: FileContent
@@ -25,14 +25,14 @@ class ChangeLayer(NamedTuple):
 
 
 class ReducedContent(NamedTuple):
-    """A file without the agent's changes; clean when all of them could be taken off."""
+    """A file without the agent's changes; clean if all of them could be removed."""
 
     data: FileContent
     is_clean: bool
 
 
 def remove_changes(steps: Sequence[ChangeLayer], data: FileContent, *, prefer: MergeSide = "ours") -> ReducedContent:
-    """The present file without these changes. `theirs` is the undoing's side."""
+    """Return the current file without these changes. In `prefer`, "theirs" is the undo."""
     clean = True
     for layer in reversed(_join_layers(steps)):
         result = merge_contents(layer.after, data, layer.before, prefer=prefer)
@@ -41,11 +41,11 @@ def remove_changes(steps: Sequence[ChangeLayer], data: FileContent, *, prefer: M
 
 
 def _join_layers(steps: Sequence[ChangeLayer]) -> list[ChangeLayer]:
-    """Changes that follow each other are one, so that what the agent wrote and changed again is nobody's any more."""
+    """Join consecutive changes, so that text which the agent wrote and then changed belongs to one layer."""
     found: list[ChangeLayer] = []
     for step in steps:
         if step.kind == "keep":
-            # As if what is kept had been there from the beginning.
+            # As if the kept change had been there from the beginning.
             found = [
                 ChangeLayer("edit", _apply_kept(step, layer.before), _apply_kept(step, layer.after)) for layer in found
             ]

@@ -1,6 +1,6 @@
-"""The files that checkpoints write, as they are now: looked at, written, and tidied up after.
+"""Reads, writes and cleans up the files of checkpoints.
 
-A path is the file's own name, without symlinks on the way; what has become one since is not followed.
+Paths are canonical, without symlinks; a path that has become a symlink since then is not followed.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ __all__ = ["ChangeWriter"]
 
 _MAX_FILE_BYTES = 256 * 1024 * 1024
 _LEFTOVER_NAME = re.compile(r"\.callwright-[0-9a-f]{16}\.tmp")
-"""As `Workspace.write` names the file that it is going to rename."""
+"""The name that `Workspace.write_file` uses for the temporary file that it renames."""
 
 
 class ChangeWriter:
-    """The workspace, for files that are known by content."""
+    """Writes changes to files of the workspace after comparing their content."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
 
     def build_snapshot(self, change: FileChange, task: int, call: str) -> Snapshot:
-        """The row of a change that is going to be made. `ToolError` when its path leads out."""
+        """Build the snapshot row of a planned change. Raises `ToolError` when its path leads out of the workspace."""
         path = self._workspace.resolve_path(change.path)
         names = [None if each is None else compute_digest(each) for each in (change.before, change.after)]
         missing = [folder for folder in _iter_parents(path) if self._workspace.get_kind(folder) == "missing"]
@@ -45,10 +45,10 @@ class ChangeWriter:
         )
 
     def read_current(self, path: str) -> FileContent | ToolError:
-        """What the file is; the error, where it cannot be one of ours any more."""
+        """Return the current content of a file, or an error if the path is no longer a regular file."""
         try:
             if self._workspace.resolve_path(path) != path:
-                return ToolError(f"{path} is a symbolic link now, or a folder on the way to it is one")
+                return ToolError(f"{path} is a symbolic link now, or one of its parent folders is")
             if self._workspace.get_kind(path) == "missing":
                 return None
             return self._workspace.read_file(path, _MAX_FILE_BYTES)
@@ -56,11 +56,11 @@ class ChangeWriter:
             return error
 
     def describe_differences(self, changes: Iterable[FileChange]) -> str:
-        """Which files are not what their changes take them for, and why; empty when all are."""
-        return "; ".join(said for change in changes if (said := self._describe_difference(change)))
+        """List the files that differ from the state that their changes expect, with the reason; empty if none does."""
+        return "; ".join(description for change in changes if (description := self._describe_difference(change)))
 
     def count_written(self, changes: Iterable[FileChange]) -> int:
-        """How many of them are made, from the first on; they are made in order."""
+        """Return how many of the changes are written, counting from the first; changes are written in order."""
         return sum(1 for _ in takewhile(lambda change: self.read_current(change.path) == change.after, changes))
 
     def _describe_difference(self, change: FileChange) -> str:
@@ -70,24 +70,24 @@ class ChangeWriter:
         if now == change.before:
             return ""
         if change.before is None:
-            return f"{change.path} is there meanwhile: read it first"
+            return f"{change.path} was created in the meantime: read it first"
         if now is None:
-            return f"{change.path} is not there any more"
+            return f"{change.path} no longer exists"
         return f"{change.path} was changed since it was read: read it again"
 
     def write_changes(self, changes: Iterable[FileChange]) -> tuple[int, str]:
-        """Write one after the other; how many were written, and why the next one was not."""
-        made = 0
+        """Write the changes in order. Returns how many were written, and why the next one was not."""
+        written = 0
         try:
             for change in changes:
                 self._write_file(change, None)
-                made += 1
+                written += 1
         except ToolError as error:
-            return made, str(error)
-        return made, ""
+            return written, str(error)
+        return written, ""
 
     def write_undo(self, change: FileChange, mode: int | None) -> str:
-        """Write one that takes another back; returns why not. `mode` is for a file that comes back."""
+        """Write a change that undoes another one; returns the reason if that failed. `mode` is for a restored file."""
         if change.before == change.after:
             return ""
         try:
@@ -104,7 +104,7 @@ class ChangeWriter:
             self._workspace.write_file(change.path, change.after, mode=mode)
 
     def remove_leftovers(self, path: str, content: FileContent) -> None:
-        """Delete what a write of this content left behind when it was interrupted."""
+        """Delete the temporary file of an interrupted write of this content."""
         folder = next(_iter_parents(path), ".")
         with suppress(ToolError):
             if self._workspace.resolve_path(folder) != folder or self._workspace.get_kind(folder) != "folder":
@@ -112,17 +112,17 @@ class ChangeWriter:
             for entry in self._workspace.list_entries(folder):
                 if entry.kind == "file" and _LEFTOVER_NAME.fullmatch(entry.name):
                     left = f"{folder}/{entry.name}"
-                    # Another session may be writing here: only what can be ours is.
+                    # Another session may be writing here: delete only files that this one can have written.
                     if content is not None and content.startswith(self._workspace.read_file(left, _MAX_FILE_BYTES)):
                         self._workspace.delete(left)
 
     def remove_empty_folders(self, rows: Sequence[Snapshot], paths: Sequence[str]) -> None:
-        """Delete the folders of these files that are empty now, where they were made for files of these rows."""
-        made = {
+        """Delete the folders of these files that are empty now, if they were created for files of these rows."""
+        created = {
             folder for row in rows if row.folder for folder in _iter_parents(row.path) if _is_below(folder, row.folder)
         }
         left = {folder for path in paths for folder in _iter_parents(path)}
-        for folder in sorted(made & left, key=len, reverse=True):
+        for folder in sorted(created & left, key=len, reverse=True):
             with suppress(ToolError):
                 is_there = (
                     self._workspace.resolve_path(folder) == folder and self._workspace.get_kind(folder) == "folder"
@@ -132,7 +132,7 @@ class ChangeWriter:
 
 
 def _iter_parents(path: str) -> Iterator[str]:
-    """The folders that a file is in, from the innermost to the one below the root."""
+    """Yield the folders of a file, from the innermost to the one below the root."""
     while "/" in path:
         path = path.rpartition("/")[0]
         yield path

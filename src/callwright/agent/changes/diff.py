@@ -1,8 +1,8 @@
-"""What differs between two versions of a file: as changed ranges, as hunks, as text. Pure.
+"""Diffs between two versions of a file: as line ranges, as hunks, as text. Pure.
 
-Files are bytes, lines end at a line feed, and whatever is not UTF-8 is only replaced where it is shown. `difflib` is
-quadratic, so it only sees what stands between lines that occur once in both versions, and only as long as a budget
-lasts; what is left then counts as one change. 50,000 lines take well under a second, whatever is in them.
+Files are bytes, lines end at a line feed, and invalid UTF-8 is replaced only for display. `difflib` is quadratic, so it
+only compares the gaps between lines that occur once in both versions, within a budget; the rest counts as one change.
+50,000 lines take well under a second, whatever their content.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ __all__ = [
 _LINE_PATTERN = re.compile(rb"[^\n]*\n|[^\n]+")
 _CONTEXT_LINES = 3
 _MAX_COMPARISONS = 20_000_000
-"""What `difflib` may do for one file, at worst: about a second."""
+"""The work budget of `difflib` for one file: at worst about a second."""
 _SNIFFED_BYTES = 8000
-"""Git looks for a NUL in as many."""
+"""The number of bytes in which git searches for a NUL."""
 
 
 class LineEdit(NamedTuple):
-    """Lines of one version and the lines of the other that stand in their place; ranges without their end."""
+    """Lines of one version and the lines that replace them in the other; ranges exclude their end."""
 
     start: int
     end: int
@@ -51,12 +51,12 @@ class LineEdit(NamedTuple):
 
 
 class Hunk(msgspec.Struct, frozen=True, kw_only=True):
-    """Changes that stand close together, with the lines around them."""
+    """Neighbouring changes, with the lines around them."""
 
     id: str
-    """The same for as long as its removed and added lines are: another hunk may come or go."""
+    """Stays the same as long as its removed and added lines do, whatever happens to other hunks."""
     before: tuple[int, int]
-    """Its lines in the old version, from 0, without the end; context included."""
+    """Its lines in the old version, from 0, end excluded; context included."""
     after: tuple[int, int]
     added: int
     removed: int
@@ -65,22 +65,22 @@ class Hunk(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def split_lines(data: bytes | None) -> list[bytes]:
-    """With their ends; a carriage return is part of its line."""
+    """Split data into lines with their ends; a carriage return is part of its line."""
     return _LINE_PATTERN.findall(data or b"")
 
 
 def is_binary(data: bytes | None) -> bool:
-    """Whether it has no lines that a person could read."""
+    """Return whether data is binary."""
     return data is not None and b"\0" in data[:_SNIFFED_BYTES]
 
 
 def is_opaque(before: bytes | None, after: bytes | None) -> bool:
-    """Whether this is one change as a whole: a file that comes or goes, or that has no lines."""
+    """Return whether this is one change as a whole: a file that is created, deleted or binary."""
     return before is None or after is None or is_binary(before) or is_binary(after)
 
 
 def find_edits(before: Sequence[bytes], after: Sequence[bytes]) -> list[LineEdit]:
-    """The ranges that differ, in order; no two of them touch."""
+    """Return the ranges that differ, in order; no two of them touch."""
     found: list[LineEdit] = []
     left = _MAX_COMPARISONS
     for gap in _iter_gaps(before, after):
@@ -97,7 +97,7 @@ def find_edits(before: Sequence[bytes], after: Sequence[bytes]) -> list[LineEdit
 
 
 def _estimate_cost(old: Sequence[bytes], new: Sequence[bytes]) -> int:
-    """The most that `difflib` does: it looks at all pairs of equal lines for each block that it finds."""
+    """Estimate the work of `difflib`: it compares all pairs of equal lines for each block that it finds."""
     counts = Counter(old)
     pairs = sum(counts[line] for line in new)
     return (len(old) + len(new) + pairs) * min(len(old), len(new)) if pairs else 0
@@ -113,10 +113,10 @@ def _compare_gap(old: Sequence[bytes], new: Sequence[bytes], gap: LineEdit) -> l
 
 
 def _iter_gaps(before: Sequence[bytes], after: Sequence[bytes]) -> Iterator[LineEdit]:
-    """What stands between the anchors, without what is the same at its two ends."""
-    whole = _trim_gap(before, after, LineEdit(0, len(before), 0, len(after)))
-    start, new_start = whole.start, whole.new_start
-    for old, new in [*_find_anchors(before, after, whole), (whole.end, whole.new_end)]:
+    """Yield the gaps between the anchors, without equal lines at their two ends."""
+    trimmed = _trim_gap(before, after, LineEdit(0, len(before), 0, len(after)))
+    start, new_start = trimmed.start, trimmed.new_start
+    for old, new in [*_find_anchors(before, after, trimmed), (trimmed.end, trimmed.new_end)]:
         if old > start or new > new_start:
             yield _trim_gap(before, after, LineEdit(start, old, new_start, new))
         start, new_start = old + 1, new + 1
@@ -133,22 +133,22 @@ def _trim_gap(before: Sequence[bytes], after: Sequence[bytes], gap: LineEdit) ->
 
 
 def _find_anchors(before: Sequence[bytes], after: Sequence[bytes], gap: LineEdit) -> list[tuple[int, int]]:
-    """Lines that occur once in both versions: the longest run of them that is in the same order (patience)."""
+    """Find lines that occur once in both versions: the longest common subsequence of them (patience diff)."""
     old, new = before[gap.start : gap.end], after[gap.new_start : gap.new_end]
     counts, new_counts = Counter(old), Counter(new)
-    places = {line: at for at, line in enumerate(new, gap.new_start) if new_counts[line] == 1}
-    pairs = [(at, places[line]) for at, line in enumerate(old, gap.start) if counts[line] == 1 and line in places]
-    tops: list[int] = []  # the smallest place at which a run of each length ends …
-    ends: list[int] = []  # … the pair that is there …
+    positions = {line: at for at, line in enumerate(new, gap.new_start) if new_counts[line] == 1}
+    pairs = [(at, positions[line]) for at, line in enumerate(old, gap.start) if counts[line] == 1 and line in positions]
+    tops: list[int] = []  # the smallest position at which a run of each length ends …
+    ends: list[int] = []  # … the pair at that position …
     links: list[int] = []  # … and for each pair the one before it
-    for number, (_, place) in enumerate(pairs):
-        length = bisect_left(tops, place)
+    for number, (_, position) in enumerate(pairs):
+        length = bisect_left(tops, position)
         links.append(ends[length - 1] if length else -1)
         if length == len(tops):
-            tops.append(place)
+            tops.append(position)
             ends.append(number)
         else:
-            tops[length], ends[length] = place, number
+            tops[length], ends[length] = position, number
     run = []
     number = ends[-1] if ends else -1
     while number >= 0:
@@ -158,7 +158,7 @@ def _find_anchors(before: Sequence[bytes], after: Sequence[bytes], gap: LineEdit
 
 
 def count_changed_lines(before: bytes | None, after: bytes | None) -> tuple[int, int]:
-    """How many lines were added and removed; none for binary files."""
+    """Return how many lines were added and removed; zero for binary files."""
     if is_binary(before) or is_binary(after):
         return 0, 0
     found = find_edits(split_lines(before), split_lines(after))
@@ -166,7 +166,7 @@ def count_changed_lines(before: bytes | None, after: bytes | None) -> tuple[int,
 
 
 def build_hunks(before: bytes | None, after: bytes | None) -> tuple[Hunk, ...]:
-    """The changes in groups. A file that comes or goes, or that is binary, is one hunk, whatever is in it."""
+    """Group the changes into hunks. A file that is created, deleted or binary is a single hunk."""
     if before == after:
         return ()
     old, new = split_lines(before), split_lines(after)
@@ -181,12 +181,12 @@ def build_hunks(before: bytes | None, after: bytes | None) -> tuple[Hunk, ...]:
             groups[-1].append(edit)
         else:
             groups.append([edit])
-    seen: Counter[str] = Counter()
-    return tuple(_build_hunk(old, new, group, seen) for group in groups)
+    id_counts: Counter[str] = Counter()
+    return tuple(_build_hunk(old, new, group, id_counts) for group in groups)
 
 
-def _build_hunk(old: list[bytes], new: list[bytes], group: list[LineEdit], seen: Counter[str]) -> Hunk:
-    if not group:  # an empty file that comes or goes
+def _build_hunk(old: list[bytes], new: list[bytes], group: list[LineEdit], id_counts: Counter[str]) -> Hunk:
+    if not group:  # an empty file that is created or deleted
         return Hunk(id="empty", before=(0, 0), after=(0, 0), added=0, removed=0, text="")
     first, last = group[0], group[-1]
     lead, trail = min(_CONTEXT_LINES, first.start), min(_CONTEXT_LINES, len(old) - last.end)
@@ -201,8 +201,8 @@ def _build_hunk(old: list[bytes], new: list[bytes], group: list[LineEdit], seen:
     marked += [(b" ", line) for line in old[at : before[1]]]
     changed = [sign + line for sign, line in marked if sign != b" "]
     digest = hashlib.sha256(b"".join(changed)).hexdigest()[:12]
-    seen[digest] += 1
-    number = f".{seen[digest]}" if seen[digest] > 1 else ""
+    id_counts[digest] += 1
+    number = f".{id_counts[digest]}" if id_counts[digest] > 1 else ""
     head = f"@@ -{_format_range(before)} +{_format_range(after)} @@\n"
     added = sum(sign == b"+" for sign, _ in marked)
     return Hunk(
@@ -226,7 +226,7 @@ def _format_line(line: bytes) -> str:
 
 
 def format_unified_diff(change: FileChange) -> str:
-    """The change as git shows it."""
+    """Format the change as git does."""
     old, new = quote_git_path(f"a/{change.path}"), quote_git_path(f"b/{change.path}")
     head = f"diff --git {old} {new}\n"
     if change.before is None:
@@ -240,9 +240,9 @@ def format_unified_diff(change: FileChange) -> str:
 
 
 def quote_git_path(path: str) -> str:
-    """A path as git writes it: in quotation marks and with escapes where it would not fit on a line."""
+    """Format a path as git does: quoted and escaped where it would not fit on a line."""
     escapes = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
-    shown = "".join(
+    quoted = "".join(
         escapes.get(sign, sign if sign >= " " and sign != "\x7f" else f"\\{ord(sign):03o}") for sign in path
     )
-    return path if shown == path else f'"{shown}"'
+    return path if quoted == path else f'"{quoted}"'

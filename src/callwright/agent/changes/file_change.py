@@ -1,4 +1,4 @@
-"""A change to one file, planned or made: what it was, and what it becomes. Nothing here touches a disk."""
+"""A planned or written change to one file: its content before and after. Nothing here touches a disk."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ __all__ = ["FileChange"]
 
 
 class FileChange(msgspec.Struct, frozen=True, kw_only=True):
-    """One file before and after; None for a file that is not there."""
+    """One file before and after; None for a file that does not exist."""
 
     path: str
-    """From the workspace's root, with forward slashes."""
+    """Relative to the workspace's root, with forward slashes."""
     before: bytes | None
     after: bytes | None

@@ -1,4 +1,4 @@
-"""The two ways in which models write patches, read into one: unified diffs as git writes them, and `*** Begin Patch`.
+"""Parses the two patch formats of models into one: unified diffs as git writes them, and `*** Begin Patch`.
 
     --- a/app.py                    *** Begin Patch
     +++ b/app.py                    *** Update File: app.py
@@ -8,7 +8,7 @@
     +    return 2                   *** End Patch
 
 Git's format is in its documentation (diff-generate-patch); the other is that of OpenAI's Codex (apply-patch), which
-several families of models were trained on. Models count lines badly: where the numbers of a hunk's head do not fit
+several families of models were trained on. Models often miscount lines: where the numbers of a hunk's head do not fit
 its body, the body counts.
 """
 
@@ -30,37 +30,37 @@ _ESCAPES = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"a": b"\a", b"b": b"\b", b"f
 _DEV_NULL = "/dev/null"
 _SYMLINK_MODE = "120000"
 _MAIL_SIGNATURE = "-- "
-"""What git puts under a patch that is sent by mail."""
+"""The line that git puts under a patch in an email."""
 
 
 class PatchHunk(NamedTuple):
-    """Lines of a file with what becomes of them."""
+    """Lines of a file, each with its operation."""
 
     lines: tuple[tuple[str, str], ...]
     """A sign, one of ` -+`, and the line without its end."""
     start: int | None = None
-    """Where it begins, from 0, if it says so."""
+    """The line on which it begins, from 0, if the hunk has one."""
     anchors: tuple[str, ...] = ()
-    """Lines that stand somewhere before it, one after the other."""
+    """Lines that occur before it in the file, in order."""
     is_at_end: bool = False
-    """It reaches the end of the file."""
+    """Whether it reaches the end of the file."""
     has_final_newline: bool | None = None
-    """Whether the last line then has an end, if it says so."""
+    """Whether the last line then has a line end, if the patch specifies that."""
 
 
 class FilePatch(NamedTuple):
-    """What becomes of one file."""
+    """The changes to one file."""
 
     kind: Literal["add", "update", "delete", "copy"]
     path: str
     target: str = ""
-    """Its new name, where it gets one."""
+    """The new name of the file, if it is moved or copied."""
     hunks: tuple[PatchHunk, ...] = ()
 
 
 def parse_patch(text: str) -> list[FilePatch]:
-    """The files of a patch, in its order. `ToolError` for what is none."""
-    if text.count("\r\n") == text.count("\n"):  # the patch's own line ends, which say nothing about the file's
+    """Parse a patch into its files, in order. Raises `ToolError` for text that is not a patch."""
+    if text.count("\r\n") == text.count("\n"):  # the line ends of the patch, which do not determine those of the file
         text = text.replace("\r\n", "\n")
     if fenced := _CODE_FENCE.match(text):
         text = fenced[1]
@@ -71,24 +71,24 @@ def parse_patch(text: str) -> list[FilePatch]:
     found = list(_parse_codex_patch(_LineReader(lines)) if begins else _parse_unified(_LineReader(lines)))
     if not found:
         raise ToolError(
-            "this is no patch: it begins neither with `*** Begin Patch` nor with `--- a/file` and `+++ b/file`"
+            "this is not a patch: it begins neither with `*** Begin Patch` nor with `--- a/file` and `+++ b/file`"
         )
     return found
 
 
 class _LineReader:
-    """The lines of a patch, taken one by one."""
+    """Reads the lines of a patch one by one."""
 
     def __init__(self, lines: Sequence[str]) -> None:
         self._lines = lines
         self.position = 0
 
     def peek(self, ahead: int = 0) -> str | None:
-        """A line that is not taken yet; None behind the last."""
+        """Return a line ahead without taking it; None past the end."""
         return self._lines[self.position + ahead] if self.position + ahead < len(self._lines) else None
 
     def take(self, beginning: str = "") -> str | None:
-        """The rest of the next line, if it begins like that."""
+        """Take the next line if it has this prefix, and return the rest of it."""
         line = self.peek()
         if line is None or not line.startswith(beginning):
             return None
@@ -96,8 +96,8 @@ class _LineReader:
         return line[len(beginning) :]
 
     def make_error(self, what: str) -> ToolError:
-        """The error for the next line."""
-        return ToolError(f"line {self.position + 1} of the patch: {what}, but it is {self.peek()!r}")
+        """Return the error for the next line."""
+        return ToolError(f"line {self.position + 1} of the patch: {what}, but found {self.peek()!r}")
 
 
 # `*** Begin Patch`
@@ -117,15 +117,13 @@ def _parse_codex_patch(lines: _LineReader) -> Iterator[FilePatch]:
             target = lines.take("*** Move to: ")
             hunks = tuple(_parse_codex_hunks(lines))
             if not hunks and target is None:
-                raise lines.make_error(f"there should be a change to {_require_path(path)}")
+                raise lines.make_error(f"expected a change to {_require_path(path)}")
             yield FilePatch("update", _require_path(path), _require_path(target) if target else "", hunks)
         elif lines.peek() is None:
-            raise ToolError("the patch has no `*** End Patch`: it is cut off")
+            raise ToolError("the patch has no `*** End Patch`: it is incomplete")
         elif lines.take() != "":
             lines.position -= 1
-            raise lines.make_error(
-                "there should be `*** Add File: `, `*** Update File: `, `*** Delete File: ` with a path"
-            )
+            raise lines.make_error("expected `*** Add File:  `, `*** Update File: `, `*** Delete File: ` with a path")
 
 
 def _parse_codex_hunks(lines: _LineReader) -> Iterator[PatchHunk]:
@@ -135,7 +133,7 @@ def _parse_codex_hunks(lines: _LineReader) -> Iterator[PatchHunk]:
             anchors += [anchor.removeprefix(" ")] if anchor.strip() else []
         body = [line for line in _read_whole_body(lines, may_end=False) if line[0] != "\\"]
         if not body:
-            raise lines.make_error("there should be lines that begin with a space, `-` or `+`")
+            raise lines.make_error("expected lines that begin with a space, `-` or `+`")
         at_end = lines.take("*** End of File") is not None
         yield PatchHunk(tuple(body), anchors=tuple(anchors), is_at_end=at_end)
 
@@ -160,8 +158,8 @@ def _parse_unified(lines: _LineReader) -> Iterator[FilePatch]:
         headers = _parse_headers(lines)
         if headers is None:
             if (lines.peek() or "").startswith("@@"):
-                raise lines.make_error("there should be `--- a/file` and `+++ b/file` before it")
-            lines.take()  # a commit message, or what a model says around a patch
+                raise lines.make_error("expected `--- a/file` and `+++ b/file` before it")
+            lines.take()  # a commit message, or text of the model around the patch
             continue
         hunks = []
         while (lines.peek() or "").startswith("@@"):
@@ -169,12 +167,12 @@ def _parse_unified(lines: _LineReader) -> Iterator[FilePatch]:
         path = headers.new if headers.kind == "add" else headers.old
         target = headers.new if headers.new != path and headers.kind in ("update", "copy") else ""
         if not hunks and headers.kind == "update" and not target:
-            raise ToolError(f"the patch says nothing about what becomes of {path}: it has no hunk")
+            raise ToolError(f"the patch has no hunk for {path}")
         yield FilePatch(headers.kind, path, target, tuple(hunks))
 
 
 def _parse_headers(lines: _LineReader) -> _FileHeaders | None:
-    """What stands before the hunks of one file; None where no file begins."""
+    """Parse the headers of one file; None if no file begins here."""
     first = lines.peek() or ""
     if first.startswith("diff --git "):
         return _parse_git_headers(lines)
@@ -196,39 +194,39 @@ def _parse_plain_headers(lines: _LineReader) -> _FileHeaders:
 
 def _parse_git_headers(lines: _LineReader) -> _FileHeaders:
     both = lines.take("diff --git ") or ""
-    said: dict[str, str] = {}
+    values: dict[str, str] = {}
     while (line := lines.peek()) and not line.startswith(("diff --git ", "--- ", "@@")):
         if line.startswith(("Binary files ", "GIT binary patch")):
             raise lines.make_error("a patch of a binary file cannot be applied")
         for name in ("new file mode ", "deleted file mode ", "rename from ", "rename to ", "copy from ", "copy to "):
             if (value := lines.take(name)) is not None:
-                said[name.strip()] = _parse_path(value)
+                values[name.strip()] = _parse_path(value)
                 break
         else:
             lines.take()
-    if _SYMLINK_MODE in (said.get("new file mode"), said.get("deleted file mode")):
+    if _SYMLINK_MODE in (values.get("new file mode"), values.get("deleted file mode")):
         raise ToolError("the patch is about a symbolic link, which cannot be patched")
     plain = _parse_plain_headers(lines) if (lines.peek() or "").startswith("--- ") else None
-    if "rename from" in said:
-        return _FileHeaders(said["rename from"], said.get("rename to", ""), "update")
-    if "copy from" in said:
-        return _FileHeaders(said["copy from"], said.get("copy to", ""), "copy")
+    if "rename from" in values:
+        return _FileHeaders(values["rename from"], values.get("rename to", ""), "update")
+    if "copy from" in values:
+        return _FileHeaders(values["copy from"], values.get("copy to", ""), "copy")
     if plain:
         return plain
     name = _parse_common_name(both)
     kind: Literal["add", "update", "delete"] = "update"
-    if "new file mode" in said or "deleted file mode" in said:
-        kind = "add" if "new file mode" in said else "delete"
+    if "new file mode" in values or "deleted file mode" in values:
+        kind = "add" if "new file mode" in values else "delete"
     return _FileHeaders(name, name, kind)
 
 
 def _parse_common_name(both: str) -> str:
-    """The file of `diff --git a/x b/x`, which only has one name where no other line says it."""
+    """Return the file of `diff --git a/x b/x`, whose name is otherwise missing if nothing but its mode changes."""
     return (_parse_path(both) if both.startswith('"') else both[: len(both) // 2]).removeprefix("a/")
 
 
 def _parse_path(text: str) -> str:
-    """A path as it stands in a header: quoted, or up to a tab with the time."""
+    """Parse a path in a header: quoted, or up to the tab before a timestamp."""
     if not (found := _QUOTED_PATH.match(text)):
         return text.partition("\t")[0].rstrip()
 
@@ -242,13 +240,13 @@ def _parse_path(text: str) -> str:
 def _parse_unified_hunk(lines: _LineReader) -> PatchHunk:
     head = lines.take() or ""
     numbers = _HUNK_HEADER.match(head)
-    begun = lines.position
+    header = lines.position
     body = _read_counted_body(lines, *(int(numbers[group] or 1) for group in (2, 4))) if numbers else None
     if body is None:
-        lines.position = begun
+        lines.position = header
         body = _read_whole_body(lines)
     if not any(sign != "\\" for sign, _ in body):
-        raise lines.make_error("there should be lines that begin with a space, `-` or `+`")
+        raise lines.make_error("expected lines that begin with a space, `-` or `+`")
     anchors: tuple[str, ...] = ()
     start = None
     if numbers:
@@ -261,13 +259,13 @@ def _parse_unified_hunk(lines: _LineReader) -> PatchHunk:
 
 
 def _detect_final_newline(body: Sequence[tuple[str, str]]) -> bool | None:
-    """Whether the new last line has an end: only said where `\\ No newline at end of file` is."""
+    """Return whether the new last line has a line end; None without `\\ No newline at end of file`."""
     bare = {body[number - 1][0] for number, (sign, _) in enumerate(body) if sign == "\\" and number}
     return None if not bare else not bare & {"+", " "}
 
 
 def _read_counted_body(lines: _LineReader, old: int, new: int) -> list[tuple[str, str]] | None:
-    """As many lines as the head says; None when they do not come out even, or more follow."""
+    """Read as many lines as the hunk header counts; None if the counts do not match or more lines follow."""
     body = []
     while old > 0 or new > 0 or (lines.peek() or "").startswith("\\"):
         line = lines.take()
@@ -281,7 +279,7 @@ def _read_counted_body(lines: _LineReader, old: int, new: int) -> list[tuple[str
 
 
 def _is_hunk_complete(lines: _LineReader) -> bool:
-    """Whether nothing follows that might still belong to the hunk."""
+    """Return whether no line follows that may still belong to the hunk."""
     ahead = 0
     while lines.peek(ahead) == "":
         ahead += 1
@@ -290,7 +288,7 @@ def _is_hunk_complete(lines: _LineReader) -> bool:
 
 
 def _read_whole_body(lines: _LineReader, *, may_end: bool = True) -> list[tuple[str, str]]:
-    """All lines up to something else; empty ones at the end are not part of it."""
+    """Read all lines up to the next header; empty lines at the end are not part of it."""
     body: list[tuple[str, str]] = []
     while (line := lines.peek()) is not None and line[:1] in ("", " ", "-", "+", "\\"):
         if may_end and (line == _MAIL_SIGNATURE or _has_headers_ahead(lines)):

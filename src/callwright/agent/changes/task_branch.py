@@ -1,7 +1,7 @@
-"""A git branch for a task, where the person wants one.
+"""Creates a git branch for a task, if the user wants one.
 
-Nothing is ever committed, reset, cleaned or stashed: a new branch starts at the commit that is checked out, and what
-was not committed comes along as it is.
+Nothing is ever committed, reset, cleaned or stashed: a new branch starts at the commit that is checked out, and
+uncommitted changes stay as they are.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _GIT_TIMEOUT_S = 10.0
 
 
 class BranchResult(NamedTuple):
-    """The branch that is checked out now, and the one before; or why there is none."""
+    """The new branch and the previous one, or the reason why no branch was created."""
 
     branch: str = ""
     previous: str = ""
@@ -29,29 +29,33 @@ class BranchResult(NamedTuple):
 
 
 class TaskBranches:
-    """Of the repository that a folder is in."""
+    """Creates branches in the repository of a folder."""
 
     def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
         self._folder = folder
         self._environment = dict(environment) | {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
 
     async def create_branch(self, task: str) -> BranchResult:
-        """Make a branch named after a task, and check it out."""
+        """Create a branch named after a task, and check it out."""
         code, folder = await self._run_git("rev-parse", "--absolute-git-dir")
         if code:
-            return BranchResult(problem="no branch was made: the workspace is not in a git repository")
+            return BranchResult(problem="no branch was created: the workspace is not in a git repository")
         for mark in ("MERGE_HEAD", "rebase-merge", "rebase-apply", "CHERRY_PICK_HEAD", "BISECT_LOG"):
             if (Path(folder) / mark).exists():
-                return BranchResult(problem="no branch was made: git is in the middle of a merge, rebase or bisect")
+                return BranchResult(
+                    problem="no branch was created: finish the merge, rebase or bisect that is in progress first"
+                )
         _, previous = await self._run_git("rev-parse", "--abbrev-ref", "HEAD")
         name = f"{_BRANCH_PREFIX}{_slugify_task(task)}"
         for number in range(1, _MAX_ATTEMPTS):
             branch = name if number == 1 else f"{name}-{number}"
             taken, _ = await self._run_git("rev-parse", "--verify", "--quiet", f"refs/heads/{branch}")
             if taken:
-                code, said = await self._run_git("switch", "--quiet", "--create", branch)
-                return BranchResult(problem=f"no branch was made: {said}") if code else BranchResult(branch, previous)
-        return BranchResult(problem=f"no branch was made: there are {_MAX_ATTEMPTS} branches named {name} already")
+                code, output = await self._run_git("switch", "--quiet", "--create", branch)
+                return (
+                    BranchResult(problem=f"no branch was created: {output}") if code else BranchResult(branch, previous)
+                )
+        return BranchResult(problem=f"no branch was created: there are {_MAX_ATTEMPTS} branches named {name} already")
 
     async def _run_git(self, *words: str) -> tuple[int, str]:
         try:
@@ -67,12 +71,12 @@ class TaskBranches:
         except OSError as error:
             return 127, f"git cannot be run: {error}"
         try:
-            said, _ = await asyncio.wait_for(child.communicate(), _GIT_TIMEOUT_S)
+            output, _ = await asyncio.wait_for(child.communicate(), _GIT_TIMEOUT_S)
         except TimeoutError:
             child.kill()
             await child.wait()
             return 124, f"git did not answer within {_GIT_TIMEOUT_S:.0f} seconds"
-        return child.returncode or 0, said.decode("utf-8", "replace").strip()
+        return child.returncode or 0, output.decode("utf-8", "replace").strip()
 
 
 def _slugify_task(task: str) -> str:

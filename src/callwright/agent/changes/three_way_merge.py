@@ -1,7 +1,7 @@
-"""Three versions of a file made into one: what two sides did to it, taken together. Pure.
+"""Three-way merge of file contents. Pure.
 
-A version is bytes, or None for a file that is not there. Changes to different lines both count, and so does the same
-change made twice. Where the two sides did different things to the same lines, one side is preferred and the result is
+A version is bytes, or None for a file that does not exist. Changes to different lines are combined, and an equal change
+on both sides counts once. Where the sides changed the same lines differently, one side is preferred and the result is
 not clean.
 """
 
@@ -19,7 +19,7 @@ MergeSide = Literal["ours", "theirs"]
 
 
 class MergeResult(NamedTuple):
-    """The result; clean when nothing of either side was left out."""
+    """The merged content; clean if nothing of either side was dropped."""
 
     data: FileContent
     is_clean: bool
@@ -28,7 +28,7 @@ class MergeResult(NamedTuple):
 def merge_contents(
     base: FileContent, ours: FileContent, theirs: FileContent, *, prefer: MergeSide = "ours"
 ) -> MergeResult:
-    """What both sides made of `base`."""
+    """Merge two versions that derive from `base`."""
     if theirs in (base, ours):
         return MergeResult(ours, is_clean=True)
     if ours == base:
@@ -37,32 +37,32 @@ def merge_contents(
     if base is None or is_opaque(ours, theirs) or is_opaque(base, ours):
         return MergeResult(preferred, is_clean=False)
     old, sides = split_lines(base), (split_lines(ours), split_lines(theirs))
-    done: list[bytes] = []
+    merged: list[bytes] = []
     clean, at = True, 0
     for start, end, changes in _group_regions([find_edits(old, side) for side in sides]):
-        done += old[at:start]
-        made = [_build_side(old, side, each, start, end) for side, each in zip(sides, changes, strict=True)]
-        if not changes[1] or made[0] == made[1]:
-            done += made[0]
+        merged += old[at:start]
+        variants = [_build_side(old, side, each, start, end) for side, each in zip(sides, changes, strict=True)]
+        if not changes[1] or variants[0] == variants[1]:
+            merged += variants[0]
         elif not changes[0]:
-            done += made[1]
+            merged += variants[1]
         else:
             clean = False
-            done += made[0] if prefer == "ours" else made[1]
+            merged += variants[0] if prefer == "ours" else variants[1]
         at = end
-    done += old[at:]
-    if not all(line.endswith(b"\n") for line in done[:-1]):
+    merged += old[at:]
+    if not all(line.endswith(b"\n") for line in merged[:-1]):
         return MergeResult(
             preferred, is_clean=False
-        )  # one side took the last line's end away, the other went on after it
-    return MergeResult(b"".join(done), clean)
+        )  # one side removed the final line end, the other appended lines after it
+    return MergeResult(b"".join(merged), clean)
 
 
 MergeRegion = tuple[int, int, tuple[list[LineEdit], list[LineEdit]]]
 
 
 def _group_regions(changes: Sequence[list[LineEdit]]) -> list[MergeRegion]:
-    """Lines of the base that one side or both changed, in order; what overlaps is one region."""
+    """Return the regions of the base that one or both sides changed, in order; overlapping edits are one region."""
     found: list[MergeRegion] = []
     for edit, side in sorted((edit, side) for side, each in enumerate(changes) for edit in each):
         if found and _is_overlapping(found[-1], edit):
@@ -75,27 +75,29 @@ def _group_regions(changes: Sequence[list[LineEdit]]) -> list[MergeRegion]:
 
 
 def _is_overlapping(region: MergeRegion, edit: LineEdit) -> bool:
-    """Neighbours do not overlap: there is only one order in which they fit. Two insertions at one place do."""
+    """Return whether they overlap. Adjacent edits do not, since their order is clear; two insertions at one position
+    do.
+    """
     start, end, _ = region
     return edit.start < end or start == end == edit.start == edit.end
 
 
 def _build_side(old: list[bytes], side: list[bytes], changes: list[LineEdit], start: int, end: int) -> list[bytes]:
-    """What one side has in place of these lines."""
-    made: list[bytes] = []
+    """Return one side's replacement for these lines."""
+    lines: list[bytes] = []
     for edit in changes:
-        made += old[start : edit.start] + side[edit.new_start : edit.new_end]
+        lines += old[start : edit.start] + side[edit.new_start : edit.new_end]
         start = edit.end
-    return made + old[start:end]
+    return lines + old[start:end]
 
 
 def apply_hunk(before: FileContent, after: FileContent, hunk: Hunk) -> FileContent:
-    """The old version with one hunk of the new one."""
+    """Return the old version with one hunk of the new one applied."""
     return _replace_lines(before, after, hunk.before, hunk.after)
 
 
 def revert_hunk(before: FileContent, after: FileContent, hunk: Hunk) -> FileContent:
-    """The new version without one hunk."""
+    """Return the new version with one hunk reverted."""
     return _replace_lines(after, before, hunk.after, hunk.before)
 
 
@@ -104,5 +106,5 @@ def _replace_lines(
 ) -> FileContent:
     if is_opaque(into, source):
         return source
-    kept, other = split_lines(into), split_lines(source)
-    return b"".join([*kept[: target_range[0]], *other[source_range[0] : source_range[1]], *kept[target_range[1] :]])
+    target, other = split_lines(into), split_lines(source)
+    return b"".join([*target[: target_range[0]], *other[source_range[0] : source_range[1]], *target[target_range[1] :]])

@@ -1,1 +1,1 @@
-"""Commands: the terminal, the sandbox around it, and what is shown of its output."""
+"""Commands: the terminal, its sandbox, and the processing of its output."""

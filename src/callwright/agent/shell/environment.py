@@ -1,6 +1,6 @@
-"""The environment that commands run in: the person's own, without credentials, and with nothing that waits for keys.
+"""The environment of commands: the user's own, without credentials, and with nothing that waits for input.
 
-Invariant: a variable that is named like a credential is passed on only where the person said so, by its name.
+Invariant: a variable that is named like a credential is passed on only if the user's settings name it.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ _SECRET_NAME = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _FOLDER_VARIABLES = frozenset({"PWD", "OLDPWD"})
-# user:password@ in an address; a proxy needs its own to be of any use.
+# user:password@ in a URL; a proxy needs its credentials to be usable.
 _URL_CREDENTIALS = re.compile(r"://[^/\s:@]*:[^/\s@]+@")
 _PROXY_NAME = re.compile(r"_proxy$", re.IGNORECASE)
 # What a shell would run before the command, or instead of it.
 _SHELL_STARTUP_NAME = re.compile(r"^(?:BASH_ENV|ENV|BASH_FUNC_.*|PROMPT_COMMAND|SHELLOPTS|BASHOPTS)$", re.DOTALL)
-# Nobody is there to press a key: no pagers, no editors, no questions.
+# No input is possible: no pagers, no editors, no prompts.
 _UNATTENDED_DEFAULTS = {
     "TERM": "dumb",
     "NO_COLOR": "1",
@@ -45,11 +45,11 @@ _UNATTENDED_DEFAULTS = {
 def build_environment(
     environment: Mapping[str, str], *, allowed_names: Collection[str] = (), overrides: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """The environment for commands. `passed` names credentials that they may have; `added` has the last word."""
-    kept = {
+    """Build the environment for commands. `allowed_names` are credentials to pass on; `overrides` take precedence."""
+    passed = {
         name: value for name, value in environment.items() if name in allowed_names or not _is_withheld(name, value)
     }
-    return {**kept, **_UNATTENDED_DEFAULTS, **(overrides or {})}
+    return {**passed, **_UNATTENDED_DEFAULTS, **(overrides or {})}
 
 
 def _is_withheld(name: str, value: str) -> bool:

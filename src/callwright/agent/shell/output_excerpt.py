@@ -1,7 +1,7 @@
-"""The beginning and the end of an output of any length, with a line that says what was left out between them.
+"""The beginning and the end of an output of any length, with a line that reports what was omitted between them.
 
-Invariant: memory is bounded by the number of lines kept; every line that was added is shown or counted. Lines of binary
-data are neither: a run of them becomes one line that says how much it was.
+Invariant: memory is bounded by the number of stored lines; every line is shown or counted. Lines of binary data are
+neither: a run of them becomes one line with its size.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from callwright.agent.shell.terminal_emulator import OutputLine
 
 __all__ = ["OutputExcerpt"]
 
-# Binary data has newlines in it by chance, and so short lines that look like text. A run of it is over when this many
-# lines in a row have nothing in them that is not.
+# Binary data contains newlines by chance, and so short lines that look like text. A run of it ends after this many
+# consecutive lines of text.
 _CLEAN_LINE_COUNT = 3
 
 
 class OutputExcerpt:
-    """The first `head` and the last `tail` lines of what is added."""
+    """The first `head` and the last `tail` lines of an output."""
 
     def __init__(self, *, head: int, tail: int) -> None:
         self._head = head
@@ -29,7 +29,7 @@ class OutputExcerpt:
         self._clean: list[OutputLine] = []
 
     def add(self, line: OutputLine) -> None:
-        """One more line."""
+        """Add a line."""
         if line.kind == "binary" or (self._binary_bytes and line.kind == "mixed"):
             self._binary_bytes += line.size_bytes + sum(each.size_bytes for each in self._clean)
             self._clean.clear()
@@ -41,18 +41,18 @@ class OutputExcerpt:
             self._add_text(line.text)
 
     def close(self) -> None:
-        """Nothing comes any more."""
+        """Finish the excerpt; no line follows."""
         self._flush_binary()
 
     @property
     def omitted_lines(self) -> int:
-        """How many lines are left out."""
+        """The number of omitted lines."""
         return self._count - len(self._first) - len(self._last)
 
     @property
     def text(self) -> str:
-        """What is kept, with a marker in the gap."""
-        gap = [f"[… {self.omitted_lines:,} lines left out …]"] if self.omitted_lines else []
+        """The stored lines, with a marker in the gap."""
+        gap = [f"[… {self.omitted_lines:,} lines omitted …]"] if self.omitted_lines else []
         return "\n".join([*self._first, *gap, *self._last])
 
     def _add_text(self, line: str) -> None:
@@ -64,7 +64,7 @@ class OutputExcerpt:
 
     def _flush_binary(self) -> None:
         if self._binary_bytes:
-            self._add_text(f"[{_format_size(self._binary_bytes)} of binary output left out]")
+            self._add_text(f"[{_format_size(self._binary_bytes)} of binary output omitted]")
             self._binary_bytes = 0
         for line in self._clean:
             self._add_text(line.text)

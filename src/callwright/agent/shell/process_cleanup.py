@@ -1,8 +1,8 @@
-"""The end of a command: everything that it started ends with it.
+"""Ends a command together with everything that it started.
 
-A command is the leader of a process group. What leaves the group (`setsid`, daemons) is known by a mark in its
-environment, where the system shows that (`/proc`). A process that also empties its environment is out of reach; in a
-sandbox there is no such way out.
+A command is the leader of a process group. Processes that leave the group (`setsid`, daemons) are found by a marker in
+their environment, where the system exposes it (`/proc`). A process that also clears its environment cannot be found; a
+sandbox leaves no such escape.
 """
 
 from __future__ import annotations
@@ -16,30 +16,30 @@ from pathlib import Path
 __all__ = ["MARK_VARIABLE", "end_process_group", "end_stray_processes"]
 
 MARK_VARIABLE = "CALLWRIGHT_COMMAND"
-"""The variable that every process of a command has, with a value of its own."""
+"""The variable with a unique value that every process of a command has."""
 _PROC_FOLDER = Path("/proc")
 _MAX_ROUNDS = 5
 
 
 async def end_process_group(process: asyncio.subprocess.Process, mark: str, *, grace_s: float) -> None:
-    """Ask the group to end, wait a little, then end it and its strays without asking."""
+    """Send SIGTERM to the group, wait for a grace period, then kill it and its stray processes."""
     try:
         if process.returncode is None:
             _signal_group(process.pid, signal.SIGTERM)
             with suppress(TimeoutError):
                 await asyncio.wait_for(process.wait(), grace_s)
     finally:
-        # Also when the waiting itself was cancelled.
+        # Also if the wait itself was cancelled.
         _signal_group(process.pid, signal.SIGKILL)
         end_stray_processes(mark)
     await process.wait()
 
 
 def end_stray_processes(mark: str) -> None:
-    """End whatever carries the mark; again, until nothing does, since one may start another meanwhile."""
-    wanted = f"{MARK_VARIABLE}={mark}".encode()
+    """Kill all processes with the marker; repeat until there are none, since one may start another meanwhile."""
+    marker = f"{MARK_VARIABLE}={mark}".encode()
     for _ in range(_MAX_ROUNDS):
-        strays = [pid for pid in _list_pids() if _has_variable(pid, wanted)]
+        strays = [pid for pid in _list_pids() if _has_variable(pid, marker)]
         if not strays:
             return
         for pid in strays:
@@ -58,8 +58,8 @@ def _list_pids() -> list[int]:
     return [int(path.name) for path in _PROC_FOLDER.iterdir() if path.name.isdigit()]
 
 
-def _has_variable(pid: int, wanted: bytes) -> bool:
+def _has_variable(pid: int, marker: bytes) -> bool:
     try:
-        return wanted in (_PROC_FOLDER / str(pid) / "environ").read_bytes().split(b"\0")
+        return marker in (_PROC_FOLDER / str(pid) / "environ").read_bytes().split(b"\0")
     except OSError:
-        return False  # gone, or somebody else's
+        return False  # ended, or owned by another user

@@ -1,6 +1,6 @@
-"""A terminal without a keyboard: programs write to it line by line, as they do for people, and can read nothing.
+"""A terminal without a keyboard: programs write to it line by line, as for users, and can read nothing.
 
-Invariant: each use begins with the modes of the first, and with nothing left over from the one before.
+Invariant: each use starts with the original modes, and without output of the previous use.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from callwright.errors import ToolError
 __all__ = ["PseudoTerminal"]
 
 _CHUNK_BYTES = 65536
-# More than a terminal buffers: whatever still comes after it is written by somebody who has no business here.
+# More than a terminal buffers: what still arrives after it comes from a process that should not write here.
 _MAX_LEFTOVER_BYTES = 1 << 20
 
 
@@ -30,17 +30,17 @@ class PseudoTerminal:
             raise ToolError(f"no terminal could be opened: {error.strerror}") from error
         termios.tcsetwinsize(self._slave_fd, (rows, columns))
         self._modes = termios.tcgetattr(self._slave_fd)
-        self._modes[1] &= ~termios.OPOST  # newlines stay as they are
+        self._modes[1] &= ~termios.OPOST  # newlines are not translated
         self._modes[3] &= ~termios.ECHO
         os.set_blocking(self._master_fd, False)
-        # A pager that finds no keyboard at its input looks for one at its output, and then by the terminal's name: the
-        # one can only be written to, and the other not be opened.
+        # A pager without a keyboard at its input tries its output, and then the terminal by its name: the first is
+        # write-only, and the second cannot be opened.
         self.writer_fd = os.open(os.ttyname(self._slave_fd), os.O_WRONLY | os.O_NOCTTY | os.O_CLOEXEC)
         os.fchmod(self._slave_fd, 0)
 
     @contextmanager
     def forward_output(self, feed: Callable[[bytes], None]) -> Iterator[None]:
-        """What programs write goes to `feed`, while the block runs and what is left over after it."""
+        """Forward what programs write to `feed` while the block runs, and the rest of the output after it."""
         loop = asyncio.get_running_loop()
         termios.tcsetattr(self._slave_fd, termios.TCSANOW, self._modes)
         self._drain_output(lambda data: None)
@@ -52,7 +52,7 @@ class PseudoTerminal:
             self._drain_output(feed)
 
     def close(self) -> None:
-        """Give it back; whoever still writes to it is told that nobody listens."""
+        """Close both ends; processes that still write receive an error."""
         for end in (self.writer_fd, self._slave_fd, self._master_fd):
             os.close(end)
 

@@ -1,9 +1,9 @@
-"""Where commands run: in bubblewrap where that works, so that a command can change the workspace and nothing else.
+"""The sandbox of commands: bubblewrap, where it works, so that a command can change the workspace and nothing else.
 
-In the sandbox the workspace is as it is; the rest of the file system can be read and not written; the home folder,
-`/tmp` and `/run` are the session's own, with nothing in them but the programs that the search path leads to. Protected
-files of the workspace are empty there, or cannot be changed. Whether there is a sandbox is found out once, by running
-something in it, and said in `note`: a command is never tried in a sandbox that does not work.
+In the sandbox the workspace is unchanged; the rest of the file system is read-only; the home folder, `/tmp` and `/run`
+are private to the session and contain only the programs on the search path. Protected files of the workspace are empty
+or read-only there. Whether the sandbox works is determined once, by running a program in it, and reported in `note`: no
+command is ever run in a sandbox that does not work.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from callwright.errors import ConfigError, ToolError
 __all__ = ["NO_SANDBOX", "ProtectedPaths", "Sandbox", "SandboxSettings", "open_sandbox"]
 
 _PROBE_TIMEOUT_S = 20
-# Programs of these folders need more than their own folder, and must not take the rest of it with them: beside them
-# lie the credentials of cargo, and of whatever keeps its data in ~/.local/share.
+# Programs in these folders need more than their own folder, but must not expose the rest of it: the credentials of
+# cargo are next to them, and those of programs with data in ~/.local/share.
 _HOME_PROGRAM_PATHS = {
     ".cargo": (".cargo/bin", ".rustup"),
     ".local": (
@@ -44,28 +44,28 @@ class SandboxSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """Whether commands run in a sandbox, and what they may do there."""
 
     mode: Literal["auto", "always", "never"] = "auto"
-    """`auto`: where it works. `always`: not at all without one."""
+    """`auto`: if it works. `always`: refuse to run commands without it."""
     network: bool = True
-    """Whether commands reach the network."""
+    """Whether commands can use the network."""
 
 
 class ProtectedPaths(msgspec.Struct, frozen=True, kw_only=True):
-    """Files and folders of the workspace that commands may not have, by their paths from its root."""
+    """Files and folders of the workspace that commands may not access, by their paths from its root."""
 
     hidden: tuple[str, ...] = ()
     """Empty in the sandbox."""
     read_only: tuple[str, ...] = ()
     immovable: tuple[str, ...] = ()
-    """Folders that can be changed, and neither moved nor replaced: what is protected in them stays where it is."""
+    """Folders that can be changed but neither moved nor replaced, so that protected files in them stay in place."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sandbox:
-    """How a command is started. `note` says to a person what protects them, in a sentence."""
+    """Starts commands, in bubblewrap if possible. `note` tells the user which protection there is."""
 
     note: str
     arguments: tuple[str, ...] = ()
-    """The program, and what is the same for every command; empty without a sandbox."""
+    """The program and the arguments that all commands share; empty without a sandbox."""
     workspace: Workspace | None = None
     find_protected: Callable[[], ProtectedPaths] = ProtectedPaths
     scratch_folder: Path | None = None
@@ -76,13 +76,13 @@ class Sandbox:
         return bool(self.arguments)
 
     def wrap_command(self, command: Sequence[str], folder: Path) -> list[str]:
-        """The words to start a command with, in a folder."""
+        """Return the argv that starts a command in a folder."""
         if not self.is_enabled:
             return list(command)
         return [*self.arguments, *self._iter_mask_arguments(), "--chdir", str(folder), "--", *command]
 
     def close(self) -> None:
-        """Delete what the session had for a home folder."""
+        """Delete the session's private home folder."""
         if self.scratch_folder is not None:
             shutil.rmtree(self.scratch_folder, ignore_errors=True)
 
@@ -92,21 +92,21 @@ class Sandbox:
         protected = self.find_protected()
         for path in (*protected.immovable, *protected.read_only, *protected.hidden):
             try:
-                kind, there = (
+                kind, target = (
                     self.workspace.get_kind(path),
                     str(self.workspace.root / self.workspace.resolve_path(path)),
                 )
             except ToolError:
-                continue  # a symlink that leads out: read-only there, or not to be seen
+                continue  # a symlink out of the workspace: its target is read-only there, or invisible
             if kind == "missing":
                 continue
             hides = path in protected.hidden
             nothing = self.scratch_folder / ("nothing" if kind == "folder" else "empty")
             bind = "--bind" if path in protected.immovable else "--ro-bind"
-            yield from (bind, str(nothing) if hides else there, there)
+            yield from (bind, str(nothing) if hides else target, target)
 
 
-NO_SANDBOX = Sandbox(note="Commands run without a sandbox: they can do what you can do.")
+NO_SANDBOX = Sandbox(note="Commands run without a sandbox, with your own permissions.")
 
 
 def open_sandbox(
@@ -116,9 +116,9 @@ def open_sandbox(
     environment: Mapping[str, str],
     find_protected: Callable[[], ProtectedPaths] = ProtectedPaths,
 ) -> Sandbox:
-    """The sandbox for a session, or none, with the reason in its note. `ConfigError` when there must be one."""
+    """Open the sandbox for a session, or none with the reason in its note. Raises `ConfigError` if it is required."""
     if settings.mode == "never":
-        return Sandbox(note=f"{NO_SANDBOX.note} The settings say so.")
+        return Sandbox(note=f"{NO_SANDBOX.note} It is disabled in the settings.")
     program = shutil.which("bwrap", path=environment.get("PATH", os.defpath))
     if program is None:
         return _make_disabled("bubblewrap is not installed", settings)
@@ -134,9 +134,9 @@ def open_sandbox(
     if flaw := _probe_sandbox(sandbox, workspace.root):
         sandbox.close()
         return _make_disabled(f"bubblewrap does not work here ({flaw})", settings)
-    seen = "see nothing of your home folder" if home else "your home folder is not hidden from them"
-    network = "they reach the network" if settings.network else "they have no network"
-    note = f"Commands run in a sandbox: they can change only the workspace, {seen}, and {network}."
+    home_access = "cannot see your home folder" if home else "can read your home folder"
+    network = "can use the network" if settings.network else "have no network"
+    note = f"Commands run in a sandbox: they can change only the workspace, {home_access}, and {network}."
     return Sandbox(
         note=note, arguments=words, workspace=workspace, find_protected=find_protected, scratch_folder=scratch
     )
@@ -144,25 +144,25 @@ def open_sandbox(
 
 def _make_disabled(why: str, settings: SandboxSettings) -> Sandbox:
     if settings.mode == "always":
-        raise ConfigError([f"the settings want a sandbox for commands, and {why}"])
-    return Sandbox(note=f"{NO_SANDBOX.note} The reason: {why}.")
+        raise ConfigError([f"the settings require a sandbox for commands, but {why}"])
+    return Sandbox(note=f"{NO_SANDBOX.note} Reason: {why}.")
 
 
 def _probe_sandbox(sandbox: Sandbox, folder: Path) -> str:
-    """Why nothing can be run in it; empty when something can."""
+    """Return why no program can run in it; an empty string if one can."""
     command = sandbox.wrap_command(["true"], folder)
     try:
-        done = subprocess.run(  # noqa: S603  # every word of it is ours
+        process = subprocess.run(  # noqa: S603  # every word of it is ours
             command, capture_output=True, stdin=subprocess.DEVNULL, check=False, timeout=_PROBE_TIMEOUT_S
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
-    said = done.stderr.decode(errors="replace").strip().split("\n")[-1]
-    return (said or f"exit code {done.returncode}") if done.returncode else ""
+    output = process.stderr.decode(errors="replace").strip().split("\n")[-1]
+    return (output or f"exit code {process.returncode}") if process.returncode else ""
 
 
 def _find_hidden_home(root: Path, environment: Mapping[str, str]) -> Path | None:
-    """The home folder, where it can be hidden: not when it is in the workspace, or is the whole file system."""
+    """Return the home folder if it can be hidden: not if it is in the workspace or is the whole file system."""
     home = Path(environment.get("HOME") or Path.home()).resolve()
     return home if home.is_dir() and home.parent != home and not home.is_relative_to(root) else None
 
@@ -175,15 +175,15 @@ def _iter_arguments(
     if not settings.network:
         yield "--unshare-net"
     yield from ("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc")
-    # A socket of a service, such as Docker's, can be used on a read-only file system too.
-    own = {Path("/tmp").resolve(): "tmp", Path("/var/tmp").resolve(): "tmp", Path("/run").resolve(): "run"}  # noqa: S108
+    # A socket of a service, such as Docker's, works on a read-only file system too.
+    private = {Path("/tmp").resolve(): "tmp", Path("/var/tmp").resolve(): "tmp", Path("/run").resolve(): "run"}  # noqa: S108
     if home is not None:
-        own[home] = "home"
-    for hidden, name in own.items():
+        private[home] = "home"
+    for hidden, name in private.items():
         if hidden.is_dir():
             yield from ("--bind", str(scratch / name), str(hidden))
     yield from ("--setenv", "TMPDIR", "/tmp")  # noqa: S108
-    for program in _iter_program_paths(root, home, list(own), environment):
+    for program in _iter_program_paths(root, home, list(private), environment):
         yield from ("--ro-bind", str(program), str(program))
     yield from ("--bind", str(root), str(root))
 
@@ -191,11 +191,11 @@ def _iter_arguments(
 def _iter_program_paths(
     root: Path, home: Path | None, hidden: Sequence[Path], environment: Mapping[str, str]
 ) -> Iterator[Path]:
-    """What must be seen of the hidden folders for the programs of the search path to run, and names to be resolved."""
-    wanted = [Path("/etc/resolv.conf").resolve()]
+    """Yield the paths in hidden folders that programs on the search path need in order to run."""
+    needed = [Path("/etc/resolv.conf").resolve()]
     entries = [Path(entry) for entry in environment.get("PATH", "").split(os.pathsep)]
-    # A virtual environment of the project runs an interpreter that is elsewhere. In a project of somebody else this may
-    # be a link to anything: what is shown must be called like one, and be where programs are.
+    # A virtual environment of the project runs an interpreter elsewhere. In a foreign project its link may point
+    # anywhere: only a path that is named like an interpreter and is in a folder of programs is exposed.
     interpreters = [(root / name).resolve() for name in _VENV_INTERPRETERS]
     entries += [
         real.parent for real in interpreters if real.parent.name == "bin" and real.name.startswith(("python", "pypy"))
@@ -203,12 +203,12 @@ def _iter_program_paths(
     for folder in [entry.resolve() for entry in entries if entry.is_absolute()]:
         top = folder.relative_to(home).parts[0] if home and folder.is_relative_to(home) and folder != home else ""
         if home and top in _HOME_PROGRAM_PATHS:
-            wanted += [home / part for part in _HOME_PROGRAM_PATHS[top]]
+            needed += [home / part for part in _HOME_PROGRAM_PATHS[top]]
         elif folder.name in _PROGRAM_FOLDERS and folder.parent not in {home, *hidden}:
-            wanted.append(folder.parent)
+            needed.append(folder.parent)
         else:
-            wanted.append(folder)
-    for each in sorted(set(wanted)):
+            needed.append(folder)
+    for each in sorted(set(needed)):
         inside = any(each.is_relative_to(folder) and each != folder for folder in hidden)
         if inside and each.exists() and not each.is_relative_to(root) and not root.is_relative_to(each):
             yield each

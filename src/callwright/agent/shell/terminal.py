@@ -1,9 +1,9 @@
-"""The one terminal of a session: commands, one after the other, in a folder that stays inside the workspace.
+"""The terminal of a session: runs commands one after the other, in a folder that stays inside the workspace.
 
-Invariants: a command ends, with everything that it started, when it is over, when its time is up, when the person stops
-it and when the task that runs it is cancelled; it can read nothing from a keyboard; what it prints is held in bounded
-memory. The folder that a command ends in is where the next one starts, if it is in the workspace. Variables, functions
-and aliases of a command end with it.
+Invariants: a command ends, with everything that it started, when it exits, times out, is stopped by the user, or the
+task that runs it is cancelled; it cannot read from a keyboard; its output is held in bounded memory. The folder in
+which a command ends is where the next one starts, if it is in the workspace. Variables, functions and aliases of a
+command end with it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from callwright.errors import ConfigError, ToolError
 
 __all__ = ["CommandResult", "Terminal", "TerminalSettings"]
 
-# The command is an argument, and no text of ours stands around it. When it is over, the shell says where it is.
+# The command is an argument, with no text around it. When it exits, the shell reports its folder.
 _SHELL_SCRIPT = """\
 __folder=$1 __command=$2
 trap 'builtin pwd -P 2>/dev/null >&"$__folder"' EXIT
@@ -38,7 +38,7 @@ set --
 eval "$__command"
 """
 _TIMEOUT_NOTE = (
-    "The command was ended after {:g} seconds: it needs more time, which a call can ask for, or waits for somebody."
+    "The command was stopped after {:g} seconds: it needs more time, which a call can set, or waits for input."
 )
 _ROWS = 40
 _GRACE_S = 2.0
@@ -53,45 +53,47 @@ class TerminalSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     """How commands are run."""
 
     timeout_s: Annotated[float, msgspec.Meta(gt=0)] = 120.0
-    """How long a command may take when the model says nothing."""
+    """Timeout of a command if the model sets none."""
     max_timeout_s: Annotated[float, msgspec.Meta(gt=0)] = 1800.0
-    """How long it may take at most, whatever the model says."""
+    """Longest timeout that a model can set."""
     head_lines: Annotated[int, msgspec.Meta(ge=1)] = 15
     """How many lines of the beginning of an output are kept."""
     tail_lines: Annotated[int, msgspec.Meta(ge=1)] = 85
     """How many lines of its end are kept."""
     columns: Annotated[int, msgspec.Meta(ge=20, le=1000)] = 120
-    """How wide programs believe the terminal to be."""
+    """The width of the terminal."""
     max_line_characters: Annotated[int, msgspec.Meta(ge=100)] = 2000
-    """How much of one line is kept."""
+    """How many characters of one line are kept."""
     shell: str = "bash"
     """The bash to run commands with, by name or by path."""
     environment: dict[str, str] = {}
-    """Variables for commands, besides those of the agent's own environment."""
+    """Variables for commands, added to the agent's own environment."""
     credential_variables: tuple[str, ...] = ()
     """Variables that are passed on although they are named like credentials."""
 
 
 class CommandResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a command."""
+    """The result of a command."""
 
     exit_code: int | None
-    """As a shell says it, 128 and more for a signal; None when the command was ended from here."""
+    """As a shell reports it, 128 and more for a signal; None if the command was stopped."""
     output: str
     omitted_lines: int
-    """How many lines were left out of the output's middle."""
+    """How many lines in the middle of the output were omitted."""
     timed_out: bool = False
     stopped: bool = False
     folder: str
-    """Where the terminal is now, from the workspace's root."""
+    """The current folder of the terminal, relative to the workspace's root."""
     seconds: float
     note: str = ""
-    """Sentences for the model: what happened besides."""
+    """Sentences for the model about anything else that happened."""
 
 
 class Terminal:
-    """One terminal, opened with its first command. `folder` is where it is, from the workspace's root; `environment`
-    and `sandbox` are what its commands run in."""
+    """One terminal, opened with its first command.
+
+    `folder` is its current folder, relative to the workspace's root; its commands run in `environment` and `sandbox`.
+    """
 
     def __init__(
         self, workspace: Workspace, settings: TerminalSettings, sandbox: Sandbox, *, environment: Mapping[str, str]
@@ -115,23 +117,25 @@ class Terminal:
     async def run(
         self, command: str, *, folder: str = "", timeout_s: float | None = None, on_output: Callable[[str], None]
     ) -> CommandResult:
-        """Run a command to its end, and say what became of it. `tell` gets its lines while it runs.
+        """Run a command to its end and return its result. `on_output` receives its lines while it runs.
 
-        `ToolError` when the folder leads out or is none, or when the command cannot be started.
+        Raises `ToolError` when the folder is invalid or outside the workspace, or when the command cannot be started.
         """
         if "\0" in command:
-            raise ToolError("a command cannot have a NUL in it")
+            raise ToolError("a command cannot contain a NUL character")
         async with self._lock:
             self._stop_requested.clear()
             limit_s = min(timeout_s or self._settings.timeout_s, self._settings.max_timeout_s)
             return await self._run_command(command, self._resolve_folder(folder), limit_s, on_output)
 
     def stop(self) -> None:
-        """End the command that runs now, if one does: its `Ran` says `stopped`, with the output so far."""
+        """Stop the running command, if there is one: its `CommandResult` has the status `stopped` and the output so
+        far.
+        """
         self._stop_requested.set()
 
     async def close(self) -> None:
-        """End what runs, and give the terminal back."""
+        """Stop the running command and close the terminal."""
         self.stop()
         async with self._lock:
             if self._pty is not None:
@@ -139,7 +143,7 @@ class Terminal:
                 self._pty = None
 
     def _resolve_folder(self, folder: str) -> str:
-        """Where a command starts: where it was asked to, else where the last one ended, else at the root."""
+        """Return where a command starts: in the requested folder, else where the last one ended, else at the root."""
         if not folder:
             return self.folder if self._is_folder(self.folder) else "."
         start = self._workspace.resolve_path(folder)
@@ -157,9 +161,9 @@ class Terminal:
         self, command: str, start: str, limit_s: float, on_output: Callable[[str], None]
     ) -> CommandResult:
         excerpt = OutputExcerpt(head=self._settings.head_lines, tail=self._settings.tail_lines)
-        telling = _ProgressBatcher(on_output)
+        batcher = _ProgressBatcher(on_output)
         screen = TerminalEmulator(
-            excerpt.add, on_preview=telling.add, rows=_ROWS, line_limit=self._settings.max_line_characters
+            excerpt.add, on_preview=batcher.add, rows=_ROWS, line_limit=self._settings.max_line_characters
         )
         began = time.monotonic()
         self._pty = self._pty or PseudoTerminal(columns=self._settings.columns, rows=_ROWS)
@@ -180,7 +184,7 @@ class Terminal:
             self.folder, moved = self._read_final_folder(hears, start)
         finally:
             os.close(hears)
-        for each in (screen, excerpt, telling):
+        for each in (screen, excerpt, batcher):
             each.close()
         notes = [_TIMEOUT_NOTE.format(limit_s), moved] if how == "timed out" else [moved]
         return CommandResult(
@@ -224,36 +228,41 @@ class Terminal:
             stopped.cancel()
 
     async def _end_process(self, process: asyncio.subprocess.Process, mark: str) -> None:
-        """End the command also when this task is cancelled, once or twice."""
+        """End the command even if this task is cancelled, once or twice."""
         ending = asyncio.ensure_future(end_process_group(process, mark, grace_s=_GRACE_S))
         self._cleanup_tasks.add(ending)
         ending.add_done_callback(self._cleanup_tasks.discard)
         await asyncio.shield(ending)
 
     def _read_final_folder(self, folder_pipe: int, start: str) -> tuple[str, str]:
-        """Where the terminal is after a command that started in `start`, and a sentence where that is not its doing."""
+        """Return the terminal's folder after a command, and a note if it is not the folder in which the command
+        ended.
+        """
         os.set_blocking(folder_pipe, False)
         try:
             ended = os.fsdecode(os.read(folder_pipe, _MAX_FOLDER_BYTES).removesuffix(b"\n"))
         except BlockingIOError:
-            ended = ""  # a process of the command still has the other end, and the shell said nothing
+            ended = ""  # a process of the command still holds the pipe, and the shell reported no folder
         if not ended:
             return start, ""
         try:
             folder = self._workspace.resolve_path(ended)
         except ToolError:
-            there = "the workspace's root" if start == "." else repr(start)
-            return start, f"The command ended outside of the workspace: the terminal is back in {there}."
+            folder_name = "the workspace's root" if start == "." else repr(start)
+            return start, f"The command ended outside the workspace: the terminal is back in {folder_name}."
         if not self._is_folder(folder):
-            return ".", "The folder that the command ended in is gone: the terminal is back in the workspace's root."
+            return (
+                ".",
+                "The folder in which the command ended no longer exists: the terminal is back in the workspace's root.",
+            )
         return folder, ""
 
 
 class _ProgressBatcher:
-    """Lines for the person who watches, in batches: at most ten a second, and of a flood only the last lines."""
+    """Sends lines to the UI in batches: at most ten per second, and only the last lines of a flood."""
 
-    def __init__(self, tell: Callable[[str], None]) -> None:
-        self._on_output = tell
+    def __init__(self, on_output: Callable[[str], None]) -> None:
+        self._on_output = on_output
         self._lines: deque[str] = deque(maxlen=_MAX_PROGRESS_LINES)
         self._timer: asyncio.TimerHandle | None = None
 

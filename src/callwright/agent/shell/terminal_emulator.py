@@ -1,9 +1,9 @@
-"""What a terminal would show of the bytes that a command wrote, as lines of plain text.
+"""Renders the bytes that a command wrote as lines of plain text, as a terminal would.
 
-Owns the few things that a terminal does to its last lines: overwriting after a carriage return or a backspace, moving
-up to redraw, erasing. Everything else that is an escape sequence is left out. Invariants: the cutting of the bytes does
-not matter; memory is bounded, whatever comes; a line that has scrolled off the screen is final. The sequences are those
-of ECMA-48 and https://invisible-island.net/xterm/ctlseqs/ctlseqs.html.
+It implements what a terminal does to its last lines: overwriting after a carriage return or a backspace, moving up to
+redraw, erasing. All other escape sequences are dropped. Invariants: chunk boundaries do not matter; memory is bounded
+for any input; a line that has scrolled off the screen is final. The sequences are those of ECMA-48 and
+https://invisible-island.net/xterm/ctlseqs/ctlseqs.html.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 __all__ = ["OutputLine", "TerminalEmulator"]
 
 _TAB_WIDTH = 8
-# A sequence that carries a text (a title, a link, an image) must end some time; one that does not is no sequence.
+# A sequence with a text (a title, a link, an image) must have an end; without one it is not a sequence.
 _MAX_STRING_LENGTH = 4096
 _STRING_BODY = rf"[^\x07\x18\x1a\x1b\x9c\n]{{0,{_MAX_STRING_LENGTH}}}"
 _TOKEN = re.compile(
@@ -40,7 +40,7 @@ class OutputLine(NamedTuple):
 
     text: str
     size_bytes: int
-    """Of what was written to make it, sequences and what was overwritten included."""
+    """The bytes that were written for it, including sequences and overwritten text."""
     kind: Literal["text", "mixed", "binary"] = "text"
     """Mixed: some of it is not UTF-8, but most of it is."""
 
@@ -58,7 +58,7 @@ class _ScreenRow:
 
     @property
     def kind(self) -> Literal["text", "mixed", "binary"]:
-        """No text has a NUL. A letter in Latin-1 here and there makes no binary data; a third of them does."""
+        """Classify the row. Text has no NUL; a few invalid bytes do not make it binary, a third of them does."""
         if self.has_nul or self.foreign * 3 > len(self.text) + self.dropped:
             return "binary"
         return "mixed" if self.foreign else "text"
@@ -68,23 +68,23 @@ class _ScreenRow:
         return not (self.has_nul or self.text.strip())
 
     def write_text(self, text: str, column: int, limit: int) -> None:
-        room = max(limit - column, 0)
-        self.dropped += max(len(text) - room, 0)
-        shown = text[:room]
+        available = max(limit - column, 0)
+        self.dropped += max(len(text) - available, 0)
+        written = text[:available]
         if column > len(self.text):
             self.text = self.text.ljust(column)
         self.is_redrawn |= column < len(self.text)
-        self.text = self.text[:column] + shown + self.text[column + len(shown) :]
+        self.text = self.text[:column] + written + self.text[column + len(written) :]
 
     def erase_columns(self, start: int, end: int | None) -> None:
         self.is_redrawn = True
-        kept = self.text[end:] if end is not None else ""
-        self.text = self.text[:start] + (" " * (end - start) + kept if end is not None and kept else "")
+        remaining = self.text[end:] if end is not None else ""
+        self.text = self.text[:start] + (" " * (end - start) + remaining if end is not None and remaining else "")
         self.dropped = 0 if end is None else self.dropped
 
     def render(self) -> str:
-        more = f" [… {self.dropped:,} characters left out …]" if self.dropped else ""
-        # What was overwritten with spaces is gone; spaces that were simply written are part of the line.
+        more = f" [… {self.dropped:,} characters omitted …]" if self.dropped else ""
+        # Trailing spaces that overwrote text are removed; spaces that were simply written are part of the line.
         return (self.text.rstrip() if self.is_redrawn else self.text).translate(_INVALID_BYTE_TABLE) + more
 
 
@@ -92,9 +92,9 @@ _INVALID_BYTE_TABLE = dict.fromkeys(range(0xDC80, 0xDD00), "\ufffd")
 
 
 class TerminalEmulator:
-    """Feed it bytes. `finished` gets each line that can no longer change.
+    """Interprets bytes. `on_line` receives each line that can no longer change.
 
-    `passed` gets the text of a line when the next one begins, for somebody who watches: it may still be redrawn.
+    `on_preview` receives the text of a line when the next one begins, for a live view: it may still be redrawn.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class TerminalEmulator:
         self._on_preview = on_preview
         self._height = rows
         self._limit = line_limit
-        # A byte that is not UTF-8 stays one character, so that it can be counted.
+        # An invalid byte becomes one character, so that it can be counted.
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="surrogateescape")
         self._partial_sequence = ""
         self._rows = [_ScreenRow()]
@@ -117,11 +117,11 @@ class TerminalEmulator:
         self._column = 0
 
     def feed(self, data: bytes) -> None:
-        """What the command wrote, cut anywhere."""
+        """Process bytes of the command, in chunks of any size."""
         self._process_text(self._decoder.decode(data))
 
     def close(self) -> None:
-        """Nothing comes any more: every line is final."""
+        """Finish: every line is final."""
         self._process_text(self._decoder.decode(b"", final=True))
         self._partial_sequence = ""
         last = self._rows[-1]
@@ -171,7 +171,9 @@ class TerminalEmulator:
                 pass
 
     def _handle_tab(self, row: _ScreenRow) -> None:
-        """At the end of a line a tab is written, since a reader may want to find it in a file; elsewhere it moves."""
+        """Handle a tab: at the end of a line it is written, since it may matter for a search; elsewhere it moves the
+        cursor.
+        """
         if self._column >= len(row.text):
             row.write_text("\t", self._column, self._limit)
             self._column = min(self._column + 1, self._limit)
@@ -179,7 +181,7 @@ class TerminalEmulator:
             self._column = min((self._column // _TAB_WIDTH + 1) * _TAB_WIDTH, self._limit)
 
     def _handle_sequence(self, final: str, values: str, row: _ScreenRow) -> None:
-        """One control sequence: a letter and its numbers. Colours and modes (`?25l`) say nothing to a reader."""
+        """Handle one control sequence: a letter and its numbers. Colours and modes (`?25l`) are ignored."""
         numbers = [int(each) if each.isdigit() else 0 for each in values.split(";")]
         first = min(numbers[0], self._limit)
         step = first or 1
@@ -209,7 +211,7 @@ class TerminalEmulator:
 
     def _erase_rows(self, how: int, row: _ScreenRow) -> None:
         if how >= 2:
-            # A cleared screen is a new page. What was on the old one was said, and is kept.
+            # A cleared screen starts a new page; the lines of the old one are output.
             if self._row or row.text:
                 self._emit_rows(len(self._rows))
                 self._rows, self._row = [_ScreenRow()], 0

@@ -1,9 +1,9 @@
-"""The way from the workspace's root to one file, step by step, and never out of it.
+"""Resolves a path from the workspace's root, step by step, without ever leaving it.
 
-Invariant: no step is taken by the operating system on its own. Each folder on the way is opened from the folder before
-it and not through a symlink; a symlink is read and its text walked like the rest. So there is no moment between the
-check and the use: what is swapped for a symlink on the way makes the step fail, and never leads out. `..` goes back to
-the folder that the walk came from, not to wherever that folder may have been moved meanwhile.
+Invariant: the operating system never resolves more than one step. Each folder is opened relative to the folder before
+it and not through a symlink; the target of a symlink is read and resolved in the same way. So there is no gap between
+check and use: if a folder is replaced by a symlink meanwhile, the step fails and never leads out. `..` returns to the
+folder that the walk came from, not to wherever that folder may have been moved.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _MAX_PATH_LENGTH = 4096
 _MAX_DEPTH = 128
 _MAX_SYMLINKS = 40
-# What a shell, a browser or Windows would make a path of. Nothing here expands them: a file of that name is meant only
-# where there is one.
+# Syntax that a shell, a browser or Windows would expand. Nothing is expanded here: such a name is accepted only if a
+# file with it exists.
 _EXPANSION_SYNTAX = re.compile(
     r"~[\w.-]*(?:/|\Z) | \$\{?[A-Z_]+\}?(?:/|\Z) | %[A-Za-z_]+% | [A-Za-z][\w+.-]*:/ | .*\\ | .*[\x00-\x1f\x7f]",
     re.DOTALL | re.VERBOSE,
@@ -37,18 +37,18 @@ _EXPANSION_SYNTAX = re.compile(
 
 @dataclass(slots=True)
 class ConfinedPath:
-    """Where a path leads: a name in a folder that is open. The root itself has no name."""
+    """The target of a path: a name in an open folder. The root itself has no name."""
 
     root_fd: int
     parts: list[str] = field(default_factory=list)
     status: os.stat_result | None = None
-    """Of what is there, never of a symlink; None where nothing is."""
+    """The status of the target, never of a symlink; None if it does not exist."""
     folder_fds: list[int | None] = field(default_factory=list)
-    """A descriptor for each part that is an open folder; None for one that is not there yet, or is no folder."""
+    """A descriptor for each part that is an open folder; None for a part that does not exist or is not a folder."""
 
     @property
     def path(self) -> str:
-        """From the root, with forward slashes; `.` for the root."""
+        """Relative to the root, with forward slashes; `.` for the root."""
         return "/".join(self.parts) or "."
 
     @property
@@ -58,12 +58,12 @@ class ConfinedPath:
 
     @property
     def parent_fd(self) -> int:
-        """The open folder that the name is in."""
+        """The open folder that contains the name."""
         return self._get_folder_fd(len(self.folder_fds) - 2)
 
     @property
     def folder_fd(self) -> int:
-        """The place itself, which is a folder."""
+        """The target itself, which must be a folder."""
         return self._get_folder_fd(len(self.folder_fds) - 1)
 
     def _get_folder_fd(self, depth: int) -> int:
@@ -75,14 +75,14 @@ class ConfinedPath:
         return found
 
     def descend(self, name: str, status: os.stat_result | None) -> None:
-        """One part further."""
+        """Move one part further."""
         inside = self.folder_fd if status is not None and stat.S_ISDIR(status.st_mode) else None
         self.folder_fds.append(None if inside is None else os.open(name, _FOLDER_FLAGS, dir_fd=inside))
         self.parts.append(name)
         self.status = status
 
     def ascend(self) -> None:
-        """To the folder that the last step came from."""
+        """Move back to the folder that the last step came from."""
         self.parts.pop()
         if (left := self.folder_fds.pop()) is not None:
             os.close(left)
@@ -90,7 +90,7 @@ class ConfinedPath:
         self.status = None if here is None else os.fstat(here)
 
     def create_parents(self) -> None:
-        """The folders on the way to the name, where they are missing."""
+        """Create the missing folders above the name."""
         for depth, name in enumerate(self.parts[:-1]):
             if self.folder_fds[depth] is None:
                 inside = self._get_folder_fd(depth - 1)
@@ -99,7 +99,7 @@ class ConfinedPath:
                 self.folder_fds[depth] = os.open(name, _FOLDER_FLAGS, dir_fd=inside)
 
     def close(self) -> None:
-        """Give the descriptors back."""
+        """Close the descriptors."""
         for each in (*self.folder_fds, self.root_fd):
             if each is not None:
                 os.close(each)
@@ -108,27 +108,29 @@ class ConfinedPath:
 
 @contextmanager
 def open_path(root: Path, identity: tuple[int, int], path: str) -> Iterator[ConfinedPath]:
-    """Where a path leads, for as long as the block runs. `ToolError` when it leads out."""
+    """Open the target of a path for the duration of the block. Raises `ToolError` when it is outside the workspace."""
     with _os_errors_as_tool_errors(path):
-        here = ConfinedPath(os.open(root, _FOLDER_FLAGS))
+        target = ConfinedPath(os.open(root, _FOLDER_FLAGS))
         try:
-            here.status = os.fstat(here.root_fd)
-            if (here.status.st_dev, here.status.st_ino) != identity:
-                raise ToolError("the workspace's folder was replaced by another one since the session began")
-            _walk_path(here, root, path)
-            yield here
+            target.status = os.fstat(target.root_fd)
+            if (target.status.st_dev, target.status.st_ino) != identity:
+                raise ToolError(
+                    "the workspace's folder has been replaced since the session started; restart the session"
+                )
+            _walk_path(target, root, path)
+            yield target
         finally:
-            here.close()
+            target.close()
 
 
 def quote_path(path: str) -> str:
-    """A path in a sentence: quoted, without control characters, and not endless."""
+    """Quote a path for a message: without control characters, and shortened."""
     return repr(path if len(path) <= 200 else f"{path[:200]}…")
 
 
 @contextmanager
 def _os_errors_as_tool_errors(path: str) -> Iterator[None]:
-    """The system's errors as sentences about a path."""
+    """Convert errors of the operating system to `ToolError`."""
     try:
         yield
     except FileNotFoundError as error:
@@ -137,48 +139,50 @@ def _os_errors_as_tool_errors(path: str) -> Iterator[None]:
         raise ToolError(f"{quote_path(path)} cannot be opened: permission denied") from error
     except OSError as error:
         if error.errno in {errno.ELOOP, errno.ENOTDIR, errno.EEXIST, errno.EINVAL}:
-            raise ToolError(f"{quote_path(path)} was changed by somebody else meanwhile; look again") from error
+            raise ToolError(
+                f"{quote_path(path)} was changed by another program in the meantime; read it again"
+            ) from error
         raise ToolError(f"{quote_path(path)}: {(error.strerror or str(error)).lower()}") from error
 
 
-def _walk_path(here: ConfinedPath, root: Path, path: str) -> None:
+def _walk_path(target: ConfinedPath, root: Path, path: str) -> None:
     if len(path) > _MAX_PATH_LENGTH:
         raise ToolError(f"{quote_path(path)} is too long for a path")
     if "\0" in path:
-        raise ToolError(f"{quote_path(path)} has a NUL in it, which no path can have")
+        raise ToolError(f"{quote_path(path)} contains a NUL character, which no path can contain")
     ahead = deque(_split_path(root, path, path))
     links = 0
     while ahead:
         name = ahead.popleft()
-        if here.status is not None and not stat.S_ISDIR(here.status.st_mode):
-            raise ToolError(f"{quote_path(here.path)} is a file, not a folder")
+        if target.status is not None and not stat.S_ISDIR(target.status.st_mode):
+            raise ToolError(f"{quote_path(target.path)} is a file, not a folder")
         if name in {"", "."}:
             continue
         if name == "..":
-            if not here.parts:
+            if not target.parts:
                 raise ToolError(_format_escape_error(path))
-            here.ascend()
+            target.ascend()
             continue
-        status = _stat_entry(here, name)
+        status = _stat_entry(target, name)
         if status is not None and stat.S_ISLNK(status.st_mode):
             links += 1
             if links > _MAX_SYMLINKS:
-                raise ToolError(f"{quote_path(path)} goes round in circles: too many symbolic links")
-            target = os.readlink(name, dir_fd=here.folder_fd)
-            ahead.extendleft(reversed(_split_path(root, target, path)))
-            if target.startswith("/"):
-                while here.parts:
-                    here.ascend()
+                raise ToolError(f"{quote_path(path)} has too many symbolic links: they form a loop")
+            link_text = os.readlink(name, dir_fd=target.folder_fd)
+            ahead.extendleft(reversed(_split_path(root, link_text, path)))
+            if link_text.startswith("/"):
+                while target.parts:
+                    target.ascend()
             continue
-        if len(here.parts) == _MAX_DEPTH:
+        if len(target.parts) == _MAX_DEPTH:
             raise ToolError(f"{quote_path(path)} is too deep: more than {_MAX_DEPTH} folders")
-        here.descend(_find_real_name(here, name) if status else name, status)
-    if here.status is None:
+        target.descend(_find_real_name(target, name) if status else name, status)
+    if target.status is None:
         _reject_expansions(path)
 
 
 def _split_path(root: Path, text: str, path: str) -> list[str]:
-    """The names of a path or of a symlink's target, from the root where it is absolute."""
+    """Return the names of a path or of a symlink's target, starting at the root if it is absolute."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -196,27 +200,29 @@ def _split_path(root: Path, text: str, path: str) -> list[str]:
     return list(rest)
 
 
-def _stat_entry(here: ConfinedPath, name: str) -> os.stat_result | None:
-    if here.status is None:
+def _stat_entry(target: ConfinedPath, name: str) -> os.stat_result | None:
+    if target.status is None:
         return None
     try:
-        return os.stat(name, dir_fd=here.folder_fd, follow_symlinks=False)
+        return os.stat(name, dir_fd=target.folder_fd, follow_symlinks=False)
     except FileNotFoundError:
         return None
 
 
-def _find_real_name(here: ConfinedPath, name: str) -> str:
-    """The name as the folder has it: where case does not count, `.ENV` opens `.env` and must be judged as that."""
+def _find_real_name(target: ConfinedPath, name: str) -> str:
+    """Return the name as the folder stores it: on a case-insensitive system `.ENV` opens `.env` and is judged as
+    that.
+    """
     if name.isascii():
         other = name.swapcase()
-        if other == name or _stat_entry(here, other) is None:
+        if other == name or _stat_entry(target, other) is None:
             return name
-    with os.scandir(here.folder_fd) as scan:
+    with os.scandir(target.folder_fd) as scan:
         names = [each.name for each in scan]
-    wanted = _stat_entry(here, name)
-    if name in names or wanted is None:
+    normalized = _stat_entry(target, name)
+    if name in names or normalized is None:
         return name
-    alike = [each for each in names if (found := _stat_entry(here, each)) and os.path.samestat(found, wanted)]
+    alike = [each for each in names if (found := _stat_entry(target, each)) and os.path.samestat(found, normalized)]
     return min(alike, key=lambda each: _normalize_case(each) != _normalize_case(name), default=name)
 
 
@@ -225,7 +231,7 @@ def _normalize_case(name: str) -> str:
 
 
 def _reject_expansions(path: str) -> None:
-    """Something that is not there, and whose name looks as if it were to be expanded, is a misunderstanding."""
+    """Reject a path that does not exist and looks as if it should be expanded."""
     if _EXPANSION_SYNTAX.match(path):
         raise ToolError(
             f"{quote_path(path)} does not exist, and is taken as it is written: no '~', variables, addresses or "

@@ -1,7 +1,7 @@
-"""Every file below a folder that somebody may have written by hand.
+"""Lists the source files below a folder.
 
-Invariant: names only; nothing is opened, and no symlink is followed. Git's own list is asked for where there is a
-repository, and nothing of the repository's settings is run for it.
+Invariant: only names are read; no file is opened, and no symlink is followed. In a repository git provides the list,
+and nothing from the repository's configuration is run for it.
 """
 
 from __future__ import annotations
@@ -26,35 +26,35 @@ _SKIPPED_FOLDERS = _REPOSITORY_FOLDERS | {
     ".gradle",
     ".terraform",
 }
-# Tools mark the folders that they can make anew (https://bford.info/cachedir/): cargo, mypy, pytest, ruff.
+# Tools mark folders that they can recreate (https://bford.info/cachedir/): cargo, mypy, pytest, ruff.
 _CACHE_TAG = "CACHEDIR.TAG"
 _GIT_TIMEOUT_S = 30
 
 
 def list_git_files(root: Path, folder: str) -> list[str] | None:
-    """What git has below a folder and what it would take; None where there is no git or no repository."""
+    """Return the tracked and untracked files below a folder; None without git or outside a repository."""
     git = shutil.which("git")
     if git is None:
         return None
-    # `core.fsmonitor` names a program that git would run, and the file that names it belongs to the project.
+    # `core.fsmonitor` names a program that git would run, and the project controls the file that sets it.
     command = [git, "-c", "core.fsmonitor=false", "--literal-pathspecs", "ls-files"]
     command += ["--cached", "--others", "--exclude-standard", "-z", "--", folder]
-    # Not our own environment: a session that a git hook started would be told of another repository (GIT_DIR).
+    # Not the agent's own environment: in a session started by a git hook, GIT_DIR would name another repository.
     environment = {"PATH": os.defpath, "HOME": str(Path.home()), "LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0"}
     try:
-        done = subprocess.run(  # noqa: S603  # every word of it is ours, or stands behind `--`
+        process = subprocess.run(  # noqa: S603  # every word of it is ours, or stands behind `--`
             command, cwd=root, env=environment, capture_output=True, check=False, timeout=_GIT_TIMEOUT_S
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    if done.returncode != 0:
+    if process.returncode != 0:
         return None
-    listed = sorted({os.fsdecode(name).rstrip("/") for name in done.stdout.split(b"\0") if name})
+    listed = sorted({os.fsdecode(name).rstrip("/") for name in process.stdout.split(b"\0") if name})
     return [name for entry in listed for name in _expand_entry(root, entry)]
 
 
 def walk_files(folder: int, prefix: str) -> Iterator[str]:
-    """The files below an open folder, sorted within each folder; `prefix` is its own path from the root."""
+    """Yield the files below an open folder, sorted within each folder; `prefix` is its path from the root."""
     for here, folders, names, inside in os.fwalk(".", dir_fd=folder, follow_symlinks=False):
         if _CACHE_TAG in names and here != ".":
             folders.clear()
@@ -66,7 +66,7 @@ def walk_files(folder: int, prefix: str) -> Iterator[str]:
 
 
 def _expand_entry(root: Path, name: str) -> Iterator[str]:
-    """What a line of git's list stands for: a file, or a repository in this one, of which git says only the folder."""
+    """Yield the files of a line of git's list: a file, or a nested repository, of which git lists only the folder."""
     try:
         status = os.lstat(root / name)
         if stat.S_ISREG(status.st_mode):

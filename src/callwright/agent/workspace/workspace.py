@@ -1,10 +1,10 @@
-"""A folder, and the only paths that tools may touch.
+"""The folder that tools work in, and the only paths that they can access.
 
-Invariant: nothing outside of the folder is read, listed, written or deleted through a `Workspace`, also while somebody
-swaps folders and symlinks at the same time (`confine` has the walk). A hard link to a file outside cannot be told from
-a file; reading one reads it, and a write never changes it, because writing replaces the name and not the content.
-Two things are the person's own doing and are followed: file systems that are mounted in the folder, and the folder
-that holds the root.
+Invariant: nothing outside the folder is read, listed, written or deleted through a `Workspace`, even while other
+programs swap folders and symlinks (`confined_path` resolves paths). A hard link to a file outside cannot be
+distinguished from a file; it can be read, and a write never changes the outside file, because writing replaces the name
+and not the content. File systems mounted in the folder, and the folders above the root, are under the user's control
+and are followed.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ __all__ = ["EntryKind", "FolderEntry", "Workspace"]
 EntryKind = Literal["file", "folder", "missing", "other"]
 
 _READ_LIMIT_BYTES = 10 * 1024 * 1024
-# Opened without waiting: a FIFO without a writer would hold the reader for ever.
+# Opened without blocking: a FIFO without a writer would block the reader forever.
 _READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _CREATE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class FolderEntry(NamedTuple):
-    """One line of a folder's list."""
+    """One entry of a folder."""
 
     name: str
     kind: EntryKind
@@ -40,7 +40,7 @@ class FolderEntry(NamedTuple):
 
 
 class Workspace:
-    """A folder, and the only paths that tools may touch. Paths are from its root, or absolute and inside of it."""
+    """A folder with confined access. Paths are relative to its root, or absolute and inside it."""
 
     root: Path
     """The real path of the folder."""
@@ -54,21 +54,21 @@ class Workspace:
         if not stat.S_ISDIR(status.st_mode):
             raise ConfigError([f"the workspace {quote_path(str(root))} is not a folder"])
         if self.root.parent == self.root:
-            raise ConfigError(["the whole file system cannot be a workspace: start in the folder of your project"])
+            raise ConfigError(["the root of the file system cannot be a workspace: start in your project's folder"])
         self._identity = (status.st_dev, status.st_ino)
 
     def resolve_path(self, path: str) -> str:
-        """The one name of what a path leads to: from the root, with `/`, no symlinks, `.` for the root."""
+        """Return the canonical name of a path's target: from the root, with `/`, without symlinks, `.` for the root."""
         with open_path(self.root, self._identity, path) as found:
             return found.path
 
     def get_kind(self, path: str) -> EntryKind:
-        """What is there."""
+        """Return the kind of a path's target."""
         with open_path(self.root, self._identity, path) as found:
             return _get_kind(found.status)
 
     def read_file(self, path: str, limit_bytes: int = _READ_LIMIT_BYTES) -> bytes:
-        """The whole file. `ToolError` when there is none, or when it is larger than the limit."""
+        """Read a whole file. Raises `ToolError` if it does not exist or exceeds the limit."""
         with open_path(self.root, self._identity, path) as found:
             _check_file(found, path)
             with os.fdopen(os.open(found.name, _READ_FLAGS, dir_fd=found.parent_fd), "rb") as file:
@@ -83,16 +83,16 @@ class Workspace:
         return data
 
     def get_mode(self, path: str) -> int:
-        """The rights of what is there."""
+        """Return the mode of a path's target."""
         with open_path(self.root, self._identity, path) as found:
             if found.status is None:
                 raise ToolError(f"{quote_path(path)} does not exist")
             return stat.S_IMODE(found.status.st_mode) & 0o777
 
     def write_file(self, path: str, data: bytes, *, mode: int | None = None) -> None:
-        """Replace a file or make one, with the folders on the way: whole or not at all, also in a crash.
+        """Replace or create a file, with its folders: completely or not at all, even in a crash.
 
-        A file keeps its mode; `mode` is for one that is made. A symlink stays what it is: what it leads to is written.
+        A file keeps its mode; `mode` is for a new one. A symlink stays as it is: its target is written.
         """
         with open_path(self.root, self._identity, path) as found:
             if found.status is not None:
@@ -100,12 +100,12 @@ class Workspace:
                 if not found.status.st_mode & 0o222:
                     raise ToolError(f"{quote_path(path)} is read-only")
             elif path.endswith("/"):
-                raise ToolError(f"{quote_path(path)} names a folder; a file's name has no slash at its end")
+                raise ToolError(f"{quote_path(path)} names a folder; remove the slash at its end to name a file")
             found.create_parents()
             _replace_file(found, data, mode)
 
     def delete(self, path: str) -> None:
-        """Delete a file, or a folder that is empty. Through a symlink, what it leads to."""
+        """Delete a file or an empty folder. For a symlink, its target is deleted."""
         with open_path(self.root, self._identity, path) as found:
             match _get_kind(found.status):
                 case "folder" if not found.parts:
@@ -117,7 +117,7 @@ class Workspace:
                     os.unlink(found.name, dir_fd=found.parent_fd)
 
     def list_entries(self, path: str = ".") -> list[FolderEntry]:
-        """What is in one folder, by name. A symlink counts as what it leads to, or as `other` where it leads out."""
+        """List one folder by name. A symlink counts as its target, or as `other` if it leads out of the workspace."""
         with open_path(self.root, self._identity, path) as found:
             _check_folder(found, path)
             listed = []
@@ -125,13 +125,14 @@ class Workspace:
                 for each in scan:
                     with suppress(FileNotFoundError):
                         listed.append((each.name, each.stat(follow_symlinks=False)))
-            here = found.path
-        return [self._build_entry(here, name, status) for name, status in sorted(listed, key=lambda pair: pair[0])]
+            target = found.path
+        return [self._build_entry(target, name, status) for name, status in sorted(listed, key=lambda pair: pair[0])]
 
     def iter_files(self, path: str = ".") -> Iterator[str]:
-        """Every file below a folder, by name from the root. Symlinks, `.git` and what git ignores are left out.
+        """Yield every file below a folder, by name from the root. Symlinks, `.git` and files ignored by git are
+        skipped.
 
-        Where git does not help, a short list of folders that nobody wrote by hand is left out instead.
+        Without git, a short list of folders with generated files is skipped instead.
         """
         with open_path(self.root, self._identity, path) as found:
             _check_folder(found, path)
@@ -151,7 +152,7 @@ class Workspace:
 
 
 def _is_valid_text(name: str) -> bool:
-    """Whether a call can name it: a name that is not UTF-8 can be listed, and that is all."""
+    """Return whether a call can name it: a name that is not UTF-8 can only be listed."""
     return not any("\ud800" <= character <= "\udfff" for character in name)
 
 
@@ -186,7 +187,7 @@ def _check_folder(found: ConfinedPath, path: str) -> None:
 
 
 def _replace_file(found: ConfinedPath, data: bytes, mode: int | None) -> None:
-    """A new file beside the old one, on the disk, then under its name."""
+    """Write a new file beside the old one, sync it to disk, and rename it."""
     beside = f".callwright-{secrets.token_hex(8)}.tmp"
     parent, old = found.parent_fd, found.status
     try:
