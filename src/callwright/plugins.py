@@ -5,7 +5,7 @@
 | `callwright.dialects` | a `Dialect`, or a sequence of them |
 | `callwright.backends` | a function that makes a `Backend` of `BackendSettings` |
 | `callwright.profiles` | a `Profile`, or a sequence of them |
-| `callwright.tools` | a tool of the agent; `callwright.agent.tools.plugins` loads those |
+| `callwright.tools` | a tool of the agent; `callwright.agent.tools.tool_plugins` loads those |
 
 Invariant: a broken plugin is named in a warning and skipped. It never keeps Callwright from starting, and never
 replaces anything that is built in. Plugins are loaded once in a process.

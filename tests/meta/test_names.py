@@ -33,6 +33,7 @@ FAMILIES = {
     "dialects": "the package, and the command",
     "journal": "the store's table, and the command",
     "ollama": "the wire, and the backend that speaks it",
+    "plugins": "the module, and the command",
     "policy": "the package, and the command",
     "workspace": "the package, and the class that it is about",
 }

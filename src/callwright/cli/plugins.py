@@ -23,7 +23,7 @@ def add_command(commands: Any) -> None:
 def run_plugins(arguments: argparse.Namespace) -> int:
     """Print the plugins. The exit code is 1 when one of them was skipped."""
     from callwright.agent.tools import BUILTIN_TOOLS
-    from callwright.agent.tools.plugins import load_plugins as load_tools
+    from callwright.agent.tools.tool_plugins import load_plugins as load_tools
     from callwright.plugins import load_plugins
 
     report = load_plugins()

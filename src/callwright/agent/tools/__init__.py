@@ -13,7 +13,7 @@ from callwright.agent.tools import (
     write_file,
 )
 from callwright.agent.tools.base import Tool
-from callwright.agent.tools.plugins import ToolPlugin, load_plugins
+from callwright.agent.tools.tool_plugins import ToolPlugin, load_plugins
 
 __all__ = ["BUILTIN_TOOLS", "Tool", "ToolPlugin", "find_tool", "load_plugins"]
 

@@ -10,7 +10,7 @@ import pytest
 
 from callwright.agent.tools import BUILTIN_TOOLS, load_plugins
 from callwright.agent.tools.base import ExternalTool, ToolContext
-from callwright.agent.tools.plugins import ENTRY_POINT_GROUP
+from callwright.agent.tools.tool_plugins import ENTRY_POINT_GROUP
 from callwright.agent.workspace.workspace import Workspace
 
 NAMES = {tool.spec.name for tool in BUILTIN_TOOLS}
