@@ -25,6 +25,7 @@ from callwright.agent.session_events import (
 from callwright.errors import StoreError
 from callwright.store.writer import DatabaseWriter
 from tests.support.agents import Child, Person, Project, call, told, tree, turn
+from tests.support.sampling import FULL, sample
 
 TASK = "fix the sum"
 FLAGS = ("--approve", "commands")
@@ -84,9 +85,14 @@ def is_over(events: Sequence[StampedEvent]) -> bool:
 def test_a_kill_at_every_event_loses_nothing_and_repeats_nothing(tmp_path: Path) -> None:
     calm = project_at(tmp_path / "calm")
     assert calm.fork(*FLAGS, TASK).ended() == 3
-    whole, last = tree(calm.root), len(asyncio.run(calm.stored()))
+    whole, calmly = tree(calm.root), asyncio.run(calm.stored())
+    (running,) = [
+        each.seq
+        for each in calmly
+        if getattr(each.event, "name", "") == "run_terminal_command" and isinstance(each.event, ToolStarted)
+    ]
     interrupted = 0
-    for seq in range(1, last):
+    for seq in sorted({running, *sample(range(1, len(calmly)), 3)}):
         project = project_at(tmp_path / str(seq))
         assert project.fork(*FLAGS, TASK).kill_at(seq), f"no event {seq}"
         before = asyncio.run(project.stored())
@@ -105,7 +111,7 @@ def test_a_kill_at_any_moment_loses_nothing_and_repeats_nothing(tmp_path: Path) 
     calm.fork(*FLAGS, TASK).ended()
     seconds, whole = time.monotonic() - began, tree(calm.root)
     moments = random.Random(6)
-    for number in range(12):
+    for number in range(12 if FULL else 2):
         project = project_at(tmp_path / str(number))
         project.fork(*FLAGS, TASK).kill_after(seconds * moments.random())
         before = asyncio.run(project.stored())
@@ -133,6 +139,11 @@ class Disk:
         if self._count == self._at and self._made:
             await self._write(writer, change)
         raise StoreError("the disk is gone")
+
+    @property
+    def writes(self) -> int:
+        """How many there were."""
+        return self._count
 
     @property
     def failed(self) -> bool:
@@ -167,9 +178,13 @@ async def interrupted(project: Project, at: int, *, made: bool) -> list[StampedE
 @pytest.mark.parametrize("made", [False, True], ids=["before", "after"])
 def test_a_crash_at_every_write_of_the_store_loses_nothing_and_repeats_nothing(tmp_path: Path, made: bool) -> None:
     calm = project_at(tmp_path / "calm")
-    asyncio.run(worked(calm, "", Disk(1_000_000, made=True)))
-    whole, at = tree(calm.root), 1
-    while not is_over(before := asyncio.run(interrupted(project := project_at(tmp_path / str(at)), at, made=made))):
+    disk = Disk(1_000_000, made=True)
+    asyncio.run(worked(calm, "", disk))
+    whole, last = tree(calm.root), disk.writes
+    assert last > 30
+    for at in sample(range(1, last), 4):
+        project = project_at(tmp_path / str(at))
+        before = asyncio.run(interrupted(project, at, made=made))
+        assert not is_over(before)
         assert_done_once(project, before, whole)
-        at += 1
-    assert at > 30
+    assert is_over(asyncio.run(interrupted(project_at(tmp_path / "last"), last, made=True)))

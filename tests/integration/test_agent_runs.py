@@ -51,6 +51,7 @@ from tests.support.agents import (
     turn,
     work,
 )
+from tests.support.sampling import full
 
 all_ways = pytest.mark.parametrize("way", WAYS, ids=lambda way: way.name)
 PATCH = """\
@@ -550,7 +551,8 @@ def printed(pieces: Sequence[RenderableType]) -> str:
 @pytest.mark.skipif(
     not is_embedded_available() and not os.environ.get("CI"), reason="the extra `local` is not installed"
 )
-@pytest.mark.timeout(600)
+@full
+@pytest.mark.timeout(1200)
 def test_a_model_of_135_million_parameters_writes_a_file_when_it_must(tmp_path: Path) -> None:
     project = Project(tmp_path)
     # It may repeat itself until its window is full, which takes a quarter of an hour.

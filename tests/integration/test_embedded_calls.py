@@ -18,6 +18,7 @@ import pytest
 from callwright.backends.embedded import is_embedded_available
 from tests.embedded.trial import CHAT_TOOLS, MAX_TOKENS, NAMES, PROMPTS, SPECS, Answer, asked, joined, problem
 from tests.integration.hosted import Hosted
+from tests.support.sampling import full, sample
 
 pytestmark = [
     pytest.mark.skipif(
@@ -26,11 +27,17 @@ pytestmark = [
     pytest.mark.timeout(600),
 ]
 
-FEW = PROMPTS[::13]
+FEW = sample(PROMPTS[::13], 1)
 SECONDS = 300
 TABLES = '[[backends]]\nname = "own"\nkind = "embedded"\nthreads = 1\n[[models]]\nname = "m"\n'
+WAYS = ((False, "whole"), (True, "streamed"))
 RESULT = "Sunny, 21 degrees, light wind from the south."
-both_ways = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+
+
+def both_ways(first: bool) -> pytest.MarkDecorator:
+    """Streamed and in one piece; `make test` makes do with the first of them."""
+    whole, streamed = (pytest.param(way, id=name, marks=() if way is first else full) for way, name in WAYS)
+    return pytest.mark.parametrize("stream", [whole, streamed])
 
 
 @pytest.fixture(scope="module")
@@ -47,20 +54,20 @@ def api(gateway: Hosted) -> Iterator[openai.OpenAI]:
         yield api
 
 
-@both_ways
+@both_ways(first=True)
 def test_every_answer_that_must_be_a_call_fits(api: openai.OpenAI, stream: bool) -> None:
     answers = {prompt: asked(api, "m", prompt, "required", stream=stream) for prompt in FEW}
     assert {prompt: why for prompt, answer in answers.items() if (why := problem(answer))} == {}
 
 
 def test_the_tool_that_must_be_called_is_called(api: openai.OpenAI) -> None:
-    for name in NAMES:
+    for name in sample(NAMES, 1):
         answer = asked(api, "m", FEW[0], {"type": "function", "function": {"name": name}}, stream=False)
         assert problem(answer) == ""
         assert [called for called, _ in answer.calls] == [name]
 
 
-@both_ways
+@both_ways(first=False)
 def test_a_tool_loop_of_two_rounds_ends_in_text(api: openai.OpenAI, stream: bool) -> None:
     request: dict[str, Any] = {"model": "m", "tools": CHAT_TOOLS, "max_tokens": MAX_TOKENS}
     messages: list[Any] = [{"role": "user", "content": FEW[0]}]
@@ -83,19 +90,19 @@ def test_a_tool_loop_of_two_rounds_ends_in_text(api: openai.OpenAI, stream: bool
 
 
 def test_a_model_that_may_call_makes_only_calls_that_fit(api: openai.OpenAI) -> None:
-    for prompt in FEW[:2]:
+    for prompt in sample(FEW[:2], 1):
         answer = asked(api, "m", prompt, "auto", stream=True)
         assert problem(answer, words=True) in ("", "no call", "cut off by the token limit")
         assert answer.calls or answer.text.strip()
 
 
-@both_ways
+@both_ways(first=True)
 def test_calls_fit_over_messages(gateway: Hosted, stream: bool) -> None:
     tools: list[Any] = [{"input_schema": spec["parameters"], **spec} for spec in SPECS]
     for tool in tools:
         del tool["parameters"]
     with anthropic.Anthropic(base_url=gateway.url, api_key="unused", max_retries=0, timeout=SECONDS) as api:
-        for prompt in FEW[:2]:
+        for prompt in sample(FEW[:2], 1):
             request: dict[str, Any] = {"model": "m", "max_tokens": MAX_TOKENS, "tools": tools}
             request |= {"messages": [{"role": "user", "content": prompt}], "tool_choice": {"type": "any"}}
             if stream:
@@ -109,9 +116,9 @@ def test_calls_fit_over_messages(gateway: Hosted, stream: bool) -> None:
             assert problem(Answer(calls, words, "tool_calls")) == ""
 
 
-@both_ways
+@both_ways(first=False)
 def test_calls_fit_over_responses(api: openai.OpenAI, stream: bool) -> None:
-    for prompt in FEW[2:4]:
+    for prompt in FEW[2:4] or FEW:
         request: dict[str, Any] = {"model": "m", "input": prompt, "max_output_tokens": MAX_TOKENS}
         request |= {"tools": [{"type": "function", **spec} for spec in SPECS], "tool_choice": "required"}
         if stream:

@@ -13,9 +13,10 @@ from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import content_type_conformance, response_schema_conformance
 
 from tests.integration.hosted import Hosted, backend, model
+from tests.support.sampling import FULL
 from tests.support.upstream import Upstream, whole
 
-EXAMPLES = 20
+EXAMPLES = 20 if FULL else 4
 CHECKS = (not_a_server_error, content_type_conformance, response_schema_conformance)
 
 # An answer to everything: a turn in one piece, and lists of models in OpenAI's form and in Ollama's.

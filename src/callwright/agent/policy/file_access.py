@@ -66,8 +66,11 @@ class FileAccessChecker:
             ("-e", "-f", "--regexp", "--file", "--expression")
         )
         others = operands if read_first else operands[1:]
+        # A word that is repeated thousands of times is looked at once.
+        excepted, checked = {id(word) for word in changed}, set[tuple[str, bool]]()
         for word in [*others, *(value for _, value in options.values), *map(ShellWord, options.flags)]:
-            if not any(word is one for one in changed):
+            if id(word) not in excepted and (word.text, word.has_glob) not in checked:
+                checked.add((word.text, word.has_glob))
                 yield from self.check_named_paths(word, command)
 
     def _check_path(self, word: ShellWord, command: ShellCommand, action: FileAction) -> Iterator[PolicyFinding]:
