@@ -84,10 +84,11 @@ def add_command(commands: Any) -> None:
 
 def run_chat(arguments: argparse.Namespace) -> int:
     """Talk."""
-    if arguments.url:
-        return _run_conversation(_connect_gateway(arguments.url, arguments.key), arguments.words)
-    from callwright.cli.startup import build_config_loader
+    from callwright.cli.startup import build_config_loader, check_url_flags
 
+    if arguments.url:
+        check_url_flags(arguments)
+        return _run_conversation(_connect_gateway(arguments.url, arguments.key), arguments.words)
     return _run_conversation(_connect_engine(build_config_loader(arguments).load()), arguments.words)
 
 

@@ -68,15 +68,18 @@ def add_command(commands: Any) -> None:
             "-n",
             "--limit",
             type=int,
-            default=1 if name == "show" else 20,
             metavar="N",
-            help="maximum number of turns (default: %(default)s)",
+            help=f"maximum number of turns (default: {_get_default_limit(name)}, and all of --file)",
         )
         verb.add_argument("--config", type=Path, metavar="FILE", help="configuration file")
         verb.add_argument("--file", type=Path, metavar="FILE", help="read exported turns from FILE")
         if name != "export":
             verb.add_argument("--json", action="store_true", help="output JSON")
-        verb.set_defaults(run=run)
+        verb.set_defaults(run=run, default_limit=_get_default_limit(name))
+
+
+def _get_default_limit(name: str) -> int:
+    return 1 if name == "show" else 20
 
 
 def _parse_time(text: str) -> float:
@@ -153,12 +156,13 @@ def _load_config(arguments: argparse.Namespace) -> Config:
 
 def _find_entries(arguments: argparse.Namespace, config: Config | None = None) -> list[JournalEntry]:
     """The rows that are meant, newest first. Raises a sentence for an id that there is not."""
-    if arguments.limit < 1:
+    if arguments.limit is not None and arguments.limit < 1:
         raise MisuseError("--limit must be at least 1")
+    filters = {"model": "--model", "text": "--contains", "failed": "--failed", "since": "--since", "limit": "--limit"}
+    if arguments.ids and (used := [flag for name, flag in filters.items() if getattr(arguments, name)]):
+        raise MisuseError(f"{used[0]} has no effect with an ID: leave out one of them")
     if arguments.file:
-        entries = _read_export(arguments.file)
-        wanted = [entry for entry in entries if {str(entry.number), entry.request_id} & {*arguments.ids}]
-        return wanted if arguments.ids else entries
+        return [entry for entry in _read_export(arguments.file) if _is_wanted(entry, arguments)][: arguments.limit]
     return asyncio.run(_search_journal(arguments, config or _load_config(arguments)))
 
 
@@ -168,8 +172,9 @@ async def _search_journal(arguments: argparse.Namespace, config: Config) -> list
 
     async with open_journal_search(config.store, get_state_folder(os.environ)) as find:
         if not arguments.ids:
-            names = ("model", "text", "failed", "since", "limit")
-            return await find(JournalQuery(**{name: getattr(arguments, name) for name in names}))
+            names = ("model", "text", "failed", "since")
+            limit = arguments.limit or arguments.default_limit
+            return await find(JournalQuery(limit=limit, **{name: getattr(arguments, name) for name in names}))
         found: list[JournalEntry] = []
         for name in arguments.ids:
             which = (
@@ -179,6 +184,24 @@ async def _search_journal(arguments: argparse.Namespace, config: Config) -> list
                 raise StoreError(f"no turn {name} in the journal; callwright journal list shows the newest turns")
             found += row
         return found
+
+
+def _is_wanted(entry: JournalEntry, arguments: argparse.Namespace) -> bool:
+    """Whether a row of a file is one that the flags mean; the store decides the same for its own."""
+    if arguments.ids:
+        return bool({str(entry.number), entry.request_id} & {*arguments.ids})
+    return (
+        arguments.model in ("", entry.model)
+        and (not arguments.failed or entry.status >= 400)
+        and (arguments.since is None or entry.at >= arguments.since)
+        and (not arguments.text or arguments.text.lower() in _encode_content(entry).lower())
+    )
+
+
+def _encode_content(entry: JournalEntry) -> str:
+    """What was said in a turn, as JSON spells it."""
+    said = (entry.client_sent, entry.asked, entry.client_got, entry.problem)
+    return msgspec.json.encode(said).decode()
 
 
 def _read_export(path: Path) -> list[JournalEntry]:

@@ -62,6 +62,9 @@ def run_models(arguments: argparse.Namespace) -> int:
 
 async def _list_from_gateway(arguments: argparse.Namespace) -> tuple[list[dict[str, Any]], dict[str, str]]:
     from callwright.cli.http_client import HttpClient
+    from callwright.cli.startup import check_url_flags
+
+    check_url_flags(arguments)
 
     async with HttpClient(arguments.url, key=arguments.key, seconds=10) as gateway:
         return await fetch_models(gateway), {}

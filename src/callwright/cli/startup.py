@@ -27,7 +27,7 @@ from callwright.errors import BackendError, ConfigError
 from callwright.gateway.profiles import PROFILES
 from callwright.plugins import load_plugins
 
-__all__ = ["ConfigLoader", "add_model_options", "build_config_loader", "build_config_tables"]
+__all__ = ["ConfigLoader", "add_model_options", "build_config_loader", "build_config_tables", "check_url_flags"]
 
 _BACKEND_NAMES = {"OpenAI-compatible server": "server", "LM Studio": "lm-studio"}
 
@@ -70,6 +70,14 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--model", metavar="NAME", help="model to use")
     group.add_argument("--dialect", metavar="NAME", help="tool call format of the model, if detection is wrong")
+
+
+def check_url_flags(arguments: argparse.Namespace) -> None:
+    """Refuse the flags that have no effect where `--url` names a running gateway."""
+    names = ("config", "backend", "backend_key", "kind", "model", "dialect", "journal")
+    if given := [name for name in names if getattr(arguments, name, None)]:
+        flag = given[0].replace("_", "-")
+        raise ConfigError([f"--{flag} has no effect with --url: the gateway there has its own configuration"])
 
 
 def build_config_loader(arguments: argparse.Namespace) -> ConfigLoader:

@@ -42,6 +42,9 @@ def test_without_any_configuration_a_model_is_found(monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
+        (["--port", "0", "x"], "--port needs --web"),
+        (["--web", "fix it"], "a task has no effect with --web"),
+        (["--acp", "--resume"], "--resume has no effect with --acp"),
         (["--json"], "no task given"),
         (["--headless", "--model", "nothing-like-it", "x"], "no model named 'nothing-like-it'"),
         (["--headless", "--max-iterations", "0", "x"], "invalid limit"),
@@ -66,3 +69,10 @@ def test_an_answer_without_an_end_is_ended_by_the_time_limit(tmp_path, capsys):
     said = capsys.readouterr().out
     assert '"reason":"time"' in said
     assert "and so on" in said
+
+
+@pytest.mark.parametrize("flag", ["--host", "--debug"])
+def test_the_agent_has_no_flags_of_a_server(capsys, flag):
+    with pytest.raises(SystemExit):
+        main(["agent", flag, "1", "x"])
+    assert f"unrecognized arguments: {flag}" in capsys.readouterr().err

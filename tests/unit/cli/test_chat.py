@@ -116,3 +116,18 @@ def test_the_tool_tells_the_time_or_why_not(arguments: str, is_error: bool, cont
     assert (result.is_error, result.call_id) == (is_error, "c")
     assert content in result.content
     json.dumps(result.content)
+
+
+@pytest.mark.parametrize("words", [["--journal", "full"], ["--backend", "http://gpu:8000"], ["--config", "c.toml"]])
+def test_what_has_no_effect_on_a_running_gateway_is_refused(
+    capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    assert cli.main(["chat", "--url", "127.0.0.1:9", *words, "hi"]) == 2
+    assert f"{words[0]} has no effect with --url" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("flag", ["--host", "--port", "--debug"])
+def test_a_chat_has_no_flags_of_a_server(capsys: pytest.CaptureFixture[str], flag: str) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["chat", flag, "1", "hi"])
+    assert f"unrecognized arguments: {flag}" in capsys.readouterr().err

@@ -62,6 +62,10 @@ def test_rows_are_chosen(
 ) -> None:
     code, out = run(capsys, config, "list", "--json", *options)
     assert (code, [row["number"] for row in json.loads(out)]) == (0, numbers)
+    exported = config.with_name("rows.jsonl")
+    exported.write_text(run(capsys, config, "export")[1], encoding="utf-8")
+    code, out = run(capsys, config, "list", "--json", "--file", str(exported), *options)
+    assert (code, sorted(row["number"] for row in json.loads(out))) == (0, sorted(numbers))
 
 
 def test_a_row_is_shown_from_the_request_to_the_answer(capsys: pytest.CaptureFixture[str], config: Path) -> None:
@@ -115,6 +119,7 @@ def test_exported_rows_are_read_where_there_is_no_journal(
         (["show", "99"], "no turn 99 in the journal; callwright journal list shows the newest turns"),
         (["show", "nobody"], "no turn nobody in the journal"),
         (["list", "-n", "0"], "--limit must be at least 1"),
+        (["list", "1", "--failed"], "--failed has no effect with an ID"),
     ],
 )
 def test_what_cannot_be_is_a_sentence(

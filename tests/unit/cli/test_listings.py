@@ -65,3 +65,10 @@ def test_an_empty_ledger_says_so(capsys: pytest.CaptureFixture[str]) -> None:
 def test_no_gateway_is_told(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main([command, "--url", "127.0.0.1:9"]) == 2
     assert "cannot connect to http://127.0.0.1:9" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("flag", ["--host", "--port", "--debug", "--journal"])
+def test_a_list_of_models_has_no_flags_of_what_runs_turns(capsys: pytest.CaptureFixture[str], flag: str) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["models", flag, "1"])
+    assert f"unrecognized arguments: {flag}" in capsys.readouterr().err
