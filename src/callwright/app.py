@@ -168,9 +168,10 @@ def _collect_secrets(config: Config) -> frozenset[str]:
 
 
 def _create_store_opener(config: Config, environment: Environment) -> StoreOpener | None:
-    """Opens the store of the journal and of conversations; None when nothing is kept."""
+    """Opens the store of the journal, conversations and usage; None when none is configured."""
     settings = config.store
-    if settings.journal == "off" and not any(backend.kind == "conversation" for backend in config.backends):
+    has_conversations = any(backend.kind == "conversation" for backend in config.backends)
+    if settings.journal == "off" and not settings.address and not has_conversations:
         return None
     from callwright.gateway.journal_writer import StoreOpener
     from callwright.store.open import open_store

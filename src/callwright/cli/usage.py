@@ -1,4 +1,4 @@
-"""`callwright usage`: show the usage ledger of a running gateway."""
+"""`callwright usage`: show requests and tokens of a running gateway."""
 
 from __future__ import annotations
 

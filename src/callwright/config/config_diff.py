@@ -12,8 +12,8 @@ from callwright.config.settings import TABLES, Config
 
 __all__ = ["NEEDS_RESTART", "describe_changes"]
 
-NEEDS_RESTART = frozenset({"host", "port", "ledger"})
-"""Keys of `[server]` that are read when the service starts: the socket and the ledger's file are open by then."""
+NEEDS_RESTART = frozenset({"host", "port"})
+"""Keys of `[server]` that are read when the service starts: the socket is open by then."""
 
 
 def describe_changes(old: Config, new: Config) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""What became of a turn: for the log line, the metrics, the ledger and the client's telemetry."""
+"""What became of a turn: for the log line, the metrics, the usage and the client's telemetry."""
 
 from __future__ import annotations
 

@@ -19,10 +19,10 @@ from callwright.engine.tokens import count_prompt_tokens
 from callwright.errors import RequestError
 from callwright.gateway import listing
 from callwright.gateway.keys import can_use_model
-from callwright.gateway.ledger import USAGE_COLUMNS
 from callwright.gateway.openapi import build_openapi_document
 from callwright.gateway.request_context import get_request_context
 from callwright.gateway.service import GatewayService
+from callwright.store.usage_records import USAGE_COLUMNS
 from callwright.wire.base import ServerCodec
 from callwright.wire.framing import JSON_DECODE_ERRORS
 
@@ -115,7 +115,7 @@ class ServiceEndpoints:
     async def get_usage(self, request: Request) -> Response:
         by = [name for name in request.query_params.get("by", ",".join(USAGE_COLUMNS)).split(",") if name]
         since = request.query_params.get("since")
-        rows = await self._service.ledger.query_usage(by, _parse_day(since) if since else None)
+        rows = await self._service.usage.query_usage(by, _parse_day(since) if since else None)
         return _json_response({"object": "list", "data": rows})
 
     async def get_openapi(self, request: Request) -> Response:

@@ -11,7 +11,7 @@ import msgspec
 
 from callwright.backends.context_overflow import is_context_overflow
 from callwright.backends.errors import LOGIN_NEEDED
-from callwright.errors import BackendError, BackendErrorKind, RequestError, WireError
+from callwright.errors import BackendError, BackendErrorKind, RequestError, StoreError, WireError
 from callwright.gateway.limits import RateLimitError
 from callwright.wire.base import ErrorResponse
 
@@ -72,6 +72,14 @@ def map_error(error: BaseException, *, request_id: str = "", backend_status: int
             return _map_backend_error(error, backend_status)
         case WireError():
             return _map_backend_error(BackendError(str(error)), backend_status)
+        case StoreError():
+            return ErrorResponse(
+                status=503,
+                message=f"{_end_sentence(str(error))} Check that the database of the [store] table is running.",
+                fault="gateway",
+                kind="server_error",
+                code="store_unavailable",
+            )
         case _:
             return ErrorResponse(
                 status=500,

@@ -11,10 +11,11 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import date
 from functools import partial
 from itertools import islice
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from callwright.engine.conversation_routing import ConversationRegistry
 from callwright.errors import CallwrightError, StoreError
@@ -24,9 +25,10 @@ from callwright.gateway.turn_record import TurnRecord
 from callwright.redaction import Redactor
 from callwright.store.journal_records import JournalEntry
 from callwright.store.settings import StoreSettings
+from callwright.store.usage_records import UsageRow
 from callwright.wire.base import ErrorResponse
 
-__all__ = ["JournalSink", "JournalWriter", "OpenStore", "StoreOpener"]
+__all__ = ["JournalSink", "JournalWriter", "OpenStore", "StoreOpener", "UsageTable"]
 
 log = logging.getLogger("callwright.journal")
 
@@ -51,6 +53,18 @@ class JournalSink(Protocol):
         ...
 
 
+class UsageTable(Protocol):
+    """Requests and tokens by day, key, model and client."""
+
+    async def add_usage(self, rows: Sequence[UsageRow]) -> None:
+        """Add rows. Raises `StoreError` when none of them is written."""
+        ...
+
+    async def query_usage(self, by: Sequence[str], since: date | None = None) -> list[dict[str, Any]]:
+        """Return the sums for each combination of these columns. Raises `StoreError`."""
+        ...
+
+
 class OpenStore(Protocol):
     """The interface of an open store. The store's own module is imported only where one is opened."""
 
@@ -62,6 +76,11 @@ class OpenStore(Protocol):
     @property
     def conversations(self) -> ConversationRegistry:
         """Maps message histories to the conversations of backends."""
+        ...
+
+    @property
+    def usage(self) -> UsageTable:
+        """What turns used."""
         ...
 
     async def close(self) -> None:
@@ -117,6 +136,11 @@ class JournalWriter:
             self._queue.put(
                 _PendingEntry(partial(entry_builder.build_entry, record, problem), entry_builder.size_estimate)
             )
+
+    @property
+    def has_store(self) -> bool:
+        """Whether there is a store, open or about to be opened."""
+        return self._queue is not None
 
     async def get_store(self) -> OpenStore | None:
         """Wait for the store and return it. None when there is none, or it cannot be opened at the moment."""

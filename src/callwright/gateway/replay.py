@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from datetime import date
 from typing import Any, cast
 
 from starlette.types import Message, Scope
@@ -30,6 +31,7 @@ from callwright.model import Request
 from callwright.redaction import Redactor
 from callwright.store.journal_records import JournalEntry, RecordedAttempt, RecordedFailure
 from callwright.store.settings import StoreSettings
+from callwright.store.usage_records import UsageRow
 from callwright.wire import SERVER_CODECS
 from callwright.wire.constraint import ConstraintFlavour
 
@@ -145,6 +147,16 @@ class _MemoryStore:
     @property
     def conversations(self) -> ConversationRegistry:
         raise StoreError("a replay does not continue conversations")
+
+    @property
+    def usage(self) -> _MemoryStore:
+        return self
+
+    async def add_usage(self, rows: Sequence[UsageRow]) -> None:
+        """Ignore them: a replay is no new use."""
+
+    async def query_usage(self, by: Sequence[str], since: date | None = None) -> list[dict[str, Any]]:
+        return []
 
     async def open(self, _redactor: Redactor) -> _MemoryStore:
         return self

@@ -107,8 +107,8 @@ class GatewayServer:
             bridge.retire()
         if new_bridges and not old_bridges:
             log.warning("the new bridge backend accepts no pages until the service is restarted")
-        if (old.host, old.port, old.ledger) != (new.host, new.port, new.ledger):
-            log.warning("changes of host, port and ledger take effect when the service is restarted")
+        if (old.host, old.port) != (new.host, new.port):
+            log.warning("changes of host and port take effect when the service is restarted")
         log.info("configuration reloaded")
         return True
 

@@ -1,7 +1,7 @@
 """The gateway service: the current settings and engine, and what outlives a reload.
 
 A `GatewayState` never changes. A reload builds a new one and swaps it in. Requests that began with the old state finish
-with it, and its engine is closed after the last of them. Metrics, limits, the ledger and the journal belong to the
+with it, and its engine is closed after the last of them. Metrics, limits, the usage and the journal belong to the
 service and survive reloads.
 """
 
@@ -20,11 +20,11 @@ from callwright.errors import MisuseError
 from callwright.gateway.conversation_lookup import ConversationLookup
 from callwright.gateway.journal_writer import JournalWriter, StoreOpener
 from callwright.gateway.keys import Keyring
-from callwright.gateway.ledger import UsageLedger
 from callwright.gateway.limits import RateLimiter
 from callwright.gateway.metrics import Metrics
 from callwright.gateway.settings import KeySettings, ServerSettings
 from callwright.gateway.turn_record import TurnRecord
+from callwright.gateway.usage_recorder import UsageRecorder
 from callwright.redaction import Redactor
 
 __all__ = ["GatewayService", "GatewayState"]
@@ -42,7 +42,7 @@ class GatewayState:
     secrets: frozenset[str] = frozenset()
     """Secrets of the backends. They are redacted from the logs, as the clients' keys are."""
     store_opener: StoreOpener | None = None
-    """Opens the store of the journal and the conversations. None = nothing is stored."""
+    """Opens the store of the journal, the conversations and the usage. None = nothing is stored."""
 
     @cached_property
     def keyring(self) -> Keyring:
@@ -67,14 +67,13 @@ class GatewayService:
         *,
         metrics: Metrics | None = None,
         limits: RateLimiter | None = None,
-        ledger: UsageLedger | None = None,
         redactor: Redactor | None = None,
     ) -> None:
         self.metrics = metrics or Metrics()
         self.limits = limits or RateLimiter()
-        self.ledger = ledger or UsageLedger(state.server.ledger)
         self.redactor = redactor or Redactor()
         self.journal_writer = JournalWriter(self.redactor, self.metrics)
+        self.usage = UsageRecorder(self.journal_writer)
         self.is_stopping = False
         """The service accepts no new work and reports itself as not ready. Running turns continue …"""
         self.is_cancelling = False
@@ -125,10 +124,10 @@ class GatewayService:
             self._turns.discard(task)
 
     def finish_turn(self, record: TurnRecord) -> None:
-        """Report a finished turn to the metrics, the ledger and the log."""
+        """Report a finished turn to the metrics, the usage and the log."""
         self.metrics.count_turn(record)
         if record.status == 200:
-            self.ledger.add_turn(record)
+            self.usage.add_turn(record)
         log.info("turn", extra={"fields": record.to_log_fields()})
 
     def cancel_turns(self) -> None:
@@ -138,12 +137,12 @@ class GatewayService:
             task.cancel()
 
     async def close(self) -> None:
-        """Close the engines, the journal and the ledger."""
+        """Close the engines, and write the rest of the usage and the journal."""
         await self._lease.state.engine.close()
+        await self.usage.close()
         await self.journal_writer.close()
         if self._closing:
             await asyncio.wait(self._closing)
-        self.ledger.close()
 
     def _apply_state(self, state: GatewayState) -> None:
         self.redactor.add_secrets({*state.secrets, *(key.key for key in state.keys)})

@@ -43,15 +43,13 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     streamed."""
     debug: bool = False
     """Log the decisions of each turn and the reason for each."""
-    ledger: str = ""
-    """SQLite file of the usage ledger. Empty = in memory, lost when the service stops."""
 
 
 class KeySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One `[[keys]]` table: an API key and its limits. A limit of 0 means no limit."""
 
     name: _Name
-    """The owner of the key. Logs and the usage ledger show this name."""
+    """The owner of the key. Logs and `callwright usage` show this name."""
     key: _Name
     """The secret. `env:NAME` reads it from an environment variable."""
     models: tuple[str, ...] = ()

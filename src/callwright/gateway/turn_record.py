@@ -1,4 +1,4 @@
-"""The record of one finished turn, shared by the log, the metrics, the ledger and the client's telemetry.
+"""The record of one finished turn, shared by the log, the metrics, the usage and the client's telemetry.
 
 All four use one value, so they cannot disagree.
 """

@@ -17,21 +17,18 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from sqlalchemy import delete, select
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from callwright.errors import MisuseError
 from callwright.model import Message
 from callwright.store.identity import ConversationScope, MatchedConversation, hash_prefixes
-from callwright.store.tables import conversations
+from callwright.store.tables import INSERTS, conversations
 from callwright.store.writer import DatabaseWriter
 
 __all__ = ["ConversationStore", "MatchedConversation"]
 
 _BATCH_SIZE = 500
 """Hashes per statement: below the limit of every driver, and more than most histories have."""
-
-_INSERTS: dict[str, Any] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
 
 
 class ConversationStore:
@@ -64,7 +61,7 @@ class ConversationStore:
         head = {"head": hash_prefixes(messages, scope)[-1], "messages": len(messages), "at": self._clock()}
 
         async def put(connection: AsyncConnection) -> None:
-            row = _INSERTS[connection.dialect.name](conversations).values(
+            row = INSERTS[connection.dialect.name](conversations).values(
                 scope=scope.digest, backend_id=backend_id, **head
             )
             await connection.execute(row.on_conflict_do_update(index_elements=["scope", "backend_id"], set_=head))

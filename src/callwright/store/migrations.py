@@ -84,6 +84,15 @@ MIGRATIONS: Sequence[Sequence[str]] = (
         """,
         "create index edits_session on edits (session)",
     ),
+    (
+        """
+        create table usage (
+            day text not null, key text not null, model text not null, client text not null,
+            requests bigint not null, prompt_tokens bigint not null, completion_tokens bigint not null,
+            primary key (day, key, model, client)
+        )
+        """,
+    ),
 )
 
 

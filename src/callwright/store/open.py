@@ -32,6 +32,7 @@ from callwright.store.retention import RetentionSweeper
 from callwright.store.session_store import SessionEventStore
 from callwright.store.settings import StoreSettings, compile_redactions
 from callwright.store.snapshots import SnapshotStore
+from callwright.store.usage_table import UsageStore
 from callwright.store.writer import DatabaseWriter
 
 __all__ = ["AgentStore", "JournalSearch", "Store", "open_agent_store", "open_journal_search", "open_store"]
@@ -48,6 +49,7 @@ class Store:
     conversations: ConversationStore
     retention: RetentionSweeper
     snapshots: SnapshotStore
+    usage: UsageStore
     _writer: DatabaseWriter
     _database: Database
 
@@ -83,6 +85,7 @@ async def open_store(
         conversations=ConversationStore(writer, clock=clock),
         retention=RetentionSweeper(writer, database.read_engine, settings, clock=clock),
         snapshots=SnapshotStore(writer, database.read_engine, clock=clock),
+        usage=UsageStore(writer, database.read_engine),
         _writer=writer,
         _database=database,
     )

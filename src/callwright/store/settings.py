@@ -32,7 +32,7 @@ _Limit = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class StoreSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The `[store]` table: where conversations and the journal are stored, and for how long."""
+    """The `[store]` table: where the journal, conversations and the usage are stored, and for how long."""
 
     journal: JournalLevel = "off"
     """What is recorded of each turn: nothing, the fields of the log, or everything, which allows a replay."""
@@ -40,7 +40,7 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """`sqlite:///file` or `postgresql://user:password@host/database`; `env:NAME` reads it from an environment variable.
     Empty = `callwright/callwright.db` in the user's state folder."""
     days: _Limit = 30
-    """Days after which journal entries and idle conversations are deleted. 0 = never."""
+    """Days after which journal entries and idle conversations are deleted. 0 = never. The usage is never deleted."""
     megabytes: _Limit = 512
     """Maximum size of the journal; the oldest entries are deleted first. 0 = no limit."""
     redact: tuple[str, ...] = ()

@@ -11,16 +11,15 @@ import hashlib
 import time
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 from sqlalchemy import delete, insert, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from callwright.errors import StoreError
 from callwright.store.errors import as_store_error
-from callwright.store.tables import contents, edits
+from callwright.store.tables import INSERTS, contents, edits
 from callwright.store.writer import DatabaseWriter
 
 __all__ = ["Snapshot", "SnapshotState", "SnapshotStore", "compute_digest"]
@@ -30,8 +29,6 @@ SnapshotState = Literal["planned", "done", "unmade", "kept", "undone"]
 
 _BATCH_SIZE = 100
 """Contents per statement. One may have megabytes."""
-
-_INSERTS: dict[str, Any] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,7 +76,7 @@ class SnapshotStore:
 
         async def put(connection: AsyncConnection) -> list[int]:
             for name, each in packed.items():
-                content = _INSERTS[connection.dialect.name](contents).values(session=session, digest=name, data=each)
+                content = INSERTS[connection.dialect.name](contents).values(session=session, digest=name, data=each)
                 await connection.execute(content.on_conflict_do_nothing())
             numbers = []
             for row in rows:

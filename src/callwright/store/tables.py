@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlalchemy import (
     BigInteger,
     Boolean,
@@ -15,9 +17,11 @@ from sqlalchemy import (
     Text,
     TypeDecorator,
 )
+from sqlalchemy.dialects import postgresql, sqlite
 
 __all__ = [
     "CONTENT_COLUMNS",
+    "INSERTS",
     "METADATA",
     "contents",
     "conversations",
@@ -26,11 +30,15 @@ __all__ = [
     "replace_unstorable",
     "session_events",
     "sessions",
+    "usage",
     "versions",
 ]
 
 CONTENT_COLUMNS = ("client_sent", "asked", "client_got", "problem")
 """Columns with the content of a turn."""
+
+INSERTS: dict[str, Any] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
+"""Inserts that say what becomes of a row that is there already, by the name of the database."""
 
 
 def replace_unstorable(text: str) -> str:
@@ -131,4 +139,11 @@ edits = Table(
     Column("before", Text),
     Column("after", Text),
     Column("mode", Integer),
+)
+
+usage = Table(
+    "usage",
+    METADATA,
+    *(Column(name, StorableText, primary_key=True) for name in ("day", "key", "model", "client")),
+    *(Column(name, BigInteger, nullable=False) for name in ("requests", "prompt_tokens", "completion_tokens")),
 )

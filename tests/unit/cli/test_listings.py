@@ -44,7 +44,7 @@ def test_the_models_of_a_gateway(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.split() == ["name", "m"], "columns that nobody fills are left out"
 
 
-def test_the_ledger_as_a_table(capsys: pytest.CaptureFixture[str]) -> None:
+def test_usage_as_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     with serving(pages({"/v1/usage": {"object": "list", "data": ROWS}})) as url:
         assert cli.main(["usage", "--url", url, "--since", "2026-11-01"]) == 0
         header, *rows, total = capsys.readouterr().out.splitlines()
@@ -55,7 +55,7 @@ def test_the_ledger_as_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads(capsys.readouterr().out) == ROWS
 
 
-def test_an_empty_ledger_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_usage_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     with serving(pages({"/v1/usage": {"data": []}})) as url:
         assert cli.main(["usage", "--url", url]) == 0
     assert capsys.readouterr().out == "No usage yet.\n"

@@ -42,7 +42,12 @@ TREES = st.dictionaries(
 NAMES = st.text("abc", min_size=1, max_size=3)
 CONFIGS = st.builds(
     Config,
-    server=st.builds(ServerSettings, port=st.integers(0, 65535), debug=st.booleans(), ledger=WORDS),
+    server=st.builds(
+        ServerSettings,
+        port=st.integers(0, 65535),
+        debug=st.booleans(),
+        origins=st.lists(WORDS, max_size=2).map(tuple),
+    ),
     backends=st.lists(
         st.builds(
             BackendSettings,

@@ -1,4 +1,4 @@
-"""One record of a turn, and everybody who is told of it: metrics, ledger, log and client."""
+"""One record of a turn, and everybody who is told of it: metrics, usage, log and client."""
 
 from __future__ import annotations
 
@@ -6,21 +6,17 @@ import asyncio
 import io
 import json
 import logging
-import sqlite3
-from datetime import date
-from pathlib import Path
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from callwright.errors import RequestError
 from callwright.gateway.json_logging import JsonLogFormatter, configure_logging
-from callwright.gateway.ledger import USAGE_COLUMNS, UsageLedger
 from callwright.gateway.turn_record import TurnRecord
 from callwright.model import Usage
 from callwright.redaction import MASK, Redactor
+from callwright.store.usage_records import USAGE_COLUMNS
 from tests.support.asgi import call
 from tests.unit.gateway.stubs import TEAM, gateway
 
@@ -111,57 +107,7 @@ def test_prometheus_finds_the_page() -> None:
     assert b"_created" not in answer.body
 
 
-# The ledger
-
-
-def rows(ledger: UsageLedger, *args, **kwargs) -> list[dict]:
-    return asyncio.run(ledger.query_usage(*args, **kwargs))
-
-
-def test_the_ledger_adds_up_by_any_columns() -> None:
-    ledger = UsageLedger(today=lambda: date(2026, 5, 1))
-    for key, client in (("team", "copilot"), ("team", "codex"), ("guest", "codex")):
-        ledger.add_turn(msgspec.structs.replace(RECORD, key=key, client=client))
-    sums = {"prompt_tokens": 10, "completion_tokens": 4}
-    assert rows(ledger, ["key"]) == [
-        {"key": "guest", "requests": 1, **sums},
-        {"key": "team", "requests": 2, "prompt_tokens": 20, "completion_tokens": 8},
-    ]
-    assert rows(ledger, []) == [{"requests": 3, "prompt_tokens": 30, "completion_tokens": 12}]
-    assert len(rows(ledger)) == 3
-    assert rows(ledger)[0]["day"] == "2026-05-01"
-    ledger.close()
-
-
-def test_the_ledger_starts_from_a_day() -> None:
-    day = date(2026, 5, 1)
-    ledger = UsageLedger(today=lambda: day)
-    ledger.add_turn(RECORD)
-    day = date(2026, 5, 2)
-    ledger.add_turn(RECORD)
-    assert [row["requests"] for row in rows(ledger, ["model"], date(2026, 5, 2))] == [1]
-    assert rows(ledger, [], date(2026, 5, 3)) == []
-    assert rows(UsageLedger(), []) == []
-    ledger.close()
-
-
-def test_the_ledger_survives_a_restart(tmp_path: Path) -> None:
-    path = str(tmp_path / "usage.db")
-    for _ in range(2):
-        ledger = UsageLedger(path)
-        ledger.add_turn(RECORD)
-        ledger.close()
-    with sqlite3.connect(path) as database:
-        assert database.execute("select sum(requests), sum(prompt_tokens) from usage").fetchone() == (2, 20)
-    database.close()
-
-
-@pytest.mark.parametrize("column", ["secret", "day; drop table usage", "requests", "sum(requests)", "*"])
-def test_only_columns_are_columns(column: str) -> None:
-    ledger = UsageLedger()
-    with pytest.raises(RequestError, match="no column"):
-        rows(ledger, [column])
-    ledger.close()
+# Usage
 
 
 def test_usage_is_asked_for_over_http() -> None:
