@@ -182,7 +182,7 @@ def test_a_call_that_stays_unusable_is_named_in_the_error(gateway: Hosted, serve
     reply = gateway.post(CHAT.path, CHAT.body("raw", stream=False))
     message, code = CHAT.problem(reply.json)
     assert (reply.status, code) == (502, "backend_unusable")
-    assert "in 3 tries: its call cannot be used: unknown tool 'container.exec'" in message
+    assert "in 3 attempts: its call cannot be used: unknown tool 'container.exec'" in message
 
 
 # ── what went wrong in the proxy of the seed (S4) ────────────────────────────────────────────────

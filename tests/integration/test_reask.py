@@ -114,7 +114,7 @@ def test_the_steps_are_a_word_then_a_pinned_choice_then_other_sampling(gateway: 
     before = len(server.requests)
     reply = gateway.post(CHAT.path, {**CHAT.body("ask", stream=False), "temperature": 0, "seed": 5})
     assert reply.status == 502
-    assert "no usable answer in 4 tries" in reply.json["error"]["message"]
+    assert "no usable answer in 4 attempts" in reply.json["error"]["message"]
     tries = [seen.json for seen in server.requests[before:]]
     pinned = {"type": "function", "function": {"name": "get_weather"}}
     assert [body.get("tool_choice", "auto") for body in tries] == ["auto", "auto", pinned, pinned]

@@ -153,7 +153,7 @@ def test_an_empty_turn_is_asked_for_again_and_then_an_error(
         message = failed.error
     else:
         message = wire.problem(reply.json)[0]
-    assert "no usable answer in 3 tries: it is empty" in message
+    assert "no usable answer in 3 attempts: it is empty" in message
     assert "Try again, or use another model" in message
     assert "[[backends]]" not in message, "it is the model that failed, and not how its server is reached"
 
@@ -162,7 +162,7 @@ def test_thoughts_without_an_answer_are_an_empty_turn(gateway: Hosted, server: U
     server.play(said(delta(reasoning_content="Hm. ")))
     failed = heard(CHAT, gateway.post(CHAT.path, CHAT.body("m", stream=True)))
     assert failed.reasoning == "Hm. Hm. Hm. "
-    assert "no usable answer in 3 tries" in failed.error
+    assert "no usable answer in 3 attempts" in failed.error
 
 
 # ── by header (C-3, C-4, C-6) ────────────────────────────────────────────────────────────────────

@@ -1,4 +1,4 @@
-"""The engine: one turn, from a `Request` to events that hold on every law. The gateway and the agent both call it."""
+"""The engine: runs one turn, from a `Request` to valid events. The gateway and the agent both use it."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ from callwright.wire.base import ClientRequest
 __all__ = ["Engine", "ModelListing", "ModelRoute", "TurnJournal", "TurnReport", "merge_rules"]
 
 _DEFAULT_CONTEXT = 131_072
-"""What is said of a window that nobody knows: Copilot refuses prompts over the listed size, so not too small."""
+"""Listed context window when it is unknown. Copilot refuses prompts over the listed size, so it must not be small."""
 
 
 _REFRESH_SECONDS = 300.0
-"""After this long the backends are asked once more what they have …"""
+"""Age after which the models of the backends are listed again …"""
 _RETRY_SECONDS = 15.0
-"""… and after this long when one of them did not answer: nobody knows its windows, and it may have started since."""
+"""… and the same when a backend did not respond: its models are unknown, and it may have started since."""
 
 _PROBE_SECONDS = 0.8
 """Kubernetes gives a probe one second."""
 
 
 class ModelListing(msgspec.Struct, frozen=True, kw_only=True):
-    """A model as clients see it listed."""
+    """A model as clients see it in lists."""
 
     name: str
     aliases: tuple[str, ...] = ()
@@ -55,15 +55,15 @@ class TurnJournal(Protocol):
     """Records the turns of `Engine.stream_turn`."""
 
     def record_turn(self, request: Request, route: ModelRoute, report: TurnReport, turn: EventStream) -> EventStream:
-        """The same turn, recorded while it runs."""
+        """Return the same turn, recorded while it runs."""
         ...
 
 
 class Engine:
-    """Models, the backends that have them, and the turns that run on them.
+    """The models, their backends, and the turns that run on them.
 
-    Without models in the settings it serves whatever its backends have; `refresh` asks them. `templates` are those of
-    the folders that the prompt settings name.
+    Without configured models it serves all models of its backends; `refresh_models` lists them. `templates` are those
+    of the folders that the prompt settings name.
     """
 
     def __init__(
@@ -79,9 +79,9 @@ class Engine:
         self._prompt = prompt or PromptSettings()
         self.backends = backends
         self.conversations: ConversationRegistry | None = None
-        """Where backends' conversations are found again; None for nowhere: then each turn tells all of its history."""
+        """Finds conversations of backends. None = none are stored, and each turn sends its whole history."""
         self.turn_journal: TurnJournal | None = None
-        """Records the turns of `stream_turn`; None for no record. The gateway records its turns itself."""
+        """Records the turns of `stream_turn`. None = no record. The gateway records its turns itself."""
         self._settings = tuple(models)
         self._jobs = tuple(jobs)
         self._model_infos: dict[tuple[str, str], ModelInfo] = {}
@@ -96,9 +96,9 @@ class Engine:
         return RouteTable(models, tuple(self.backends), self.rules, self._prompt, harmony)
 
     def stream_turn(self, request: Request, report: TurnReport | None = None) -> EventStream:
-        """The events of one turn for a program in this process, by the rules of its model. `report` is filled.
+        """Stream one turn for a program in this process, with the rules of its model. Fills in `report`.
 
-        `RequestError` 404 when there is no such model.
+        Raises `RequestError` 404 when the model does not exist.
         """
         route = self.get_route(request.model)
         report = report or TurnReport()
@@ -108,27 +108,27 @@ class Engine:
     def run_turn(
         self, client_request: ClientRequest, route: ModelRoute, rules: ToolRules, report: TurnReport
     ) -> EventStream:
-        """The events of one turn. A small job goes to the model that a rule names for it."""
+        """Stream one turn. A job, such as a chat title, goes to the model that its rule names."""
         self._refresh_if_stale()
         if job := find_job(client_request.request, self._jobs):
-            report.record_repairs(
-                [Repair("routed_job", f"{job.name}: {route.name} was asked for, {job.model} answers")]
-            )
+            report.record_repairs([Repair("routed_job", f"{job.name}: sent to {job.model} instead of {route.name}")])
             route = self.get_route(job.model).with_client_prompt(route.client_prompt)
-        keepers = {
+        stateful_backends = {
             name: backend for name in route.backends if isinstance(backend := self.backends[name], StatefulBackend)
         }
-        if not keepers:
+        if not stateful_backends:
             return self._pipeline.run_turn(client_request, route, rules, report)
-        continuing = ConversationRouting(keepers, self.conversations, client_request.request, route, report.caller)
-        return continuing.track_turn(self._pipeline.run_turn(client_request, route, rules, report, continuing))
+        conversations = ConversationRouting(
+            stateful_backends, self.conversations, client_request.request, route, report.caller
+        )
+        return conversations.track_turn(self._pipeline.run_turn(client_request, route, rules, report, conversations))
 
     def get_route(self, name: str) -> ModelRoute:
-        """Where turns of a model go. `RequestError` 404 when no model has that name."""
+        """Return the route of a model. Raises `RequestError` 404 when no model has that name."""
         return self._routes.find_route(name)
 
     async def find_route(self, name: str) -> ModelRoute:
-        """The same, asking the backends once more when the name is not known and no models are set."""
+        """Return the route of a model. Lists the models again when the name is unknown and no models are configured."""
         try:
             return self.get_route(name)
         except RequestError:
@@ -138,26 +138,26 @@ class Engine:
             return self.get_route(name)
 
     async def refresh_models(self) -> dict[str, str]:
-        """Ask every backend what it has. Returns why those that did not answer did not."""
-        answers = await asyncio.gather(*(self._list_models(each) for each in self.backends.values()))
+        """List the models of every backend. Returns the error of each backend that failed, by name."""
+        results = await asyncio.gather(*(self._list_models(each) for each in self.backends.values()))
         self._refreshed_at = asyncio.get_running_loop().time()
-        silent = {name for name, _, problem in answers if problem}
-        self._max_age_seconds = _RETRY_SECONDS if silent else _REFRESH_SECONDS
-        # What a backend said before counts while it does not answer.
-        kept = {key: info for key, info in self._model_infos.items() if key[0] in silent}
-        self._model_infos = kept | {(name, info.name): info for name, infos, _ in answers for info in infos}
+        failed = {name for name, _, problem in results if problem}
+        self._max_age_seconds = _RETRY_SECONDS if failed else _REFRESH_SECONDS
+        # The last list of a backend stays in use while the backend does not respond.
+        previous = {key: info for key, info in self._model_infos.items() if key[0] in failed}
+        self._model_infos = previous | {(name, info.name): info for name, infos, _ in results for info in infos}
         found = [ModelSettings(name=model, backend=name) for name, model in self._model_infos]
         self._routes = self._build_routes([self._resolve_llamacpp_name(model) for model in self._settings] or found)
-        return {name: problem for name, _, problem in answers if problem}
+        return {name: problem for name, _, problem in results if problem}
 
     def _resolve_llamacpp_name(self, settings: ModelSettings) -> ModelSettings:
-        """A model that the settings give no other name, as llama.cpp calls it: that has one, and answers with it
-        whatever the name, and what is known of models goes by their own."""
+        """Fill in llama.cpp's own name for a model without one. Such a server has one model and accepts any name, but
+        facts about models are stored by their own name."""
         backend = settings.backend or next(iter(self.backends), "")
-        there = [info for (name, _), info in self._model_infos.items() if name == backend]
-        if settings.model or len(there) != 1 or there[0].server != "llamacpp":
+        infos = [info for (name, _), info in self._model_infos.items() if name == backend]
+        if settings.model or len(infos) != 1 or infos[0].server != "llamacpp":
             return settings
-        return msgspec.structs.replace(settings, model=there[0].name)
+        return msgspec.structs.replace(settings, model=infos[0].name)
 
     async def _list_models(self, backend: Backend) -> tuple[str, tuple[ModelInfo, ...], str]:
         name = backend.settings.name
@@ -167,30 +167,30 @@ class Engine:
             return name, (), str(problem)
 
     def _refresh_if_stale(self) -> None:
-        """Ask the backends once more, behind the turns, if their answers are old: Ollama allocates a window when it
+        """Start listing the models again in the background when the lists are old: Ollama allocates a window when it
         loads a model, and another one after a restart."""
         now = asyncio.get_running_loop().time()
-        idle = self._refresh_task is None or self._refresh_task.done()
-        if idle and self._refreshed_at and now - self._refreshed_at > self._max_age_seconds:
+        is_idle = self._refresh_task is None or self._refresh_task.done()
+        if is_idle and self._refreshed_at and now - self._refreshed_at > self._max_age_seconds:
             self._refresh_task = asyncio.ensure_future(self.refresh_models())
 
     def get_context_window(self, backend: str, route: ModelRoute) -> int:
-        """The window of a model at one of its backends, in tokens; 0 when nobody knows it."""
-        asked = route.settings.options.get("num_ctx")  # Ollama allocates what a request asks for
+        """Return the context window of a model at one of its backends, in tokens; 0 when unknown."""
+        requested = route.settings.options.get("num_ctx")  # Ollama allocates the requested window
         return (
             route.settings.context
-            or (asked if isinstance(asked, int) else 0)
+            or (requested if isinstance(requested, int) else 0)
             or self._get_model_info(backend, route).context
         )
 
     def _get_model_info(self, backend: str, route: ModelRoute) -> ModelInfo:
-        names = (route.upstream, f"{route.upstream}:latest")  # Ollama lists the tag that may be left out
+        names = (route.upstream, f"{route.upstream}:latest")  # Ollama lists the tag, which requests may omit
         found = (self._model_infos.get((backend, name)) for name in names)
         return next(filter(None, found), ModelInfo(name=route.upstream))
 
     @property
     def models(self) -> tuple[ModelListing, ...]:
-        """Every model that has a name, for lists."""
+        """Every model that has a name of its own, for lists."""
         return tuple(self._build_listing(self.get_route(model.name)) for model in self._routes.models)
 
     def _build_listing(self, route: ModelRoute) -> ModelListing:
@@ -211,7 +211,7 @@ class Engine:
         )
 
     async def check_readiness(self) -> dict[str, str]:
-        """Every backend's name with what is wrong with it, if anything. Takes no longer than a probe waits."""
+        """Check every backend, fast enough for probes. Returns what is wrong with each, by name; empty when ready."""
         problems = await asyncio.gather(*(self._probe_backend(each) for each in self.backends.values()))
         return dict(zip(self.backends, problems, strict=True))
 
@@ -220,10 +220,10 @@ class Engine:
             async with asyncio.timeout(_PROBE_SECONDS):
                 return (await self._list_models(backend))[2]
         except TimeoutError:
-            return f"it does not list its models within {_PROBE_SECONDS} seconds"
+            return f"it did not list its models within {_PROBE_SECONDS} seconds"
 
     async def close(self) -> None:
-        """Give back every connection."""
+        """Close all connections."""
         if self._refresh_task is not None:
             self._refresh_task.cancel()
         await asyncio.gather(*(backend.close() for backend in self.backends.values()))

@@ -1,7 +1,7 @@
-"""Attempt: one answer of a model on its way through the stages, and whether it will do.
+"""One answer of a model on its way through the stages, and whether it is usable.
 
-Pure. The pipeline feeds what it hears; `take` gives what may go to the client at once. The ending is kept back until
-the pipeline has decided that this answer is the turn, because an answer that will not do can be asked for again.
+Pure. The pipeline calls `feed` with raw events; the result may be sent to the client at once. The `Finish` event is
+held back until the pipeline has accepted the answer, because an unusable answer can be retried.
 """
 
 from __future__ import annotations
@@ -46,15 +46,15 @@ from callwright.turn import IdFactory, ReasoningCollector
 __all__ = ["AnswerAttempt", "build_call_limits"]
 
 _MAX_STORED_CHARACTERS = 2_000_000
-"""Characters of an answer that are kept for counting: more than any model writes in a turn, unless it never stops."""
+"""Characters of an answer stored for counting: more than any model writes in a turn, unless it never stops."""
 
 
 _FOREIGN_FINISH_REASONS = ("length", "content_filter", "error")
-"""Reasons to end that are not the model's own."""
+"""Finish reasons that are not the model's own decision."""
 
 
 class AnswerAttempt:
-    """One answer being read."""
+    """One answer that is being read."""
 
     def __init__(
         self,
@@ -67,25 +67,25 @@ class AnswerAttempt:
         number: int = 1,
     ) -> None:
         self.number = number
-        """Of the answers in this turn."""
+        """The number of this answer in the turn, from 1."""
         limits = build_call_limits(request, rules)
         self.allows_parallel_calls = limits.max_calls != 1
         self.limits = CallLimiter(limits)
         self.finish: Finish | None = None
         self.usage: Usage | None = None
         self.output_parts: list[str] = []
-        """What the model wrote, for counting where the backend does not …"""
+        """The model's output, for counting where the backend does not …"""
         self.unstored_characters = 0
-        """… and the characters that came after as much as is kept."""
+        """… and the number of characters beyond the limit."""
         self._stored_characters = 0
         self._malformed_reason = ""
-        """Why what looked like a call was none."""
+        """Why text that looked like a call was not a call."""
         self.is_first_turn = not any(message.role == "assistant" for message in request.messages)
-        """Nothing of the conversation was answered yet."""
+        """The conversation has no answer yet."""
         self._visible_parts: list[str] = []
-        """The text that went to the client."""
+        """The text that was sent to the client."""
         self.reasoning_by_call: dict[str, tuple[Reasoning, ...]] = {}
-        """What was thought before each call, by its id."""
+        """The reasoning before each call, by call id."""
         self._reasoning_parts = ReasoningCollector()
         self._shows_malformed = rules.malformed == "show"
         self._retries_malformed = rules.malformed == "retry"
@@ -95,24 +95,26 @@ class AnswerAttempt:
         self.dialect = route.answer_dialect
         self._response_reader: Reader | None = None
         self._required = RequiredCallGate() if request.tools and request.tool_choice not in ("auto", "none") else None
-        closes = get_final_answer_mode(request, route.prompt)
-        self._final_answer = FinalAnswerAsText(calls=closes == "call") if closes != "off" else None
+        final_answer_mode = get_final_answer_mode(request, route.prompt)
+        self._final_answer = (
+            FinalAnswerAsText(calls=final_answer_mode == "call") if final_answer_mode != "off" else None
+        )
         self._restore_names = RestoreToolNames(client_tool_names) if client_tool_names else None
-        form = CALL_TEXT_FORMS.get(rules.output_mode)
-        self._calls_as_text = CallsAsText(form, rules.tool_block_delimiter) if form else None
+        text_form = CALL_TEXT_FORMS.get(rules.output_mode)
+        self._calls_as_text = CallsAsText(text_form, rules.tool_block_delimiter) if text_form else None
 
     @property
     def has_calls(self) -> bool:
-        """Whether anything of a call has gone out."""
+        """Whether any part of a call was sent to the client."""
         return bool(self.reasoning_by_call)
 
     def set_dialect(self, dialect: Dialect) -> None:
-        """The answer will be in this dialect. Nothing of it has come yet."""
+        """Set the dialect of the answer, before any of it has arrived."""
         self.dialect = dialect
         self._response_reader = None
 
     def prepare_reader(self) -> Reader:
-        """Make what reads the answer. May be called while a server thinks, so that nothing waits for it afterwards."""
+        """Create the reader. May be called while the server is still thinking, to save time later."""
         if self._response_reader is None:
             self._response_reader = self._reader_factory(self.dialect)
         return self._response_reader
@@ -122,7 +124,7 @@ class AnswerAttempt:
     ) -> Reader:
         if not request.tools and not dialect.frame_indicators:
             return PassThroughReader()
-        # A call that may be asked for again is held back until it is whole and was looked at.
+        # With `retry`, a call is held back until it is complete and checked.
         parser = Parser(
             dialect,
             request.tools,
@@ -131,15 +133,15 @@ class AnswerAttempt:
             truncated="drop" if self._retries_malformed else rules.truncated,
             unknown_tool="pass" if self._retries_malformed else rules.unknown_tool,
         )
-        # Who offers nothing can run nothing, but for old clients that read calls in the text and have no other way.
+        # A client without tools cannot run calls, except for old clients that read calls from the text.
         if not request.tools and self._calls_as_text is None:
             parser.turn.accepts_unknown_tools = False
-        # Servers and models that number the calls of each turn from 0 would have a client mix up two results.
+        # Servers that number the calls of each turn from 0 would make a client mix up two results.
         parser.turn.reserve_ids(_iter_call_ids(request))
         return ResponseReader(parser, request.tools, reasoning_calls=rules.reasoning_calls)
 
     def feed(self, raw_events: list[Event]) -> list[Event]:
-        """What may go to the client now, of what the backend just said."""
+        """Process the events of one read, and return what may be sent to the client now."""
         events = (self._response_reader or self.prepare_reader()).feed(raw_events)
         if self._final_answer is not None:
             events = self._final_answer.feed(events)
@@ -159,11 +161,11 @@ class AnswerAttempt:
         return [event for event in events if self._track_event(event)]
 
     def finish_early(self) -> list[Event]:
-        """A rule ended the turn: what is there already, with an ending."""
+        """End the turn early because of a rule, and return the remaining events."""
         return self.feed([Finish("stop")])
 
     def flush_text(self) -> list[Event]:
-        """The backend failed: words that were held back, since they might have become a call."""
+        """Return text that was held back as a possible call, after the backend failed."""
         events = self.feed([Finish("length")])
         return list(takewhile(lambda event: isinstance(event, TextDelta | ReasoningDelta), events))
 
@@ -204,12 +206,12 @@ class AnswerAttempt:
 
     @property
     def is_done(self) -> bool:
-        """A rule ended the turn, or the answer will not do: whatever the model still says, nobody needs it."""
+        """Whether a rule ended the turn or the answer is unusable: further output is not needed."""
         return self.limits.is_done or bool(self._call_flaw)
 
     @property
     def rejection(self) -> tuple[RetryReason, str] | None:
-        """Why this answer will not do; None when it will. Only said when nothing of a call has gone out."""
+        """Why this answer is unusable; None when it is usable. Only set when no part of a call was sent."""
         if self._call_flaw:
             return "unusable_call", f"its call cannot be used: {self._call_flaw}"
         if self.limits.call_count or self.finish is None or self.finish.reason in _FOREIGN_FINISH_REASONS:
@@ -224,25 +226,25 @@ class AnswerAttempt:
 
     @property
     def visible_text(self) -> str:
-        """The words that the client has."""
+        """The text that the client has received."""
         return "".join(self._visible_parts)
 
     @property
     def attempted_tool(self) -> str | None:
-        """The tool that the answer tried or ought to have called: empty if not known, None if it needed none."""
-        named = (self._schema_checked.rejected_tool if self._schema_checked else "") or (
+        """The tool that the answer tried or had to call: empty if unknown, None if no call was needed."""
+        tool = (self._schema_checked.rejected_tool if self._schema_checked else "") or (
             self._unusable_calls.tool if self._unusable_calls else ""
         )
-        return named or ("" if self._call_flaw or self._required is not None else None)
+        return tool or ("" if self._call_flaw or self._required is not None else None)
 
     @property
     def _call_flaw(self) -> str:
-        """Why a call cannot be used, where the model is to be asked for another."""
+        """Why a call is unusable, when the model is to be retried."""
         return self._unusable_calls.reason if self._unusable_calls is not None else ""
 
 
 def _build_call_detector(request: Request, rules: ToolRules, number: int) -> UnusableCallDetector | None:
-    """Looks for calls that cannot be used. Where that is no error, the budget's last answer is taken as it is."""
+    """Create the detector of unusable calls. Unless `malformed` is `retry`, the last attempt is accepted as it is."""
     strict, last = rules.malformed == "retry", number > rules.max_retries
     lenient = rules.malformed == "repair" and request.tool_choice != "none" and not last
     if not request.tools or not (strict or lenient):
@@ -253,25 +255,25 @@ def _build_call_detector(request: Request, rules: ToolRules, number: int) -> Unu
 
 
 def _is_cut_off(raw_events: list[Event]) -> bool:
-    """Whether the backend ended the answer before the model did: the next one would fare no better."""
+    """Whether the backend ended the answer before the model did. A retry would end the same way."""
     return any(isinstance(event, Finish) and event.reason in _FOREIGN_FINISH_REASONS for event in raw_events)
 
 
 def _show_malformed(event: Event) -> tuple[Event, ...]:
-    """A call that could not be read, as text."""
+    """Show an unreadable call as text."""
     if isinstance(event, Malformed) and not event.shown and event.raw:
         return TextDelta(event.raw), msgspec.structs.replace(event, shown=True)
     return (event,)
 
 
 def _iter_call_ids(request: Request) -> Iterator[str]:
-    """Those of the calls so far."""
+    """Yield the ids of all calls in the history."""
     parts = (part for message in request.messages for part in message.parts)
     return (part.id for part in parts if isinstance(part, ToolCall))
 
 
 def build_call_limits(request: Request, rules: ToolRules) -> CallLimits:
-    """The rules for calls of one turn: the client's wishes within the settings."""
+    """Build the limits for the calls of one turn: what the client asks for, within the settings."""
     choice = request.tool_choice
     allowed: set[str] | None = None
     if choice == "none":

@@ -1,7 +1,7 @@
-"""Telling: a mended request as one backend gets it, within the window of its model.
+"""Builds the request for one backend from a normalized request, within the context window of its model.
 
-What depends on the backend is done here: how the model gets its tools, what the wire has a place for, and how much the
-server takes. Each time a request is told the same it gives the same bytes, so that prompt caches hold.
+Everything that depends on the backend happens here: how the model gets its tools, what the wire supports, and how much
+fits. The same request always gives the same bytes, so that prompt caches work.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from callwright.prompt.request_prompt import prepare_request
 __all__ = ["CallPlan", "build_backend_request", "fit_backend_request"]
 
 _RESULT_IMAGE_WIRES = frozenset({"anthropic", "codex", "openai_responses"})
-"""Wires whose tool results may hold pictures."""
+"""Wires whose tool results may contain images."""
 
 
 class CallPlan(NamedTuple):
-    """How a backend is asked."""
+    """How to call a backend."""
 
     wire: str
     strategy: ToolStrategy
@@ -38,24 +38,24 @@ class CallPlan(NamedTuple):
     answer_dialect: Dialect
     """The dialect of the answer."""
     prompt_dialect: Dialect
-    """The dialect of what is told in words."""
+    """The dialect that the prompt teaches."""
     constraint: Constraint | None
-    """The form that the answer is held to."""
+    """The grammar or schema that constrains the answer."""
     templates: PromptTemplates
     is_first_turn: bool
-    """Nothing of the conversation was answered yet."""
+    """The conversation has no answer yet."""
 
 
 def build_backend_request(request: Request, route: ModelRoute, plan: CallPlan, notes: list[Repair]) -> Request:
-    """The request as it goes over the wire. What was changed is added to the notes."""
+    """Build the request as it is sent. Changes are appended to `notes`."""
     messages = request.messages
     if route.history.reasoning == "drop":
         messages = drop_reasoning(messages)
     if route.vision is False:
         messages = drop_result_images(messages, notes)
-    seen = msgspec.structs.replace(request, messages=messages)
-    said, warnings = prepare_request(
-        seen,
+    visible = msgspec.structs.replace(request, messages=messages)
+    prepared, warnings = prepare_request(
+        visible,
         route.prompt,
         plan.prompt_dialect,
         plan.templates,
@@ -63,16 +63,16 @@ def build_backend_request(request: Request, route: ModelRoute, plan: CallPlan, n
         strategy=plan.strategy,
     )
     notes += warnings
-    ordered = _arrange_messages(said.messages, route, plan.wire, notes)
-    return msgspec.structs.replace(said, messages=ordered, constraint=plan.constraint)
+    ordered = _arrange_messages(prepared.messages, route, plan.wire, notes)
+    return msgspec.structs.replace(prepared, messages=ordered, constraint=plan.constraint)
 
 
 def _arrange_messages(
     messages: tuple[Message, ...], route: ModelRoute, wire: str, notes: list[Repair]
 ) -> tuple[Message, ...]:
-    """Last, because it is about what the server sees: pictures where the wire has a place, roles as templates want."""
-    pictures = route.history.result_images
-    if pictures == "move" or (pictures == "auto" and wire not in _RESULT_IMAGE_WIRES):
+    """Arrange messages for the server: move images to where the wire supports them, and merge roles if required."""
+    image_mode = route.history.result_images
+    if image_mode == "move" or (image_mode == "auto" and wire not in _RESULT_IMAGE_WIRES):
         messages = move_result_images(messages, notes)
     return merge_roles_strictly(messages, notes) if route.history.roles == "strict" else messages
 
@@ -80,17 +80,20 @@ def _arrange_messages(
 async def fit_backend_request(
     window: int, request: Request, route: ModelRoute, plan: CallPlan
 ) -> tuple[Request, list[Repair]]:
-    """The same, and the notes. `RequestError` when it does not fit the window and may not be condensed; 0 fits all."""
-    limits, notes = route.tool_limits, list[Repair]()
-    whole = build_backend_request(request, route, plan, notes)
-    reserve = min(limits.reserve, request.options.get("max_tokens") or limits.reserve)
-    room = PromptBudget(window, reserve)
-    if not window or limits.overflow == "send" or estimate_max_tokens(whole) <= room.max_prompt_tokens:
-        return whole, notes
+    """Build the request so that it fits the window, and return it with the notes. A window of 0 means unknown.
 
-    def size(shorter: Request) -> int:
+    Raises `RequestError` when it does not fit and may not be condensed.
+    """
+    limits, notes = route.tool_limits, list[Repair]()
+    backend_request = build_backend_request(request, route, plan, notes)
+    reserve = min(limits.reserve, request.options.get("max_tokens") or limits.reserve)
+    budget = PromptBudget(window, reserve)
+    if not window or limits.overflow == "send" or estimate_max_tokens(backend_request) <= budget.max_prompt_tokens:
+        return backend_request, notes
+
+    def count_size(shorter: Request) -> int:
         return count_prompt_tokens_sync(build_backend_request(shorter, route, plan, []))
 
-    fit = partial(fit_to_window, request, room, size, condense=limits.overflow == "condense")
+    fit = partial(fit_to_window, request, budget, count_size, condense=limits.overflow == "condense")
     shorter, repairs = await asyncio.to_thread(fit)
     return build_backend_request(shorter, route, plan, []), [*notes, *repairs]

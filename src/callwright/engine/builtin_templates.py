@@ -1,4 +1,4 @@
-"""The built-in prompt templates: files beside `callwright.prompt`, which reads none itself."""
+"""Loads the built-in prompt templates: files in `callwright.prompt`, which itself reads no files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["load_builtin_sources", "load_builtin_templates"]
 
 @cache
 def load_builtin_sources() -> dict[PromptTemplateName, TemplateSource]:
-    """The text of each."""
+    """Load the text of each template."""
     folder = files("callwright.prompt").joinpath("templates")
     return {
         name: TemplateSource(folder.joinpath(f"{name}.j2").read_text("utf-8"), f"built-in {name}.j2")
@@ -22,5 +22,5 @@ def load_builtin_sources() -> dict[PromptTemplateName, TemplateSource]:
 
 @cache
 def load_builtin_templates() -> PromptTemplates:
-    """All of them, compiled."""
+    """Load and compile all templates."""
     return PromptTemplates(load_builtin_sources())

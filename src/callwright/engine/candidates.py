@@ -1,8 +1,8 @@
-"""Candidates: which backend is asked next for an answer, and how. Pure; the pipeline asks it and reports what happened.
+"""Chooses the backend and the call plan for an answer. Pure: the pipeline asks for a candidate and reports the outcome.
 
-A backend is asked in another way while it refuses how it gets its tools, and again when it has lost the conversation.
-The next backend of the model follows one that fails before its first event, or whose window is too small. What a
-backend refused is no news about the next one.
+The same backend is used again with another strategy when it refused one, and when it has lost the conversation. The
+next backend of the model follows when one fails before its first event, or when its context window is too small. A
+refusal by one backend says nothing about the next.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from callwright.wire.constraint import GRAMMAR_FLAVOURS
 __all__ = ["BackendFacts", "Candidate", "CandidateChooser", "NextStep", "PlanInputs", "build_call_plan"]
 
 NextStep = Literal["same_backend", "other_backend", "give_up"]
-"""What follows a failure: `choose_next` names the same backend, another one, or the failure is final."""
+"""What follows a failure: `choose_next` returns the same backend, another one, or the failure is final."""
 
 
 class BackendFacts(NamedTuple):
-    """What is known of a backend and of the model there."""
+    """What is known about a backend and the model there."""
 
     wire: str
     capabilities: ModelCapabilities
     window: int = 0
-    """The model's window in tokens; 0 when nobody knows it."""
+    """The model's context window in tokens; 0 when unknown."""
     is_available: bool = True
-    """False while the backend is left alone after failures."""
+    """False while the circuit breaker of the backend is open."""
 
 
 class PlanInputs(NamedTuple):
@@ -50,14 +50,14 @@ class PlanInputs(NamedTuple):
     route: ModelRoute
     templates: PromptTemplates
     is_retry: bool = False
-    """An earlier answer in this turn was not usable."""
+    """An earlier answer in this turn was unusable."""
     allows_parallel_calls: bool = True
     is_first_turn: bool = True
-    """Nothing of the conversation was answered yet."""
+    """The conversation has no answer yet."""
 
 
 class Candidate(NamedTuple):
-    """A backend to ask, and how to ask it."""
+    """A backend to call, and how to call it."""
 
     name: str
     plan: CallPlan
@@ -65,7 +65,7 @@ class Candidate(NamedTuple):
 
 
 class CandidateChooser:
-    """Chooses the backends of one answer, one after the other. A backend that is left alone comes last."""
+    """Chooses the backends of one answer, one after the other. Unavailable backends come last."""
 
     def __init__(self, names: Sequence[str], describe_backend: Callable[[str], BackendFacts], inputs: PlanInputs):
         self._describe_backend = describe_backend
@@ -73,10 +73,10 @@ class CandidateChooser:
         self._waiting = deque(sorted(names, key=lambda name: not describe_backend(name).is_available))
         self._plan: CallPlan | None = None
         self.refused_strategies: frozenset[ToolStrategy] = frozenset()
-        """What the current backend refused in this answer."""
+        """Strategies that the current backend refused for this answer."""
 
     def choose_next(self) -> Candidate:
-        """The backend to ask now. The same one until a failure of it is reported."""
+        """Return the backend to call now: the same one until its failure is reported."""
         name = self._waiting[0]
         facts = self._describe_backend(name)
         refused = facts.capabilities.refused_strategies | self.refused_strategies
@@ -85,14 +85,14 @@ class CandidateChooser:
         return Candidate(name, self._plan, facts.window)
 
     def report_request_error(self, problem: RequestError) -> NextStep:
-        """The request cannot be built for the current backend. Another one helps if its window may be larger."""
+        """Report that the request cannot be built for the current backend. A backend with a larger window may help."""
         window = self._describe_backend(self._drop_current()).window
         others = [self._describe_backend(name).window for name in self._waiting]
         has_larger = any(not other or other > window for other in others)
         return "other_backend" if problem.code == CONTEXT_LENGTH_EXCEEDED and has_larger else "give_up"
 
     def report_failure(self, problem: BackendError, *, is_conversation_lost: bool = False) -> NextStep:
-        """The current backend failed before its first event."""
+        """Report that the current backend failed before its first event."""
         if is_conversation_lost:
             return "same_backend"
         if self._plan is not None and _is_strategy_refused(self._plan, problem, self._inputs.route):
@@ -109,7 +109,7 @@ class CandidateChooser:
 
 
 def build_call_plan(inputs: PlanInputs, wire: str, capabilities: ModelCapabilities) -> CallPlan:
-    """How a backend with these capabilities is asked."""
+    """Build the plan for a backend with these capabilities."""
     request, route = inputs.request, inputs.route
     strategy, reason = choose_strategy(route.settings.tools, request, capabilities, failed=inputs.is_retry)
     answer_dialect, prompt_dialect, constraint = route.answer_dialect, route.prompt_dialect, None
@@ -132,9 +132,9 @@ def build_call_plan(inputs: PlanInputs, wire: str, capabilities: ModelCapabiliti
 
 
 def _is_strategy_refused(plan: CallPlan, problem: BackendError, route: ModelRoute) -> bool:
-    """Whether a backend failed because of how it got the tools, so that another strategy may work."""
+    """Whether a backend failed because of the strategy, so that another one may work."""
     if plan.strategy == "native":
         return route.settings.tools == "auto" and problem.code == TOOLS_REFUSED
-    # What servers say of a grammar or schema that they do not take has no words in common. The status has: 400 of
-    # llama.cpp, vLLM and OpenAI, 500 of Ollama and of older llama.cpp.
+    # Messages about an unsupported grammar or schema have nothing in common, but the status has: 400 of llama.cpp, vLLM
+    # and OpenAI, 500 of Ollama and older llama.cpp.
     return plan.strategy == "constrained" and problem.status in (400, 422, 500, 501)

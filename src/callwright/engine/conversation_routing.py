@@ -1,9 +1,9 @@
-"""Continuing: a turn on backends that keep conversations. Each history has a conversation of its own there.
+"""Runs a turn on backends that store conversations. Each history has its own conversation there.
 
-A conversation is taken out of the store for the turn, so that nobody else continues it. It is put back if what it knows
-is certain: with the answer, when that was heard to its end, or as it was, when the service heard nothing. Otherwise it
-is forgotten, and the next turn tells all of the history to a new one. So does this turn if the service does not have
-the conversation any more.
+A conversation is removed from the registry for the turn, so that no other turn continues it. It is put back when its
+content is certain: with the answer, when that was read to its end, or unchanged, when the service received nothing.
+Otherwise it is forgotten, and the next turn sends the whole history to a new one. So does this turn when the service
+does not have the conversation any more.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ __all__ = ["ConversationRegistry", "ConversationRouting", "ConversationSlot"]
 
 
 _MAX_EVENTS = 200_000
-"""Events of one answer: a conversation in which a model does not stop is forgotten."""
+"""Maximum number of events of one answer. The conversation of a longer one is forgotten."""
 
 
 class ConversationRegistry(Protocol):
-    """Which of a backend's conversations belongs to a history. `store.conversations` says more."""
+    """Maps histories to the conversations of backends. `store.conversations` explains it."""
 
     async def find(self, messages: Sequence[Message], scope: ConversationScope) -> MatchedConversation | None:
-        """Take out the one that has seen most of this history and nothing else."""
+        """Claim the conversation that contains the longest prefix of this history and nothing else."""
         ...
 
     async def remember(self, messages: Sequence[Message], scope: ConversationScope, backend_id: str) -> None:
-        """It has seen these messages, and may be continued from there."""
+        """Store that this conversation contains these messages and can be continued."""
         ...
 
 
 class ConversationRouting:
-    """The conversations of one turn, one for each backend that is asked."""
+    """The conversations of one turn, one per backend."""
 
     def __init__(
         self,
@@ -57,14 +57,14 @@ class ConversationRouting:
     ) -> None:
         self._backends = backends
         self._conversations = conversations
-        # Lines that change from request to request do not make it another history.
+        # Lines that change with every request do not make it another history.
         self._history, _ = move_volatile_lines_last(request.messages, route.prompt.volatile)
         self._scopes = {name: ConversationScope(caller, route.upstream, name) for name in backends}
         self._slots: dict[str, ConversationSlot] = {}
         self._last_slot: ConversationSlot | None = None
 
     async def get_slot(self, name: str) -> ConversationSlot | None:
-        """Where this turn is at a backend; None at one that keeps nothing."""
+        """Return the conversation of this turn at a backend; None at a backend that stores none."""
         if name not in self._backends:
             self._last_slot = None
             return None
@@ -77,75 +77,79 @@ class ConversationRouting:
         return self._last_slot
 
     async def track_turn(self, turn: EventStream) -> EventStream:
-        """A turn on its way to the client. What its backend's conversation knows is remembered before the turn's end
-        goes out: the client may go on from there at once."""
-        said: list[Event] = []
+        """Wrap a turn on its way to the client. The conversation is stored before the turn's last event is sent, since
+        the client may continue at once."""
+        seen: list[Event] = []
         try:
             async with aclosing(turn):
                 async for events in turn:
-                    said += events[: _MAX_EVENTS - len(said)]
-                    if isinstance(said[-1], Finish):
-                        await self._remember_answer(said)
+                    seen += events[: _MAX_EVENTS - len(seen)]
+                    if isinstance(seen[-1], Finish):
+                        await self._remember_answer(seen)
                     yield events
         finally:
             await self._return_unused()
 
     async def _remember_answer(self, events: Sequence[Event]) -> None:
-        place = self._last_slot
-        if self._conversations is None or place is None or not place.is_complete:
+        slot = self._last_slot
+        if self._conversations is None or slot is None or not slot.is_complete:
             return
         turn = collect(events)
         answer = Message("assistant", ((Text(turn.text),) if turn.text else ()) + turn.tool_calls)
-        name = next(name for name, each in self._slots.items() if each is place)
-        await self._conversations.remember((*self._history, answer), self._scopes[name], place.conversation.id)
+        name = next(name for name, each in self._slots.items() if each is slot)
+        await self._conversations.remember((*self._history, answer), self._scopes[name], slot.conversation.id)
 
     async def _return_unused(self) -> None:
-        """Those that were taken out, and heard nothing."""
-        for name, place in self._slots.items():
-            if self._conversations is not None and place.known_messages and not place.conversation.has_received:
-                heard = self._history[: place.known_messages]
-                await self._conversations.remember(heard, self._scopes[name], place.conversation.id)
+        """Return the claimed conversations that received nothing."""
+        for name, slot in self._slots.items():
+            if self._conversations is not None and slot.known_messages and not slot.conversation.has_received:
+                known = self._history[: slot.known_messages]
+                await self._conversations.remember(known, self._scopes[name], slot.conversation.id)
 
 
 class ConversationSlot:
-    """Where a turn is at one backend: the conversation, and how much of the history it has heard."""
+    """A turn at one backend: the conversation, and how much of the history it contains."""
 
-    def __init__(self, keeper: StatefulBackend, history: Sequence[Message], found: MatchedConversation | None) -> None:
-        self._backend = keeper
+    def __init__(self, backend: StatefulBackend, history: Sequence[Message], found: MatchedConversation | None) -> None:
+        self._backend = backend
         self.conversation = ServiceConversation(found.backend_id if found else "")
         self.known_messages = found.known_messages if found else 0
         self._foreign_answers = sum(message.role == "assistant" for message in history[self.known_messages :])
-        """Answers in the history that it has not heard: they came from elsewhere."""
+        """Answers in the history that the conversation does not contain: they came from elsewhere."""
         self._sent_messages = 0
-        """Messages of the request that it was asked with in this turn."""
+        """Messages of the request that was sent in this turn."""
         self.is_complete = False
-        """Its last answer was heard to the end."""
+        """Whether its last answer was read to the end."""
 
     def adapt_plan(self, route: ModelRoute, plan: CallPlan) -> tuple[ModelRoute, CallPlan]:
-        """How it is told: instructions at the beginning of the conversation only, where they are heard."""
+        """Adapt the plan: instructions are sent at the beginning of a conversation only."""
         if self.conversation.has_received and not self.is_complete:
             self._start_new()
         prompt = msgspec.structs.replace(route.prompt, system="fold_first")
-        # Messages must not be joined: a part of them is sent.
+        # Messages must not be merged, because only some of them are sent.
         history = msgspec.structs.replace(route.history, roles="as-sent")
-        told = msgspec.structs.replace(route, prompt=prompt, history=history)
-        return told, plan._replace(is_first_turn=not self.conversation.id)
+        adapted_route = msgspec.structs.replace(route, prompt=prompt, history=history)
+        return adapted_route, plan._replace(is_first_turn=not self.conversation.id)
 
     def unsent_messages(self, backend_request: Request, request: Request) -> Request:
-        """What is to be said of a request as it is told: all of it in a new conversation; in one that has heard this
-        request already what was added to it; else what follows the last answer that it gave."""
+        """Return the part of a request that is to be sent: all of it to a new conversation; to one that has received
+        this request already, what was added to it; otherwise what follows the last answer of the conversation."""
         if self.conversation.has_received:
-            new = max(1, len(request.messages) - self._sent_messages)
-            return msgspec.structs.replace(backend_request, messages=backend_request.messages[-new:])
+            added = max(1, len(request.messages) - self._sent_messages)
+            return msgspec.structs.replace(backend_request, messages=backend_request.messages[-added:])
         self._sent_messages = len(request.messages)
         if not self.conversation.id:
             return backend_request
-        answers = [at for at, message in enumerate(backend_request.messages, 1) if message.role == "assistant"]
-        heard = answers[: len(answers) - self._foreign_answers]
-        return msgspec.structs.replace(backend_request, messages=backend_request.messages[heard[-1] if heard else 0 :])
+        answers = [
+            position for position, message in enumerate(backend_request.messages, 1) if message.role == "assistant"
+        ]
+        known_answers = answers[: len(answers) - self._foreign_answers]
+        return msgspec.structs.replace(
+            backend_request, messages=backend_request.messages[known_answers[-1] if known_answers else 0 :]
+        )
 
     async def stream_answer(self, request: Request) -> EventStream:
-        """Say it, and hear what comes back."""
+        """Send the request and stream the answer."""
         self.is_complete = False
         async with aclosing(self._backend.stream_conversation(request, self.conversation)) as answer:
             async for events in answer:
@@ -153,7 +157,7 @@ class ConversationSlot:
                 yield events
 
     def reset_if_lost(self, problem: BackendError) -> bool:
-        """Whether it failed because the service does not have the conversation any more; there is a new one then."""
+        """Whether the failure means that the service lost the conversation. A new one is started in that case."""
         if problem.code != CONVERSATION_LOST or not self.conversation.id:
             return False
         self._start_new()

@@ -1,7 +1,7 @@
 """Jobs: small requests that a rule sends to another model, such as chat titles and summaries. Pure.
 
-Kilo 7.7 and opencode ask for a title beside the first turn, and Copilot Chat for titles and summaries; on a slow local
-model that is a wait before every answer. Such requests have no tools and say what they are in their prompts.
+Kilo 7.7 and opencode request a title beside the first turn, and Copilot Chat requests titles and summaries. On a slow
+local model that delays every answer. Such requests have no tools, and their prompts say what they are for.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ __all__ = ["JobSettings", "find_job"]
 
 
 class JobSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One `[[jobs]]` table: which requests without tools go to another model than the one they ask for."""
+    """One `[[jobs]]` table: requests without tools that go to another model than the requested one."""
 
     name: Annotated[str, msgspec.Meta(min_length=1)]
-    """What the journal calls it."""
+    """The name of the job in the journal."""
     model: Annotated[str, msgspec.Meta(min_length=1)]
-    """The model that does it."""
+    """The model that handles it."""
     keywords: tuple[str, ...] = ()
-    """Words of which one must stand in the prompt, whatever their case, such as `title for`."""
+    """Phrases of which the prompt must contain one, ignoring case, such as `title for`."""
     max_tokens: Annotated[int, msgspec.Meta(ge=0)] = 0
-    """The request must set a limit to its answer, and none above this. 0: it need not."""
+    """The request must limit its answer to at most this many tokens. 0 = no such condition."""
     models: tuple[str, ...] = ()
-    """Only requests for these models, by name or pattern. Empty: for any."""
+    """Only requests for these models, by name or pattern. Empty = any model."""
 
 
 def find_job(request: Request, jobs: Iterable[JobSettings]) -> JobSettings | None:
-    """The first rule that takes the request. One with neither marks nor a limit takes nothing."""
+    """Find the first rule that matches the request. A rule with neither keywords nor a limit matches nothing."""
     if request.tools:
         return None
     return next((job for job in jobs if _matches_request(job, request)), None)
@@ -51,8 +51,8 @@ def _matches_request(job: JobSettings, request: Request) -> bool:
 
 
 def _has_keyword(request: Request, keywords: Iterable[str]) -> bool:
-    """Whether a mark stands where a client says what it wants: in the instructions or the last message."""
-    told = [message for message in request.messages if message.role in ("system", "developer")]
-    parts = (part for message in (*told, *request.messages[-1:]) for part in message.parts)
+    """Whether a keyword occurs where a client states its purpose: in the instructions or the last message."""
+    instructions = [message for message in request.messages if message.role in ("system", "developer")]
+    parts = (part for message in (*instructions, *request.messages[-1:]) for part in message.parts)
     text = "\n".join(part.text for part in parts if isinstance(part, Text)).lower()
-    return any(mark.lower() in text for mark in keywords)
+    return any(keyword.lower() in text for keyword in keywords)

@@ -1,4 +1,4 @@
-"""What is known about model families: the table in `models.toml`, first match wins."""
+"""Facts about model families: the table in `models.toml`. The first match counts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _DEFAULT_PROMPT_DIALECT = "hermes"
 
 
 class ModelFamily(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One family's entry."""
+    """The facts about one family."""
 
     patterns: tuple[str, ...] = ()
     source: str = ""
@@ -24,7 +24,7 @@ class ModelFamily(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     prompt_dialect: str = ""
     vision: bool | None = None
     requires_reasoning_echo: bool = False
-    """It refuses a round of calls whose reasoning does not come back."""
+    """It refuses a history in which a call lacks its reasoning."""
     tools: bool | None = None
     terse: bool = False
 
@@ -36,7 +36,7 @@ RAW_HARMONY = ModelFamily(
     vision=False,
     requires_reasoning_echo=True,
 )
-"""Of whatever a backend of the kind `harmony` has, and whatever it is called there."""
+"""The family of every model at a backend of kind `harmony`, whatever its name."""
 
 
 class _FamilyTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -45,14 +45,14 @@ class _FamilyTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def load_families() -> tuple[ModelFamily, ...]:
-    """All entries, in order."""
+    """Load all entries, in order."""
     text = files("callwright.engine").joinpath("models.toml").read_bytes()
     return msgspec.toml.decode(text, type=_FamilyTable).families
 
 
 @lru_cache(1024)
 def find_family(model: str) -> ModelFamily:
-    """What is known about a model of this name; an entry of defaults when nothing is."""
+    """Find the family of a model by its name. An unknown model has an entry of defaults."""
     name = model.lower()
     return next(
         (each for each in load_families() if any(fnmatchcase(name, one) for one in each.patterns)), ModelFamily()
@@ -60,6 +60,6 @@ def find_family(model: str) -> ModelFamily:
 
 
 def choose_prompt_dialect(model: str) -> Dialect:
-    """The dialect that a model is taught: its family's own where that is known."""
+    """Choose the dialect that the prompt teaches a model: that of its family where known."""
     named = find_family(model).prompt_dialect
     return REGISTRY[named] if named else find_model_dialect(model) or REGISTRY[_DEFAULT_PROMPT_DIALECT]

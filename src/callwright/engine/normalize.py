@@ -1,6 +1,6 @@
-"""Mend: a client's request made sound, and on the diet of its model. Pure.
+"""Normalizes a client's request: repairs its history and applies the tool limits of its model. Pure.
 
-This is what holds for every backend of the model and however often it is asked; `telling` does the rest.
+The result is valid for every backend of the model and every attempt; `backend_request` does the rest.
 """
 
 from __future__ import annotations
@@ -26,36 +26,40 @@ __all__ = ["NormalizedRequest", "normalize_request"]
 
 
 class NormalizedRequest(NamedTuple):
-    """A request that can be told."""
+    """A request that can be sent to any backend of the model."""
 
     request: Request
     client_tool_names: Mapping[str, str]
-    """The client's name of each tool that is told under another."""
+    """The client's name of each tool that is sent under another name."""
     repairs: tuple[Repair, ...]
 
 
 def normalize_request(request: Request, route: ModelRoute) -> NormalizedRequest:
-    """The request under the backend's name of the model, with the options of its settings."""
+    """Normalize a request. It gets the backend's name of the model, and the options of its settings."""
     repairs: tuple[Repair, ...] = ()
     if route.history.repair:
-        answered = any(message.role == "assistant" for message in request.messages)
-        looks = route.history.leaks and answered
-        read = _build_history_reader(route.answer_dialect.name, msgspec.json.encode(request.tools)) if looks else None
+        has_answers = any(message.role == "assistant" for message in request.messages)
+        reads_calls = route.history.leaks and has_answers
+        read = (
+            _build_history_reader(route.answer_dialect.name, msgspec.json.encode(request.tools))
+            if reads_calls
+            else None
+        )
         tools = {tool.name for tool in request.tools}
         messages, repairs = repair_history(request.messages, read, tools, route.answer_dialect.frame_indicators)
         request = msgspec.structs.replace(request, messages=messages)
-    request, names, left_out = limit_tools(request, route.tool_limits)
-    # After the diet: the tool is ours, and no list of the client's tools has it.
+    request, names, limit_repairs = limit_tools(request, route.tool_limits)
+    # After the tool limits: this tool is ours, and no list of the client's tools contains it.
     request = add_final_answer_tool(request, route.prompt)
     options = {**route.settings.options, **request.options}
     addressed = msgspec.structs.replace(request, model=route.upstream, options=options)
-    return NormalizedRequest(addressed, names, (*repairs, *left_out))
+    return NormalizedRequest(addressed, names, (*repairs, *limit_repairs))
 
 
 @lru_cache(32)
 def _build_history_reader(name: str, tools: bytes) -> TurnParser:
-    """Reads an earlier answer as the next one will be read. Clients send all of them with every request: what was read
-    once is remembered."""
+    """Build a parser for earlier answers, equal to the one for the next answer. Clients send all answers with every
+    request, so results are cached."""
     specs = msgspec.json.decode(tools, type=tuple[ToolSpec, ...])
 
     @lru_cache(256)
@@ -65,7 +69,7 @@ def _build_history_reader(name: str, tools: bytes) -> TurnParser:
             parser.turn.accepts_unknown_tools = False
         try:
             return collect([*parser.feed(text), *parser.close()])
-        except BackendError:  # more than a parser holds undecided: whatever it is, it is no call
+        except BackendError:  # more text than a parser buffers: it cannot be a call
             return Collected(text, "", (), "stop")
 
     return read

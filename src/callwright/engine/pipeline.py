@@ -1,12 +1,12 @@
 """The pipeline: one turn, from a request to events, over the backends of its model.
 
-    request ─ normalized ─▶ candidate: a backend and a strategy ─ request fitted to its window ─▶ backend
-                            ▲                                                                       │
-                            │ retried, within a budget, when the answer is not usable:              ▼
-                            └─── empty, a call missing or not fitting ─── attempt (dialect, guard, rules) ─▶ events
+    request ─ normalize ─▶ candidate: a backend and a strategy ─ fit to its window ─▶ backend
+                           ▲                                                             │
+                           │ retry within a budget when the answer is unusable:          ▼
+                           └── empty, missing or invalid call ── attempt (dialect, guard, rules) ─▶ events
 
-`candidates` chooses the backend and the strategy, here the answer is read. A failure that quotes the model's output is
-read like an answer. Closing the turn closes the backend's answer, which ends the generation.
+`candidates` chooses the backend and the strategy; this module reads the answer. A failure that quotes the model's
+output is read like an answer. Closing the turn closes the backend's answer, which ends the generation.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ from callwright.wire.base import ClientRequest
 __all__ = ["TurnPipeline"]
 
 ModelInfoLookup = Callable[[str, ModelRoute], ModelInfo]
-"""What the backend of that name says of a route's model."""
+"""Returns what the backend of that name reports about a route's model."""
 ContextWindowLookup = Callable[[str, ModelRoute], int]
-"""How much a route's model takes at the backend of that name, in tokens; 0 when nobody knows."""
+"""Returns the context window of a route's model at the backend of that name, in tokens; 0 when unknown."""
 
 
 class _PreparedCall(NamedTuple):
-    """What is about to be sent to a backend."""
+    """A request that is ready to be sent to a backend."""
 
     backend: Backend
     plan: CallPlan
@@ -61,7 +61,7 @@ class _PreparedCall(NamedTuple):
 
 
 class TurnPipeline:
-    """Runs turns. Remembers which strategies models' servers refused, and the reasoning before models' calls."""
+    """Runs turns. Remembers the strategies that servers refused, and the reasoning before calls."""
 
     def __init__(
         self,
@@ -88,16 +88,16 @@ class TurnPipeline:
         report: TurnReport,
         conversations: ConversationRouting | None = None,
     ) -> EventStream:
-        """The events of one turn, in batches as they come; the last batch ends in `Finish`. `conversations` has the
-        conversations of backends that keep them.
+        """Stream the events of one turn in batches; the last batch ends in `Finish`. `conversations` are those of
+        backends that store conversations.
 
-        Raises `RequestError` when the model cannot do what is asked, and `BackendError` when no answer will do.
+        Raises `RequestError` when the model does not support the request, and `BackendError` when no answer is usable.
         """
         request, names = self._normalize_request(client_request.request, route, report)
-        spent = Usage()
+        total_usage = Usage()
         attempt_request = request
-        for times in itertools.count(1):
-            attempt = AnswerAttempt(request, route, rules, self._ids, names, number=times)
+        for number in itertools.count(1):
+            attempt = AnswerAttempt(request, route, rules, self._ids, names, number=number)
             failure: BackendError | None = None
             try:
                 async with aclosing(
@@ -111,39 +111,39 @@ class TurnPipeline:
                             break
             except BackendError as problem:
                 if not problem.salvage or attempt.has_calls:
-                    if rest := attempt.flush_text():
-                        yield rest
+                    if held_text := attempt.flush_text():
+                        yield held_text
                     raise
-                salvaged = AnswerAttempt(request, route, _drop_truncated(rules), self._ids, names, number=times)
+                salvaged = AnswerAttempt(request, route, _drop_truncated(rules), self._ids, names, number=number)
                 events = _read_salvage(salvaged, attempt.dialect, problem)
                 if attempt.output_parts and not salvaged.limits.call_count:
-                    raise  # the client has a part of this answer, and would get another one after it
+                    raise  # the client has a part of this answer, and must not get another one after it
                 attempt, failure = salvaged, problem
             else:
                 events = attempt.finish_early() if attempt.is_done else []
             report.has_dropped_calls = attempt.limits.is_truncated
-            spent = sum_usage((spent, attempt.usage or await _count_usage(attempt_request, attempt)))
+            total_usage = sum_usage((total_usage, attempt.usage or await _count_usage(attempt_request, attempt)))
             rejection = _find_rejection(attempt, failure)
             if rejection is None:
-                last = [*events, UsageSeen(spent), attempt.finish or Finish("stop")]
-                report.record_events(last)
+                final_events = [*events, UsageSeen(total_usage), attempt.finish or Finish("stop")]
+                report.record_events(final_events)
                 reasoning = attempt.reasoning_by_call
                 self._reasoning_cache.store_reasoning(report.caller, route, client_request.request, reasoning)
-                yield last
+                yield final_events
                 return
             reason, shortcoming = rejection
-            if times > rules.max_retries:
+            if number > rules.max_retries:
                 report.record_retry(reason, shortcoming)
-                raise failure or build_unusable_error(reason, shortcoming, times)
+                raise failure or build_unusable_error(reason, shortcoming, number)
             attempt_request, change = build_retry_request(
-                request, shortcoming, times, tool=attempt.attempted_tool, visible_text=attempt.visible_text
+                request, shortcoming, number, tool=attempt.attempted_tool, visible_text=attempt.visible_text
             )
             report.record_retry(reason, f"{shortcoming} ({change})")
 
     def _normalize_request(
         self, client_request: Request, route: ModelRoute, report: TurnReport
     ) -> tuple[Request, Mapping[str, str]]:
-        """The request as every backend of the route may get it, and the client's names of tools by ours."""
+        """Normalize the request for all backends of the route. Returns it with the client's tool names by ours."""
         with_reasoning, restored = self._reasoning_cache.restore_reasoning(report.caller, route, client_request)
         request, names, repairs = normalize_request(with_reasoning, route)
         report.record_repairs((*restored, *repairs))
@@ -160,7 +160,7 @@ class TurnPipeline:
         attempt: AnswerAttempt,
         conversations: ConversationRouting | None,
     ) -> EventStream:
-        """The answer of the first backend that gives one."""
+        """Stream the answer of the first backend that gives one."""
         chooser = self._create_chooser(request, route, attempt)
         while True:
             candidate = chooser.choose_next()
@@ -172,7 +172,7 @@ class TurnPipeline:
             except RequestError as problem:
                 if chooser.report_request_error(problem) == "give_up":
                     raise
-                report.record_retry("other_backend", f"{name} has too small a window")
+                report.record_retry("other_backend", f"the context window of {name} is too small")
                 continue
             attempt.set_dialect(plan.answer_dialect)
             asyncio.get_running_loop().call_soon(attempt.prepare_reader)
@@ -204,7 +204,7 @@ class TurnPipeline:
         slot: ConversationSlot | None,
         report: TurnReport,
     ) -> _PreparedCall:
-        """The request as the candidate gets it. `RequestError` when it does not fit the candidate's window."""
+        """Build the request for the candidate. Raises `RequestError` when it does not fit the candidate's window."""
         plan = candidate.plan
         if slot is not None:
             route, plan = slot.adapt_plan(route, plan)
@@ -217,7 +217,7 @@ class TurnPipeline:
     def _send_request(
         self, client_request: ClientRequest, call: _PreparedCall, slot: ConversationSlot | None, report: TurnReport
     ) -> EventStream:
-        """The backend's answer, recorded if the turn is."""
+        """Stream the backend's answer, recorded if the turn is."""
         backend, plan, request = call
         extra = client_request.extra if backend.wire == report.wire else {}
         answer = slot.stream_answer(request) if slot is not None else backend.stream_response(request, extra)
@@ -249,21 +249,21 @@ class TurnPipeline:
         )
 
     def _remember_refusals(self, backend: str, route: ModelRoute, refused: frozenset[ToolStrategy]) -> None:
-        """Another strategy has worked: what was refused before it need not be tried again."""
+        """Remember refused strategies, after another one has worked."""
         if refused:
             known = self._refused_strategies.get((backend, route.upstream), frozenset())
             self._refused_strategies[backend, route.upstream] = known | refused
 
 
 def _find_rejection(attempt: AnswerAttempt, failure: BackendError | None) -> tuple[RetryReason, str] | None:
-    """Why an answer will not do. A failure counts as an answer only if it holds a call."""
+    """Find why an answer is unusable. A failure counts as an answer only if it contains a call."""
     if failure is not None and not attempt.limits.call_count:
         return "error", f"the backend failed on it: {failure}"
     return attempt.rejection
 
 
 def _drop_truncated(rules: ToolRules) -> ToolRules:
-    """For reading an error: half a call in it is no answer, and the model can be asked again for a whole one."""
+    """Drop incomplete calls when an error is read: half a call is no answer, and the model can be retried."""
     return msgspec.structs.replace(rules, truncated="drop")
 
 

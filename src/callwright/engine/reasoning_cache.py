@@ -1,12 +1,12 @@
-"""Reasoning: what a model thought before its calls, kept for clients that do not send it back.
+"""Stores the reasoning before a model's calls, for clients that do not send it back.
 
-Some servers refuse a round of calls without it: Anthropic and Google want their signatures, DeepSeek and Kimi the
-words; and OpenAI's models think on from what they encrypted. Few clients keep any of it. Here it is kept by call, the
-newest within bounds, and put back where a call returns without it. What the client sends itself stays as it is, unless
-its seal is missing.
+Some servers refuse a history in which a call lacks its reasoning: Anthropic and Google require their signatures,
+DeepSeek and Kimi the text, and OpenAI's models continue from their encrypted reasoning. Few clients send any of it. The
+cache stores it by call, the newest within limits, and restores it where a call comes back without it. Reasoning that
+the client sends is left alone, unless its signature is missing.
 
-A call is known by its id, the words of the user that it answers, the model and the caller: ids such as Kimi's
-`functions.read:0` come again in every conversation, and nobody may get to see what was thought in another's.
+A call is identified by its id, the user's message that it answers, the model and the caller: ids such as Kimi's
+`functions.read:0` recur in every conversation, and no caller may see the reasoning of another.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from callwright.prompt.message_text import get_message_text
 __all__ = ["CallReasoning", "ReasoningCache"]
 
 CallReasoning = tuple[Reasoning, ...]
-"""What stood before one call."""
+"""The reasoning before one call."""
 _CacheKey = tuple[str, str, int, str]
 
 
 class ReasoningCache:
-    """What was thought before calls, of all callers."""
+    """The reasoning before calls, for all callers."""
 
     def __init__(self, *, max_entries: int = 16_384, max_characters: int = 64_000_000) -> None:
         self._max_entries = max_entries
@@ -39,26 +39,26 @@ class ReasoningCache:
     def store_reasoning(
         self, caller: str, route: ModelRoute, request: Request, reasoning: Mapping[str, CallReasoning]
     ) -> None:
-        """Remember what stood before the calls of an answer, by their ids; what nobody will ask for is not kept."""
+        """Store the reasoning before the calls of an answer, by call id, if the model or its settings need it."""
         if not any(reasoning.values()) or not _should_store(route, reasoning):
             return
         *_, question = _iter_question_hashes(request.messages)
-        for call_id, thought in reasoning.items():
-            if thought:
-                self._put_entry((caller, route.upstream, question, call_id), thought)
+        for call_id, parts in reasoning.items():
+            if parts:
+                self._put_entry((caller, route.upstream, question, call_id), parts)
 
     def restore_reasoning(self, caller: str, route: ModelRoute, request: Request) -> tuple[Request, tuple[Repair, ...]]:
-        """The request with the thoughts that its client left out."""
+        """Restore the reasoning that the client left out."""
         if not self._entries or route.history.reasoning == "drop":
             return request, ()
         messages: list[Message] = []
         notes: list[Repair] = []
         for message, question in zip(request.messages, _iter_question_hashes(request.messages), strict=False):
-            thoughts = self._find_reasoning(message, (caller, route.upstream, question))
-            whole = _insert_reasoning(message, thoughts) if thoughts else message
-            if whole is not message:
-                notes.append(Repair("restored_reasoning", f"of {', '.join(thoughts)}"))
-            messages.append(whole)
+            reasoning = self._find_reasoning(message, (caller, route.upstream, question))
+            restored = _insert_reasoning(message, reasoning) if reasoning else message
+            if restored is not message:
+                notes.append(Repair("restored_reasoning", f"of {', '.join(reasoning)}"))
+            messages.append(restored)
         return (msgspec.structs.replace(request, messages=tuple(messages)), tuple(notes)) if notes else (request, ())
 
     def _find_reasoning(self, message: Message, scope: tuple[str, str, int]) -> dict[str, CallReasoning]:
@@ -74,19 +74,19 @@ class ReasoningCache:
         self._size += _count_characters(reasoning) - _count_characters(self._entries.pop(key, ()))
         self._entries[key] = reasoning
         while len(self._entries) > self._max_entries or (self._size > self._max_characters and len(self._entries) > 1):
-            _, gone = self._entries.popitem(last=False)
-            self._size -= _count_characters(gone)
+            _, dropped = self._entries.popitem(last=False)
+            self._size -= _count_characters(dropped)
 
 
 def _should_store(route: ModelRoute, reasoning: Mapping[str, CallReasoning]) -> bool:
-    """Seals always; words only where the model is known to want them, for there are servers that refuse the field."""
+    """Whether to store reasoning: signatures always, text only for models that require it; some servers refuse it."""
     policy = route.history.reasoning
-    sealed = any(part.opaque for thought in reasoning.values() for part in thought)
-    return policy == "restore" or (policy == "keep" and (sealed or route.family.requires_reasoning_echo))
+    is_sealed = any(part.opaque for parts in reasoning.values() for part in parts)
+    return policy == "restore" or (policy == "keep" and (is_sealed or route.family.requires_reasoning_echo))
 
 
 def _iter_question_hashes(messages: Sequence[Message]) -> Iterator[int]:
-    """For every message, and for the answer to come, what the user said last before it."""
+    """Yield the hash of the last user message before each message, and before the answer to come."""
     question = 0
     for message in messages:
         yield question
@@ -96,21 +96,21 @@ def _iter_question_hashes(messages: Sequence[Message]) -> Iterator[int]:
 
 
 def _insert_reasoning(message: Message, reasoning: Mapping[str, CallReasoning]) -> Message:
-    """An answer with these thoughts before its calls; those before the first call come before its words too, where
-    Anthropic's API looks for them."""
+    """Insert reasoning before the calls of an answer. That of the first call comes before the answer's text too, where
+    Anthropic's API expects it."""
     own = [part for part in message.parts if isinstance(part, Reasoning) and (part.text or part.opaque)]
-    sealed = any(part.opaque for thought in reasoning.values() for part in thought)
-    if any(part.opaque for part in own) or (own and not sealed):
+    is_sealed = any(part.opaque for parts_before in reasoning.values() for part in parts_before)
+    if any(part.opaque for part in own) or (own and not is_sealed):
         return message
     parts: list[Part] = []
-    called = False
+    has_call = False
     for part in message.parts:
         if isinstance(part, Reasoning):
             continue
         if isinstance(part, ToolCall):
-            at = len(parts) if called else 0
-            parts[at:at] = reasoning.get(part.id, ())
-            called = True
+            position = len(parts) if has_call else 0
+            parts[position:position] = reasoning.get(part.id, ())
+            has_call = True
         parts.append(part)
     return Message(message.role, tuple(parts))
 

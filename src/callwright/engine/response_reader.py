@@ -1,13 +1,12 @@
-"""Listener: everything that a backend says in one turn, read as one turn.
+"""Reads everything that a backend sends in one turn.
 
-Text goes through the model's dialect, native calls through the schema guard, reasoning stands by itself, and all of
-it is written by one `Turn`, so that whatever mixture a backend sends comes out as legal events. A call that a backend
-sends twice, as text and natively, counts once. A call that was made while thinking is recovered at the end, if the
-turn has nothing else; in a dialect that frames all that is said it is read as it comes, since servers whose own reader
-fails give the rest of the turn as reasoning (vLLM #28139, ai-dynamo #10366).
+Text goes through the parser of the model's dialect, native calls through the schema guard, and reasoning is passed on.
+One `Turn` writes all of it, so that any mixture results in valid events. A call that a backend sends both as text and
+natively counts once. A call made in the reasoning is recovered at the end, if the turn has nothing else. In a dialect
+that frames its output, reasoning is parsed as it arrives, since servers whose own parser fails send the rest of the
+turn as reasoning (vLLM #28139, ai-dynamo #10366).
 
-Where no tools were offered nothing is read, unless the dialect frames all that is said: `Plain` hands the text on
-untouched.
+Without tools nothing is parsed, unless the dialect frames its output: `PassThroughReader` passes text on unchanged.
 """
 
 from __future__ import annotations
@@ -41,19 +40,19 @@ __all__ = ["PassThroughReader", "Reader", "ResponseReader"]
 TextualEvent = TextDelta | ReasoningDelta | ReasoningSealed
 
 REASONING_SEARCH_LIMIT = 262_144
-"""Characters of reasoning that are searched for a call; a call further in is not recovered."""
+"""Characters of reasoning that are searched for a call. A call further in is not recovered."""
 
 
 class Reader(Protocol):
-    """Raw events of a backend in, legal events out."""
+    """Turns a backend's raw events into valid events."""
 
     def feed(self, raw_events: Iterable[Event]) -> list[Event]:
-        """Events of what the backend just sent."""
+        """Process the events of one read, and return the resulting events."""
         ...
 
 
 class PassThroughReader:
-    """No tools were offered: text and reasoning pass untouched."""
+    """Passes text and reasoning on unchanged, for requests without tools."""
 
     def feed(self, raw_events: Iterable[Event]) -> list[Event]:
         return [
@@ -62,7 +61,7 @@ class PassThroughReader:
 
 
 class ResponseReader:
-    """Reads one turn of a model that was offered tools, or that frames whatever it says."""
+    """Reads one turn of a model that was offered tools, or whose dialect frames its output."""
 
     def __init__(self, parser: Parser, tools: Sequence[ToolSpec], *, reasoning_calls: bool = True) -> None:
         self._parser = parser
@@ -76,17 +75,17 @@ class ResponseReader:
         self._reasoning_length = 0
         self._queued_text: list[TextualEvent] = []
         self._pending_calls: dict[int, list[CallStart | CallDelta]] = {}
-        """Native calls that may repeat one read from the text: they wait until they are whole."""
+        """Native calls that may repeat a call from the text. They are held until they are complete."""
         self._text_calls: list[Event] = []
-        """The calls read from the text, while native ones may repeat them."""
+        """The calls from the text, for comparison with native calls."""
         self._frame = parser.dialect.reasoning_prefill if reasoning_calls else ""
         self._in_frame = False
-        """Reasoning is being read in its dialect's frame."""
+        """Whether reasoning is being parsed in the dialect's frame."""
 
     def feed(self, raw_events: Iterable[Event]) -> list[Event]:
-        """Events of what the backend just sent."""
+        """Process the events of one read, and return the resulting events."""
         out: list[Event] = []
-        # What came in one read is read in one go: that costs a tenth of chunk by chunk.
+        # Deltas of one read are joined first: that costs a tenth of processing them one by one.
         for event in merge_deltas(raw_events):
             match event:
                 case TextDelta() | ReasoningDelta() | ReasoningSealed():
@@ -125,13 +124,13 @@ class ResponseReader:
         return self._turn.drain_events()
 
     def _collect_reasoning(self, text: str) -> None:
-        """Reasoning in which a call may have been made."""
+        """Store reasoning that may contain a call."""
         if text and self._reasoning_length < REASONING_SEARCH_LIMIT:
             self._reasoning_length += len(text)
             self._reasoning.append(text)
 
     def _switch_frame(self, frame: str = "") -> None:
-        """What was being read is over. What follows stands by itself, or is reasoning in its dialect's frame."""
+        """End the current segment. What follows is plain output, or reasoning in its dialect's frame."""
         self._in_frame = bool(frame)
         self._parser.end_segment(frame)
 
@@ -142,7 +141,7 @@ class ResponseReader:
         return events
 
     def _queue_text(self, event: TextualEvent) -> None:
-        """Words in the middle of a native call: the event grammar has no place for them before its end."""
+        """Hold text inside a native call: events do not allow it before the call's end."""
         self._queued_text.append(event)
         if sum(len(each.text) for each in self._queued_text if not isinstance(each, ReasoningSealed)) > DEFAULT_LIMIT:
             message = f"the backend sent more than {DEFAULT_LIMIT} characters of text inside a tool call"
@@ -172,33 +171,33 @@ class ResponseReader:
         self._switch_frame()
         name = self._resolve_tool_name(event.name)
         if name != event.name:
-            self._turn.add_repair("renamed_tool", f"{event.name} was taken for {name}")
+            self._turn.add_repair("renamed_tool", f"{event.name} was read as {name}")
         self._native.start_call(event.index, name, event.id)
 
     def _resolve_tool_name(self, name: str) -> str:
-        """The offered tool that a name means. Servers leave on it what followed in gpt-oss's header: markers (vLLM
-        #32587, ollama #11704), or a type that is glued to it (llama.cpp #15158). No tool has a marker in its name."""
+        """Find the offered tool that a name means. Servers leave parts of gpt-oss's header on it: markers (vLLM #32587,
+        ollama #11704), or a type without a separator (llama.cpp #15158). No tool has a marker in its name."""
         clean = name.partition("<|")[0].strip()
-        near = self._dialect.resolve_tool_name(clean, self._turn.tools) or self._tool_names.find_nearest(clean)
-        return near if near in self._turn.tools else name
+        match = self._dialect.resolve_tool_name(clean, self._turn.tools) or self._tool_names.find_nearest(clean)
+        return match if match in self._turn.tools else name
 
     def _release_call(self, index: int) -> None:
-        """A held call is whole: say it, unless the text has said it already."""
-        begun, *rest = self._pending_calls.pop(index)
+        """Emit a held call that is complete, unless the text already contained it."""
+        start, *rest = self._pending_calls.pop(index)
         arguments = "".join(event.text for event in rest if isinstance(event, CallDelta))
-        name = self._resolve_tool_name(begun.name) if isinstance(begun, CallStart) else ""
+        name = self._resolve_tool_name(start.name) if isinstance(start, CallStart) else ""
         if any(
             call.name == name and _is_same_json(call.arguments, arguments)
             for call in collect(self._text_calls).tool_calls
         ):
             self._turn.add_repair("repeated_call", f"the backend sent the call of {name} as text and natively")
             return
-        for event in (begun, *rest):
+        for event in (start, *rest):
             self._forward_call(event)
         self._native.end_calls(index)
 
     def _drain_queue(self) -> list[Event]:
-        """What was said while a native call was open."""
+        """Emit text that arrived while a native call was open."""
         out: list[Event] = []
         while self._queued_text and not self._native.is_open:
             out += self._feed_text(self._queued_text.pop(0))
@@ -222,31 +221,31 @@ class ResponseReader:
         return out + self._parser.close(finish.reason)
 
     def _recover_reasoning_calls(self) -> None:
-        """Calls made while thinking, in a turn that has nothing else."""
-        thoughts = Parser(self._dialect, self._tools)
-        made = collect([*thoughts.feed("".join(self._reasoning)), *thoughts.close()])
-        for call in made.tool_calls:
+        """Recover calls from the reasoning, in a turn that has nothing else."""
+        parser = Parser(self._dialect, self._tools)
+        turn = collect([*parser.feed("".join(self._reasoning)), *parser.close()])
+        for call in turn.tool_calls:
             if call.complete and call.name in self._turn.tools:
-                self._turn.add_repair("call_in_reasoning", f"{call.name} was called while thinking")
-                said = self._turn.start_call(call.name, call.id)
-                said.write(call.arguments)
-                said.end()
+                self._turn.add_repair("call_in_reasoning", f"{call.name} was called in the reasoning")
+                writer = self._turn.start_call(call.name, call.id)
+                writer.write(call.arguments)
+                writer.end()
 
 
 class _ToolNameIndex:
-    """Tool names as models get them almost right: other case, other separators, a prefix such as `functions.`"""
+    """Finds tools by names that are almost right: other case, other separators, a prefix such as `functions.`"""
 
     def __init__(self, tools: Iterable[ToolSpec]) -> None:
         self._exact = {tool.name for tool in tools}
         self._by_normalized_name: dict[str, str] = {}
         for name in self._exact:
-            # Two names that come to the same leave neither to be guessed at.
+            # When two names are equal after normalization, neither is guessed.
             self._by_normalized_name[_normalize_name(name)] = (
                 "" if _normalize_name(name) in self._by_normalized_name else name
             )
 
     def find_nearest(self, name: str) -> str:
-        """The offered name that is meant; the name as it is when none is."""
+        """Find the offered name that is meant; the name itself when there is none."""
         if name in self._exact:
             return name
         return (
@@ -272,7 +271,7 @@ def _parse_json(text: str) -> Any:
 
 
 def _normalize_finish(event: Event) -> Event:
-    """A plain turn cannot end on calls."""
+    """Change the finish reason of a turn without tools, which cannot end in calls."""
     if isinstance(event, Finish) and event.reason == "tool_calls":
         return Finish("stop", (*event.repairs, Repair("dropped_calls", "no tools were offered")))
     return event

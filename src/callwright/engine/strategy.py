@@ -1,7 +1,7 @@
-"""Strategy: how a model gets its tools at one backend, and why. Pure.
+"""Chooses how tools are given to a model at one backend, with a reason. Pure.
 
-Best first: *native*, the backend's own tools; *constrained*, taught in the prompt and the answer held to a grammar or
-a schema; *taught*, in the prompt alone. What a backend refused is remembered by whoever asks it, and told here.
+Best first: *native*, the backend's own tool support; *constrained*, taught in the prompt with the answer constrained by
+a grammar or a schema; *taught*, in the prompt only. The caller remembers what a backend refused, and passes it here.
 """
 
 from __future__ import annotations
@@ -22,75 +22,79 @@ StrategySetting = Literal["auto", "native", "constrained", "taught"]
 
 _TEXT_ONLY_KINDS: dict[BackendKind, str] = {
     "completions": "the backend only continues text",
-    "conversation": "the backend is sent messages and answers in text",
+    "conversation": "the backend exchanges text messages only",
 }
 
 
 class ModelCapabilities(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of one model at one backend."""
+    """What is known about one model at one backend."""
 
     kind: BackendKind = "openai"
     supports_tools: bool | None = None
-    """What the backend says of the model, or else what is known of its family."""
+    """What the backend reports about the model, otherwise what is known about its family."""
     flavour: ConstraintFlavour | None = None
-    """How the backend is told to hold an answer to a form."""
+    """The constraint format of the backend; None when it has none."""
     refused_strategies: frozenset[ToolStrategy] = frozenset()
-    """What it did not take before."""
+    """Strategies that the backend refused before."""
 
 
 def choose_strategy(
     setting: StrategySetting, request: Request, capabilities: ModelCapabilities, *, failed: bool = False
 ) -> tuple[ToolStrategy, str]:
-    """The strategy and the reason for it. `failed`: a call that had to come did not, earlier in this turn."""
+    """Choose a strategy, with the reason. `failed`: a required call did not come earlier in this turn."""
     if not request.tools:
         return _choose_without_tools(setting, request, capabilities)
     if capabilities.kind == "harmony":
-        return "native", "Harmony has a place for tools, and no other"
+        return "native", "Harmony has its own format for tools"
     if setting in ("native", "taught"):
-        return setting, "the settings say so"
-    free = _explain_not_constrained(request, capabilities)
+        return setting, "the settings select it"
+    not_constrained = _explain_not_constrained(request, capabilities)
     if setting == "constrained":
-        return ("taught", f"the settings say constrained, but {free}") if free else (setting, "the settings say so")
-    lacking = _explain_not_native(capabilities)
-    if not lacking and failed and not free and request.tool_choice != "auto":
-        lacking = "the backend's own tools gave no usable call"
-    if not lacking:
-        says = (
-            "the model is known to take tools" if capabilities.supports_tools else "nothing says that it takes no tools"
+        return (
+            ("taught", f"the settings select constrained, but {not_constrained}")
+            if not_constrained
+            else (setting, "the settings select it")
         )
-        return "native", says
-    return ("taught", f"{lacking}, and {free}") if free else ("constrained", lacking)
+    not_native = _explain_not_native(capabilities)
+    if not not_native and failed and not not_constrained and request.tool_choice != "auto":
+        not_native = "the backend's own tool support gave no usable call"
+    if not not_native:
+        reason = (
+            "the model supports tools" if capabilities.supports_tools else "the model is not known to lack tool support"
+        )
+        return "native", reason
+    return ("taught", f"{not_native}, and {not_constrained}") if not_constrained else ("constrained", not_native)
 
 
 def _choose_without_tools(
     setting: StrategySetting, request: Request, capabilities: ModelCapabilities
 ) -> tuple[ToolStrategy, str]:
-    """A request for a summary, say: what was called before it is told as it was when there were tools."""
-    told = capabilities.kind != "harmony" and (
+    """Choose a strategy without tools, for example for a summary. Earlier calls stay in the format they had."""
+    is_text = capabilities.kind != "harmony" and (
         setting in ("taught", "constrained") or (setting == "auto" and _explain_not_native(capabilities))
     )
-    if told and any(isinstance(part, ToolCall) for message in request.messages for part in message.parts):
-        return "taught", "the request offers no tools, and earlier calls are told in words"
+    if is_text and any(isinstance(part, ToolCall) for message in request.messages for part in message.parts):
+        return "taught", "the request offers no tools, and earlier calls are written as text"
     return "none", "the request offers no tools"
 
 
 def _explain_not_native(capabilities: ModelCapabilities) -> str:
-    """Why the backend's own tools are out of the question; empty when they are not."""
+    """Explain why the backend's own tool support cannot be used; empty when it can."""
     if capabilities.kind in _TEXT_ONLY_KINDS:
         return _TEXT_ONLY_KINDS[capabilities.kind]
     if "native" in capabilities.refused_strategies:
         return "the backend refused tools for this model"
-    return "the model is known to take no tools" if capabilities.supports_tools is False else ""
+    return "the model does not support tools" if capabilities.supports_tools is False else ""
 
 
 def _explain_not_constrained(request: Request, capabilities: ModelCapabilities) -> str:
-    """Why the answer cannot be held to a form; empty when it can."""
+    """Explain why the answer cannot be constrained; empty when it can."""
     if capabilities.flavour is None:
-        return "nothing says that the backend can hold an answer to a form"
+        return "the backend is not known to support constraints"
     if "constrained" in capabilities.refused_strategies:
-        return "the backend refused to hold an answer to a form"
+        return "the backend refused the constraint"
     if request.tool_choice == "none":
-        return "no call may be made"
+        return "tool_choice is none"
     if "response_format" in request.options:
-        return "the client holds the answer to a form of its own"
+        return "the request has its own response_format"
     return ""

@@ -1,7 +1,7 @@
-"""Tokens counted offline, for backends that do not report them.
+"""Counts tokens offline, for backends that do not report them.
 
-The count is that of OpenAI's `o200k_base`; other vocabularies differ by some per cent. The tokenizer is loaded when it
-is first needed. That, and counting long texts, is done in a thread, so that streams go on.
+The vocabulary is OpenAI's `o200k_base`; others differ by some per cent. The tokenizer is loaded on first use. Loading
+it and counting long texts run in a thread, so that streams continue.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from callwright.model import Image, Reasoning, Request, Text, ToolCall, ToolResu
 __all__ = ["count_prompt_tokens", "count_prompt_tokens_sync", "count_tokens", "estimate_max_tokens"]
 
 _INLINE_CHARACTERS = 20_000
-"""Characters counted on the spot: about a millisecond."""
+"""Characters that are counted without a thread: about a millisecond."""
 _IMAGE_TOKENS = 765
-"""Tokens of a picture of ordinary size, as OpenAI's price list counts a 1024 pixel square."""
+"""Tokens of an image of ordinary size: a square of 1024 pixels in OpenAI's price list."""
 _MESSAGE_TOKENS = 4
-"""Tokens around each message: role and separators."""
+"""Tokens around each message, for role and separators."""
 
 
 @cache
@@ -35,30 +35,30 @@ def _count_text(text: str) -> int:
 
 
 async def count_tokens(text: str) -> int:
-    """The tokens of a text."""
+    """Count the tokens of a text."""
     if len(text) <= _INLINE_CHARACTERS and _load_tokenizer.cache_info().currsize:
         return _count_text(text)
     return await asyncio.to_thread(_count_text, text)
 
 
 async def count_prompt_tokens(request: Request) -> int:
-    """The tokens of a whole request: messages, tools and what stands around them."""
+    """Count the tokens of a whole request: messages, tools and the overhead of both."""
     return await count_tokens("\n".join(_iter_texts(request))) + _count_overhead(request)
 
 
 def count_prompt_tokens_sync(request: Request) -> int:
-    """The same, on the spot: for a thread."""
+    """Count the tokens of a whole request, blocking. Call it in a thread."""
     return _count_text("\n".join(_iter_texts(request))) + _count_overhead(request)
 
 
 def estimate_max_tokens(request: Request) -> int:
-    """More than the tokens of a request can be, at once: every token has a byte of its own."""
+    """Compute an upper bound of a request's tokens quickly: every token has at least one byte."""
     return sum(len(text.encode("utf-8", "replace")) + 1 for text in _iter_texts(request)) + _count_overhead(request)
 
 
 def _count_overhead(request: Request) -> int:
-    pictures = sum(isinstance(part, Image) for message in request.messages for part in message.parts)
-    return _MESSAGE_TOKENS * (len(request.messages) + 1) + _IMAGE_TOKENS * pictures
+    images = sum(isinstance(part, Image) for message in request.messages for part in message.parts)
+    return _MESSAGE_TOKENS * (len(request.messages) + 1) + _IMAGE_TOKENS * images
 
 
 def _iter_texts(request: Request) -> Iterator[str]:

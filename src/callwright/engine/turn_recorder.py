@@ -1,8 +1,7 @@
-"""Tape: what is recorded of a turn for the journal, while it runs.
+"""Records a turn for the journal while it runs.
 
-One for each turn that is to be kept; a turn that is not has none, and costs nothing. Events are recorded as they pass
-and are handed on untouched. What is recorded is bounded: of an answer that is longer only the beginning is kept, and
-`cut` says so.
+A turn that is not recorded has no recorder, and no cost. Events are recorded as they pass and are not changed. The size
+is limited: only the beginning of a longer answer is recorded, and `is_truncated` is set.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ from callwright.store.journal_records import RecordedAttempt, RecordedFailure
 __all__ = ["TurnRecorder"]
 
 _MAX_CHARACTERS = 1_000_000
-"""Characters of one answer: many times what a model writes in a turn, unless it never stops."""
+"""Maximum characters of one answer: many times what a model writes in a turn, unless it never stops."""
 
 
 class _BoundedEvents:
-    """Events of one answer, as far as they are kept."""
+    """The events of one answer, up to a limit."""
 
     def __init__(self) -> None:
         self._events: list[Event] = []
@@ -45,17 +44,17 @@ class _BoundedEvents:
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """Neighbouring deltas are joined: a secret that came in pieces is one again, and can be masked."""
+        """The events with adjacent deltas joined, so that a secret in several pieces can be masked."""
         return tuple(merge_deltas(self._events))
 
 
 class _Attempt:
-    """One time that the model is being asked."""
+    """One request to a model."""
 
-    def __init__(self, backend: Backend, way: CallPlan, request: Request, extra: dict[str, Any]) -> None:
+    def __init__(self, backend: Backend, plan: CallPlan, request: Request, extra: dict[str, Any]) -> None:
         self.backend = backend
         self.flavour = backend.flavour
-        self.plan = way
+        self.plan = plan
         self.request = request
         self.extra = extra
         self.answer = _BoundedEvents()
@@ -64,7 +63,7 @@ class _Attempt:
 
 
 class TurnRecorder:
-    """The record of one choice. `words`: whether what was said is kept, or only that it was."""
+    """The record of one choice. Without `keep_content` only metadata is recorded."""
 
     def __init__(self, choice: int = 0, *, keep_content: bool = True) -> None:
         self._choice = choice
@@ -75,10 +74,10 @@ class TurnRecorder:
     def record_attempt(
         self, backend: Backend, plan: CallPlan, request: Request, extra: dict[str, Any], answer: EventStream
     ) -> EventStream:
-        """A backend's answer to this request, recorded while it comes."""
-        asking = _Attempt(backend, plan, request, extra)
-        self._attempts.append(asking)
-        return self._record_answer(asking, answer)
+        """Wrap a backend's answer to this request so that it is recorded."""
+        attempt = _Attempt(backend, plan, request, extra)
+        self._attempts.append(attempt)
+        return self._record_answer(attempt, answer)
 
     async def _record_answer(self, attempt: _Attempt, answer: EventStream) -> EventStream:
         try:
@@ -92,12 +91,12 @@ class TurnRecorder:
             raise
 
     def record_retry(self, detail: str) -> None:
-        """The last answer will not do. What was not even asked has no place here."""
+        """Record why the last answer is not usable. Ignored when no request was sent."""
         if self._attempts and not self._attempts[-1].retry_reason:
             self._attempts[-1].retry_reason = detail
 
     async def record_turn(self, turn: EventStream) -> EventStream:
-        """A turn, recorded on its way to the client."""
+        """Wrap a turn so that the events for the client are recorded."""
         async with aclosing(turn):
             async for events in turn:
                 if self._keeps_content:
@@ -106,25 +105,25 @@ class TurnRecorder:
 
     @property
     def character_count(self) -> int:
-        """Roughly how many characters it holds."""
+        """Approximate number of recorded characters."""
         return self._client_events.character_count + sum(each.answer.character_count for each in self._attempts)
 
     @property
     def is_truncated(self) -> bool:
-        """Something was too long to be kept whole."""
+        """Whether a part was too long to be recorded."""
         return any(
-            track.character_count > _MAX_CHARACTERS
-            for track in (self._client_events, *(each.answer for each in self._attempts))
+            bounded.character_count > _MAX_CHARACTERS
+            for bounded in (self._client_events, *(each.answer for each in self._attempts))
         )
 
     @property
     def attempts(self) -> tuple[RecordedAttempt, ...]:
-        """Each time that the model was asked, in order."""
+        """All requests to the model, in order."""
         return tuple(map(self._to_journal_value, self._attempts))
 
     @property
     def client_events(self) -> tuple[Event, ...]:
-        """What the client got."""
+        """The events that the client received."""
         return self._client_events.events
 
     def _to_journal_value(self, attempt: _Attempt) -> RecordedAttempt:
@@ -145,5 +144,5 @@ class TurnRecorder:
 
 
 def _to_failure(problem: BackendError) -> RecordedFailure:
-    same = {name: getattr(problem, name) for name in RecordedFailure.__struct_fields__ if name != "message"}
-    return RecordedFailure(message=str(problem), **same)
+    fields = {name: getattr(problem, name) for name in RecordedFailure.__struct_fields__ if name != "message"}
+    return RecordedFailure(message=str(problem), **fields)

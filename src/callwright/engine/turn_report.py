@@ -1,4 +1,4 @@
-"""What became of a turn: for the log line, the metrics, the usage and the client's telemetry."""
+"""The outcome of a turn, for the log, the metrics, the usage and the client's telemetry."""
 
 from __future__ import annotations
 
@@ -26,47 +26,47 @@ __all__ = ["TurnReport", "sum_usage"]
 
 @dataclass
 class TurnReport:
-    """Filled while the turn runs; whole when it is over."""
+    """Filled in while the turn runs; complete when it is over."""
 
     wire: str = ""
-    """The client's."""
+    """The client's wire."""
     caller: str = ""
-    """Whose turn it is: nobody is shown what was kept for another."""
+    """The owner of the turn. Stored data is never shown to another caller."""
     model: str = ""
     backend: str = ""
     strategy: str = ""
-    """How the model got its tools: native, constrained, taught, or none …"""
+    """How the tools were given to the model: native, constrained, taught, or none …"""
     strategy_reason: str = ""
     """… and the reason for it."""
     dialect: str = ""
     dialect_reason: str = ""
     retries: list[str] = field(default_factory=list)
-    """Why the model was asked again, each time, and what it was told …"""
+    """Why each retry was sent and what changed, as a sentence …"""
     retry_reasons: list[RetryReason] = field(default_factory=list)
-    """… and the same in one word each, for counting."""
+    """… and as a code, for metrics."""
     call_names: list[str] = field(default_factory=list)
     has_dropped_calls: bool = False
-    """Calls were left out because there were too many."""
+    """Calls were dropped because there were too many."""
     repairs: list[Repair] = field(default_factory=list)
     malformed_count: int = 0
     finish_reason: str = ""
     usage: Usage = field(default_factory=Usage)
     recorder: TurnRecorder | None = None
-    """Records the turn, if it is to be kept."""
+    """Records the turn, if it is journaled."""
 
     def record_retry(self, reason: RetryReason, detail: str) -> None:
-        """Take note of an answer that will not do."""
+        """Record an unusable answer."""
         self.retry_reasons.append(reason)
         self.retries.append(detail)
         if self.recorder is not None:
             self.recorder.record_retry(detail)
 
     def record_repairs(self, repairs: Iterable[Repair]) -> None:
-        """Take note of what was mended in the request; once, however often it is told."""
+        """Record repairs of the request, each once, however often the request is built."""
         self.repairs.extend(repair for repair in repairs if repair not in self.repairs)
 
     def record_events(self, events: list[Event]) -> None:
-        """Take note of events on their way to the client."""
+        """Record events on their way to the client."""
         for event in events:
             match event:
                 case TextDelta() | CallDelta() | ReasoningDelta() | ReasoningSealed():
@@ -85,6 +85,6 @@ class TurnReport:
 
 
 def sum_usage(usages: Iterable[Usage]) -> Usage:
-    """The tokens of several answers together."""
-    some = tuple(usages)
-    return Usage(*(sum(getattr(usage, name) for usage in some) for name in Usage.__struct_fields__))
+    """Sum the tokens of several answers."""
+    values = tuple(usages)
+    return Usage(*(sum(getattr(usage, name) for usage in values) for name in Usage.__struct_fields__))

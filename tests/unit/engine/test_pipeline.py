@@ -115,7 +115,7 @@ def test_a_required_call_is_asked_for_again_and_the_refused_words_stay_back() ->
 
 
 def test_a_required_call_that_never_comes_is_an_error() -> None:
-    with pytest.raises(BackendError, match=r"3 tries.*required"):
+    with pytest.raises(BackendError, match=r"3 attempts.*required"):
         run(Fake(said("No.")), asked=request(PING, tool_choice="required"))
 
 
@@ -385,7 +385,7 @@ def test_without_settings_the_backends_models_are_served() -> None:
 
 def test_pictures_for_a_blind_model_are_refused() -> None:
     picture = Request("m", (Message("user", (Image("data:image/png;base64,AA=="),)),))
-    with pytest.raises(RequestError, match="no images"):
+    with pytest.raises(RequestError, match="does not accept images"):
         run(Fake(said("")), asked=picture, vision=False)
 
 

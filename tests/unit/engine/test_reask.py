@@ -82,7 +82,7 @@ def test_a_call_that_does_not_fit_is_asked_for_again_and_nothing_of_it_goes_out(
     assert complaint in backend.asked[1].messages[-1].parts[0].text  # type: ignore[union-attr]
     [why] = report.retries
     assert complaint in why
-    assert "told what was wrong" in why
+    assert "a message about the problem" in why
 
 
 def test_what_can_be_mended_is_not_asked_for_again() -> None:
@@ -109,7 +109,7 @@ def test_a_call_that_went_out_is_never_asked_for_again() -> None:
 
 def test_a_model_that_never_gets_it_right_is_told_ever_more_and_then_it_is_an_error() -> None:
     backend = Fake(called("get_weather", "{}"))
-    with pytest.raises(BackendError, match=r"4 tries.*required property"):
+    with pytest.raises(BackendError, match=r"4 attempts.*required property"):
         run(backend, options={"temperature": 0, "seed": 5})
     choices = [each.tool_choice for each in backend.asked]
     assert choices == ["auto", "auto", "get_weather", "get_weather"]
@@ -126,7 +126,7 @@ def test_a_model_that_then_answers_in_words_may_where_no_call_is_required() -> N
 
 def test_no_more_is_asked_than_the_budget_allows() -> None:
     backend = Fake(called("get_weather", "{}"))
-    with pytest.raises(BackendError, match="in one try"):
+    with pytest.raises(BackendError, match="in one attempt"):
         run(backend, ToolRules(malformed="retry", max_retries=0))
     assert len(backend.asked) == 1
 
@@ -230,4 +230,4 @@ def test_what_was_empty_twice_is_sampled_in_another_way(before: dict[str, Any], 
     assert build_retry_request(asked, "it is empty", 1)[0].options == before
     told, how = build_retry_request(asked, "it is empty", 2)
     assert told.options["temperature"] == after
-    assert how == f"told what was wrong, temperature {after}"
+    assert how == f"with a message about the problem, temperature {after}"

@@ -82,17 +82,17 @@ can = ModelCapabilities
 @pytest.mark.parametrize(
     ("wanted", "able", "changes", "strategy", "why"),
     [
-        ("auto", can(), {}, "native", "nothing says"),
-        ("auto", can(supports_tools=True, flavour="llamacpp"), {}, "native", "known to take tools"),
-        ("auto", can(supports_tools=False), {}, "taught", "known to take no tools, and nothing says"),
-        ("auto", can(supports_tools=False, flavour="ollama"), {}, "constrained", "known to take no tools"),
+        ("auto", can(), {}, "native", "not known to lack"),
+        ("auto", can(supports_tools=True, flavour="llamacpp"), {}, "native", "supports tools"),
+        ("auto", can(supports_tools=False), {}, "taught", "does not support tools, and the backend is not known"),
+        ("auto", can(supports_tools=False, flavour="ollama"), {}, "constrained", "does not support tools"),
         ("auto", can(kind="completions", flavour="vllm"), {}, "constrained", "only continues text"),
         ("auto", can(flavour="vllm", refused_strategies=frozenset({"native"})), {}, "constrained", "refused tools"),
-        ("auto", can(flavour="vllm", refused_strategies=frozenset({"native", "constrained"})), {}, "taught", "to hold"),
-        ("auto", can(supports_tools=False, flavour="vllm"), {"tool_choice": "none"}, "taught", "no call may be made"),
+        ("auto", can(flavour="vllm", refused_strategies=frozenset({"native", "constrained"})), {}, "taught", "refused"),
+        ("auto", can(supports_tools=False, flavour="vllm"), {"tool_choice": "none"}, "taught", "tool_choice is none"),
         ("auto", can(supports_tools=False, flavour="vllm"), {"options": {"response_format": {}}}, "taught", "its own"),
         ("constrained", can(supports_tools=True, flavour="vllm"), {}, "constrained", "settings"),
-        ("constrained", can(supports_tools=True), {}, "taught", "settings say constrained, but nothing says"),
+        ("constrained", can(supports_tools=True), {}, "taught", "settings select constrained, but the backend is not"),
         ("native", can(supports_tools=False), {}, "native", "settings"),
         ("taught", can(supports_tools=True), {}, "taught", "settings"),
     ],
@@ -128,7 +128,7 @@ def test_a_server_with_grammars_gets_one_in_the_dialect_that_the_model_was_taugh
     backend = Fake(said("So: ", CALL), flavour="llamacpp")
     [(turn, report)] = turns(backend, tools="constrained")
     assert (turn.text, [call.name for call in turn.tool_calls]) == ("So: ", ["ping"])
-    assert (report.strategy, report.strategy_reason) == ("constrained", "the settings say so")
+    assert (report.strategy, report.strategy_reason) == ("constrained", "the settings select it")
     [told] = backend.asked
     assert not told.tools
     assert "<tool_call>" in told.messages[0].parts[0].text  # type: ignore[union-attr]
@@ -167,7 +167,7 @@ def test_a_server_that_refuses_the_form_is_taught_and_that_is_remembered() -> No
     backend = Fake(NO_FORM, said(CALL), flavour="openai")
     reports = [report for _, report in turns(backend, 2, tools="constrained")]
     assert [report.strategy for report in reports] == ["taught", "taught"]
-    assert "refused to hold an answer" in reports[1].strategy_reason
+    assert "refused the constraint" in reports[1].strategy_reason
     assert [each.constraint is not None for each in backend.asked] == [True, False, False]
 
 
@@ -196,7 +196,7 @@ def test_what_the_backend_says_of_the_model_decides() -> None:
 
     [(_, report)] = turns(Blind(said(CALL), flavour="llamacpp"))
     assert report.strategy == "constrained"
-    assert report.strategy_reason == "the model is known to take no tools"
+    assert report.strategy_reason == "the model does not support tools"
 
 
 @pytest.mark.parametrize(("diet", "strings"), [({}, 120), ({"terse": False}, None)])
@@ -216,7 +216,7 @@ def test_a_family_that_finds_no_end_is_held_to_one_unless_the_settings_say_other
         return report
 
     report = asyncio.run(run())
-    assert (report.strategy, report.strategy_reason) == ("constrained", "the model is known to take no tools")
+    assert (report.strategy, report.strategy_reason) == ("constrained", "the model does not support tools")
     constraint = backend.asked[0].constraint
     assert constraint is not None
     grammar = Grammar.of(constraint.grammar)
