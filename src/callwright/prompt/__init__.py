@@ -1,1 +1,1 @@
-"""What the model is told, as pure functions from a request to a request. `prepare` puts them together."""
+"""Build the prompt of a model, as pure functions from a request to a request. `request_prompt` combines them."""

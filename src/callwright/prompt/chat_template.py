@@ -1,12 +1,12 @@
-"""Transcript: a conversation as one text, for servers that only continue text.
+"""Render a conversation as one text, for servers that only continue text.
 
     <|im_start|>user
     Hello<|im_end|>
     <|im_start|>assistant
 
-What a message says can never end it or begin another: markers of the template inside a message are broken up. How
-calls and results look is a dialect's business and was written into the messages before; what is left of them here is
-shown as plain JSON and plain text. Thinking of earlier turns is left out, as chat templates do.
+The text of a message can never end it or begin another: markers of the template inside a message are broken up. Calls
+and results were already rendered by a dialect; any that remain here become plain JSON and plain text. Reasoning of
+earlier turns is omitted, as chat templates do.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ ChatTemplateName = Literal["chatml", "plain"]
 
 
 class ChatTemplate(msgspec.Struct, frozen=True):
-    """How messages are set apart: what stands before each (with its `{role}`) and after it."""
+    """How messages are separated: the text before each (with its `{role}`) and after it."""
 
     before: str
     after: str
     answer_opening: str
-    """The opening of the message that the model is to write."""
+    """The opening of the message that the model writes."""
     roles: dict[Role, str]
     stops: tuple[str, ...]
-    """Where the model's message ends: it would go on to write the next one."""
+    """Strings that end the model's message: without them it would write the next message too."""
     marker_pattern: str
-    """A regular expression of what a message may not say …"""
+    """A regular expression for markers that may not occur in a message."""
     marker_replacement: str
-    """… and what it says instead."""
+    """The replacement for such a marker."""
 
 
 CHAT_TEMPLATES: Mapping[ChatTemplateName, ChatTemplate] = MappingProxyType(
     {
-        # What Qwen and many others are trained on: github.com/openai/openai-python, chatml.md at v0.28.
+        # The format that Qwen and many others are trained on: github.com/openai/openai-python, chatml.md at v0.28.
         "chatml": ChatTemplate(
             before="<|im_start|>{role}\n",
             after="<|im_end|>\n",
@@ -53,7 +53,7 @@ CHAT_TEMPLATES: Mapping[ChatTemplateName, ChatTemplate] = MappingProxyType(
             marker_pattern=r"<\|(im_(?:start|end))\|>",
             marker_replacement=r"<| \1 |>",
         ),
-        # For models that know no template: a play with the roles' names.
+        # For models without a template: a dialogue with the names of the roles.
         "plain": ChatTemplate(
             before="{role}: ",
             after="\n\n",
@@ -74,9 +74,9 @@ CHAT_TEMPLATES: Mapping[ChatTemplateName, ChatTemplate] = MappingProxyType(
 
 
 def render_transcript(messages: Sequence[Message], template: ChatTemplate) -> str:
-    """The conversation up to the place where the model's answer begins."""
-    written = [_render_message(message, template) for message in messages]
-    return "".join(written) + template.answer_opening
+    """Render the conversation up to where the model's answer begins."""
+    rendered = [_render_message(message, template) for message in messages]
+    return "".join(rendered) + template.answer_opening
 
 
 def _render_message(message: Message, template: ChatTemplate) -> str:
@@ -90,7 +90,7 @@ def _render_message(message: Message, template: ChatTemplate) -> str:
 
 
 def format_part(part: Part) -> str:
-    """What a part says, in words."""
+    """Format a part as text."""
     match part:
         case Text():
             return part.text

@@ -1,8 +1,8 @@
-"""Client tags: what a client marks in the text that it sends for a model.
+"""Client tags: markup that a client puts into the text for a model.
 
-Copilot Chat (0.66, from its source) puts `<attachments>`, `<context>` and `<userRequest>` into user messages and
-custom instructions into the system text as `<instructions>`. Here they are only read; the text they stand in stays as
-it is. Cost: each text is searched once.
+Copilot Chat (0.66, from its source) puts `<attachments>`, `<context>` and `<userRequest>` into user messages and custom
+instructions into the system text as `<instructions>`. This module only reads them; the text stays unchanged. Each text
+is searched once.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ __all__ = ["ClientTags", "iter_blocks", "read_client_tags"]
 
 
 class ClientTags(NamedTuple):
-    """What was found in a conversation; empty where nothing was."""
+    """The tags of a conversation; fields without a match are empty."""
 
     context: str = ""
-    """Every `<context>`, the user's newest first, those of system messages last; the same one once."""
+    """Every `<context>`, the user's newest first, those of system messages last, without duplicates."""
     attachments: str = ""
     """The same for `<attachments>`."""
     request: str = ""
-    """What the user asks for: the newest `<userRequest>`, or the newest user message as it is."""
+    """The user's request: the newest `<userRequest>`, or the newest user message unchanged."""
     instructions: str = ""
     """The last `<instructions>` of the system messages."""
 
 
 def iter_blocks(text: str, tag: str) -> Iterator[str]:
-    """What stands between each pair of tags, in order; a tag that is not closed counts for nothing."""
+    """Yield the text between each pair of tags, in order; a tag that is not closed is ignored."""
     opener, closer = f"<{tag}>", f"</{tag}>"
     start = text.find(opener)
     while start >= 0 and (end := text.find(closer, start)) >= 0:
@@ -39,7 +39,7 @@ def iter_blocks(text: str, tag: str) -> Iterator[str]:
 
 
 def read_client_tags(messages: Sequence[Message], known_text: str = "") -> ClientTags:
-    """The tags of a conversation, without the blocks that `told` holds already."""
+    """Read the tags of a conversation, without the blocks that `known_text` already contains."""
     users = [get_message_text(message) for message in reversed(messages) if message.role == "user"]
     systems = [get_message_text(message) for message in reversed(messages) if message.role in ("system", "developer")]
     newest = users[0] if users else ""
@@ -52,9 +52,9 @@ def read_client_tags(messages: Sequence[Message], known_text: str = "") -> Clien
 
 
 def _join_blocks(texts: Iterable[str], tag: str, known_text: str) -> str:
-    found = dict.fromkeys(block for text in texts for block in _list_blocks_reversed(text, tag))
+    blocks = dict.fromkeys(block for text in texts for block in _list_blocks_reversed(text, tag))
     known = set(iter_blocks(known_text, tag))
-    return "\n\n".join(block for block in found if block and block not in known)
+    return "\n\n".join(block for block in blocks if block and block not in known)
 
 
 def _list_blocks_reversed(text: str, tag: str) -> list[str]:

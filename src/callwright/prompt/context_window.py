@@ -1,9 +1,9 @@
-"""Window: whether a prompt fits, and what is left out of one that must.
+"""Check that a prompt fits the context window, and condense it if that is allowed.
 
-Servers that get too much cut it without a word: Ollama drops the oldest part, the tools or the user's own turn with it
-(opencode #1034, ollama #18107). Here it is refused with the numbers, or, by setting, condensed: the bodies of the
-oldest results first, then the oldest rounds. Instructions, the user's last message and the round that the model is in
-stay whole, and a marker says what is gone. How tokens are counted is handed in.
+Servers that get too much cut it silently: Ollama drops the oldest part, including the tools or the user's own message
+(opencode #1034, ollama #18107). Here the request is refused with the numbers, or, by setting, condensed: first the
+bodies of the oldest results, then the oldest rounds. Instructions, the user's last message and the current round are
+kept complete, and a marker says what was left out. The caller provides the token counter.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from callwright.model import Message, Part, Repair, Request, Text, ToolResult
 __all__ = ["CONTEXT_LENGTH_EXCEEDED", "FittedRequest", "PromptBudget", "fit_to_window"]
 
 CONTEXT_LENGTH_EXCEEDED = "context_length_exceeded"
-"""OpenAI's code for it, by which agents know that they must condense the conversation."""
+"""OpenAI's error code, which tells agents to condense the conversation."""
 
 TokenCounter = Callable[[Request], int]
 
 _MIN_RESULT_CHARACTERS = 200
-"""A result shorter than this is not worth a marker."""
+"""A result shorter than this is not replaced by a marker."""
 
 
 class PromptBudget(msgspec.Struct, frozen=True):
-    """What a model has for a prompt, in tokens."""
+    """The tokens that a model has for a prompt."""
 
     window: int
     reserve: int
-    """Of the window, kept for the answer."""
+    """Tokens of the window that are reserved for the answer."""
 
     @property
     def max_prompt_tokens(self) -> int:
-        """What a prompt may take. However much is kept for the answer, half of the window is the prompt's."""
+        """How many tokens a prompt may have: at least half of the window, however large the reserve is."""
         return self.window - min(self.reserve, self.window // 2)
 
 
@@ -51,34 +51,37 @@ class FittedRequest(NamedTuple):
 def fit_to_window(
     request: Request, budget: PromptBudget, count: TokenCounter, *, condense: bool = False
 ) -> FittedRequest:
-    """The request if it fits, or what is left of it. `RequestError` when it does not fit, and may not or cannot."""
+    """Return the request if it fits, or condensed. Raise `RequestError` if it is too long and cannot be condensed."""
     size = count(request)
     if size <= budget.max_prompt_tokens:
         return FittedRequest(request)
     if not condense:
         raise _build_too_long_error(size, budget)
     messages = request.messages
-    spared = _find_smallest(
+    dropped_results = _find_smallest(
         len(_list_long_results(messages)),
-        lambda most: _is_within_budget(request, _drop_result_bodies(messages, most), budget, count),
+        lambda limit: _is_within_budget(request, _drop_result_bodies(messages, limit), budget, count),
     )
-    messages = _drop_result_bodies(messages, spared)
-    dropped = _find_smallest(
+    messages = _drop_result_bodies(messages, dropped_results)
+    dropped_rounds = _find_smallest(
         len(_list_rounds(messages)),
-        lambda most: _is_within_budget(request, _drop_rounds(messages, most), budget, count),
+        lambda limit: _is_within_budget(request, _drop_rounds(messages, limit), budget, count),
     )
-    messages = _drop_rounds(messages, dropped)
+    messages = _drop_rounds(messages, dropped_rounds)
     shorter = msgspec.structs.replace(request, messages=messages)
-    if (left := count(shorter)) > budget.max_prompt_tokens:
-        raise _build_too_long_error(left, budget, "even condensed ")
-    said = f"{spared} results and {dropped} rounds were left out; the prompt had {size} tokens and has {left} now"
-    return FittedRequest(shorter, (Repair("condensed", said),))
+    if (new_size := count(shorter)) > budget.max_prompt_tokens:
+        raise _build_too_long_error(new_size, budget, "even condensed ")
+    detail = (
+        f"{dropped_results} results and {dropped_rounds} rounds were left out; "
+        f"the prompt had {size} tokens and now has {new_size}"
+    )
+    return FittedRequest(shorter, (Repair("condensed", detail),))
 
 
-def _find_smallest(most: int, enough: Callable[[int], bool]) -> int:
-    """The smallest number from 0 to `most` that is enough; `most` when none is."""
-    # 0 is asked for by itself: a marker may be longer than the first round.
-    return 0 if not most or enough(0) else 1 + bisect_left(range(1, most), True, key=enough)
+def _find_smallest(maximum: int, enough: Callable[[int], bool]) -> int:
+    """Return the smallest number from 0 to `maximum` that is enough; `maximum` if none is."""
+    # Test 0 separately: a marker may be longer than the first round.
+    return 0 if not maximum or enough(0) else 1 + bisect_left(range(1, maximum), True, key=enough)
 
 
 def _is_within_budget(
@@ -87,11 +90,11 @@ def _is_within_budget(
     return count(msgspec.structs.replace(request, messages=messages)) <= budget.max_prompt_tokens
 
 
-def _build_too_long_error(size: int, budget: PromptBudget, how: str = "") -> RequestError:
-    # The words by which agents know that they must condense: "prompt is too long" (Anthropic's) and "maximum context
-    # length is N tokens" (OpenAI's) are what pi's and opencode's overflow patterns look for.
+def _build_too_long_error(size: int, budget: PromptBudget, prefix: str = "") -> RequestError:
+    # Agents recognize that they must condense by these words: pi's and opencode's overflow patterns look for "prompt is
+    # too long" (Anthropic's) and "maximum context length is N tokens" (OpenAI's).
     return RequestError(
-        f"{how}the prompt is too long: it has about {size} tokens, and the model's maximum context length is "
+        f"{prefix}the prompt is too long: it has about {size} tokens, and the model's maximum context length is "
         f"{budget.window} tokens, of which {budget.window - budget.max_prompt_tokens} are kept for the answer. "
         "Shorten the conversation, offer fewer tools, give the server a larger window, or set overflow in the "
         "model's tool_limits",
@@ -104,12 +107,12 @@ def _build_too_long_error(size: int, budget: PromptBudget, how: str = "") -> Req
 
 
 def _find_last(messages: Sequence[Message], role: str) -> int:
-    """Where the last message of a role is; -1 if there is none."""
+    """Return the index of the last message of a role; -1 if there is none."""
     return max((at for at, message in enumerate(messages) if message.role == role), default=-1)
 
 
 def _list_long_results(messages: Sequence[Message]) -> list[int]:
-    """The messages with long results, oldest first; those that the model has not seen yet are not among them."""
+    """Return the indices of messages with long results, oldest first, except those that the model has not seen yet."""
     return [
         at
         for at, message in enumerate(messages[: max(_find_last(messages, "assistant"), 0)])
@@ -124,11 +127,11 @@ def _has_long_result(message: Message) -> bool:
     )
 
 
-def _drop_result_bodies(messages: tuple[Message, ...], most: int) -> tuple[Message, ...]:
-    """The messages with markers for what the oldest so many results said."""
-    spared = set(_list_long_results(messages)[:most])
+def _drop_result_bodies(messages: tuple[Message, ...], max_results: int) -> tuple[Message, ...]:
+    """Return the messages with markers in place of the bodies of the oldest results."""
+    dropped = set(_list_long_results(messages)[:max_results])
     return tuple(
-        Message(message.role, tuple(map(_drop_body, message.parts))) if at in spared else message
+        Message(message.role, tuple(map(_drop_body, message.parts))) if at in dropped else message
         for at, message in enumerate(messages)
     )
 
@@ -146,26 +149,26 @@ def _drop_body(part: Part) -> Part:
 
 
 def _list_rounds(messages: Sequence[Message]) -> list[tuple[int, int]]:
-    """What may go, oldest first: a user's message, or an answer with its results, from where to where."""
-    kept = _find_last(messages, "user")
+    """Return the removable rounds as ranges, oldest first: a user message, or an answer with its results."""
+    last_user = _find_last(messages, "user")
     answered = _find_last(messages, "assistant")
     starts = [at for at, message in enumerate(messages) if message.role != "tool"]
     spans = zip(starts, [*starts[1:], len(messages)], strict=True)
     return [
         (start, end)
         for start, end in spans
-        if messages[start].role in ("user", "assistant") and start != kept and not start == answered > kept
+        if messages[start].role in ("user", "assistant") and start != last_user and not start == answered > last_user
     ]
 
 
-def _drop_rounds(messages: tuple[Message, ...], most: int) -> tuple[Message, ...]:
-    """The messages without the oldest so many rounds; where the first of them was, the user says so."""
-    gone = _list_rounds(messages)[:most]
-    if not gone:
+def _drop_rounds(messages: tuple[Message, ...], max_rounds: int) -> tuple[Message, ...]:
+    """Return the messages without the oldest rounds, and a user message about it in their place."""
+    rounds = _list_rounds(messages)[:max_rounds]
+    if not rounds:
         return messages
-    left_out = {at for start, end in gone for at in range(start, end)}
+    left_out = {at for start, end in rounds for at in range(start, end)}
     marker = f"[{len(left_out)} earlier messages were left out: the conversation is too long for the model]"
     kept = [(at, message) for at, message in enumerate(messages) if at not in left_out]
-    before = tuple(message for at, message in kept if at < gone[0][0])
-    after = tuple(message for at, message in kept if at > gone[0][0])
+    before = tuple(message for at, message in kept if at < rounds[0][0])
+    after = tuple(message for at, message in kept if at > rounds[0][0])
     return (*before, Message("user", (Text(marker),)), *after)

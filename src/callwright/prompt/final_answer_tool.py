@@ -1,6 +1,6 @@
-"""The final answer as a tool: for models that do better when every answer is a call.
+"""The final answer as a tool: for models that work better when every answer is a call.
 
-What the model gives to it reaches the client as text; `guard.final_answer` sees to that.
+The client receives the argument as text; `guard.final_answer` converts it.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ FINAL_ANSWER_TOOL = ToolSpec(
 
 
 def add_final_answer_tool(request: Request, settings: PromptSettings) -> Request:
-    """The request with the tool added, where the settings ask for it. A client that demands a call wants one of its
-    own, and a tool of that name that the client has is the client's."""
+    """Add the tool to the request, if the settings enable it. A client that requires a call means one of its own tools,
+    and a tool of the client with the same name is not replaced."""
     names = [tool.name for tool in request.tools]
-    wanted = settings.final_answer == "call" and names and request.tool_choice == "auto"
-    if not wanted or FINAL_ANSWER_TOOL.name in names:
+    enabled = settings.final_answer == "call" and names and request.tool_choice == "auto"
+    if not enabled or FINAL_ANSWER_TOOL.name in names:
         return request
     return msgspec.structs.replace(request, tools=(*request.tools, FINAL_ANSWER_TOOL))
 
 
 def get_final_answer_mode(request: Request, settings: PromptSettings) -> FinalAnswerMode:
-    """How the model may close the turn of a request that `with_final_answer` gave."""
+    """Return how the model may end the turn of a request from `add_final_answer_tool`."""
     if settings.final_answer == "call":
         return "call" if FINAL_ANSWER_TOOL in request.tools else "off"
     return settings.final_answer if request.tools else "off"

@@ -1,7 +1,7 @@
-"""Retold: messages as one text, for a service that is sent one message at a time and keeps the others by itself.
+"""Flatten messages into one text, for a service that accepts one message at a time and keeps the conversation itself.
 
-What is new goes as it is. What was said before, where the service does not have it, stands in front under headings,
-which nothing that was said can imitate.
+New messages are sent unchanged. Earlier messages that the service does not have come first, under headings that no
+message can imitate.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ _PLAIN_TEMPLATE = ChatTemplate(
 
 
 class FlatPrompt(NamedTuple):
-    """What is sent in one message."""
+    """The content of one message."""
 
     prompt: str
     system: str
-    """What the system messages say, for services that have a place for it."""
+    """The text of the system messages, for services that have a field for it."""
 
 
 def flatten_messages(messages: Sequence[Message]) -> FlatPrompt:
-    """The messages as one; all up to the last answer are earlier ones."""
+    """Flatten the messages into one; all up to the last answer are earlier ones."""
     system = [get_message_text(message) for message in messages if message.role in ("system", "developer")]
     others = [message for message in messages if message.role not in ("system", "developer")]
     answered = max((at for at, message in enumerate(others, 1) if message.role == "assistant"), default=0)

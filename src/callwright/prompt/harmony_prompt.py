@@ -1,13 +1,13 @@
-"""A conversation as Harmony, the text that gpt-oss continues.
+"""Render a conversation as Harmony, the text that gpt-oss continues.
 
     <|start|>system<|message|>… # Valid channels: analysis, commentary, final. …<|end|>
     <|start|>developer<|message|># Instructions … # Tools … namespace functions { … }<|end|>
     <|start|>user<|message|>How is the weather in Oslo?<|end|><|start|>assistant
 
-(One line.) Defined in the openai/harmony repository, docs/format.md; the same text as its renderer gives, 0.0.8, but
-that the recipient of a call stands where the model itself writes it, so that the server's prompt cache goes on from
-what was generated. What a message says can never end it or begin another: markers inside it are broken up, and those
-inside a call's arguments written with JSON's own escape.
+(One line.) Defined in the openai/harmony repository, docs/format.md. The text is that of its renderer, 0.0.8, except
+that the recipient of a call stands where the model itself writes it, so that the server's prompt cache continues after
+the generated text. The text of a message can never end it or begin another: markers inside it are broken up, and those
+inside a call's arguments are written with a JSON escape.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from callwright.prompt.message_text import get_message_text
 __all__ = ["MARKERS", "STOP_MARKERS", "get_answer_prefix", "render_harmony"]
 
 MARKERS = ("<|start|>", "<|channel|>", "<|constrain|>", "<|message|>", "<|end|>", "<|call|>", "<|return|>")
-"""What a server must leave in the text: each is one special token."""
+"""Markers that a server must leave in the text: each is one special token."""
 STOP_MARKERS = ("<|call|>", "<|return|>")
-"""Where the model's turn ends; after a mere `<|end|>` it has more to say."""
+"""Markers that end the model's turn; after `<|end|>` alone the turn continues."""
 
 _SPECIAL_TOKEN = re.compile(
     r"<\|(start|channel|constrain|message|end|call|return|startoftext|endoftext|endofprompt|reserved_\d+)\|>"
@@ -38,28 +38,28 @@ _SPECIAL_TOKEN = re.compile(
 _REASONING_EFFORTS: Mapping[object, str] = MappingProxyType(
     {"none": "low", "minimal": "low", "low": "low", "medium": "medium", "high": "high", "xhigh": "high", "max": "high"}
 )
-"""What the model was trained on for each word that clients say."""
+"""The word that the model was trained on for each effort that clients send."""
 _INSTRUCTION_ROLES = ("system", "developer")
 
 
 def render_harmony(request: Request) -> str:
-    """The prompt, up to the place where the model goes on."""
+    """Render the prompt, up to where the model continues."""
     tools = request.tools if request.tool_choice != "none" else ()
     lead = next(
         (at for at, each in enumerate(request.messages) if each.role not in _INSTRUCTION_ROLES), len(request.messages)
     )
     instructions = "\n\n".join(filter(None, map(_get_message_words, request.messages[:lead])))
-    written = (
+    prompt_parts = (
         _format_message("system", _format_system(request.options.get("reasoning_effort"), tools)),
         _format_developer(instructions, tools, request.options.get("response_format")),
         *_iter_messages(request.messages[lead:]),
         f"<|start|>assistant{get_answer_prefix(request)}",
     )
-    return "".join(written)
+    return "".join(prompt_parts)
 
 
 def get_answer_prefix(request: Request) -> str:
-    """What the prompt writes of the answer itself: the beginning of a call, where one is required."""
+    """Return the beginning of the answer that is part of the prompt: that of a call, if one is required."""
     choice = request.tool_choice
     if choice in ("auto", "none") or not request.tools:
         return ""
@@ -73,8 +73,8 @@ def get_answer_prefix(request: Request) -> str:
 
 
 def _format_system(effort: object, tools: Sequence[ToolSpec]) -> str:
-    # Who it is and what it knows are the words that it was trained with. The date is left out: it would spoil the
-    # prompt cache at midnight, and clients that need it say it.
+    # The identity and the knowledge cutoff are the words of its training. The date is omitted: it would invalidate the
+    # prompt cache at midnight, and clients that need it send it.
     lines = [
         "You are ChatGPT, a large language model trained by OpenAI.\nKnowledge cutoff: 2024-06",
         f"Reasoning: {_REASONING_EFFORTS.get(effort, 'medium')}",
@@ -89,12 +89,12 @@ def _format_developer(instructions: str, tools: Sequence[ToolSpec], answer_forma
         f"# Tools\n\n## functions\n\n{_escape_markers(render_namespace('functions', tools))}" if tools else "",
         _format_response_format(answer_format),
     )
-    told = "\n\n".join(filter(None, sections))
-    return _format_message("developer", told) if told else ""
+    text = "\n\n".join(filter(None, sections))
+    return _format_message("developer", text) if text else ""
 
 
 def _format_response_format(response_format: Any) -> str:
-    """A form that the client holds the answer to, in the section that the format has for it."""
+    """Format the response format that the client requires, as the section that Harmony has for it."""
     match response_format:
         case {"type": "json_schema", "json_schema": {"schema": schema} as form}:
             name, about = form.get("name") or "answer", form.get("description")
@@ -110,8 +110,8 @@ def _format_response_format(response_format: Any) -> str:
 
 
 def _iter_messages(messages: Sequence[Message]) -> Iterator[str]:
-    """The messages. Thoughts before a final answer are left out of what follows it; those of a chain of calls that goes
-    on are what the model thinks on from."""
+    """Yield the messages. Reasoning before a final answer is omitted from what follows it; reasoning in a chain of
+    calls that continues is kept, because the model builds on it."""
     answered = max((at for at, message in enumerate(messages) if _is_final_answer(message)), default=-1)
     names: dict[str, str] = {}
     for at, message in enumerate(messages):

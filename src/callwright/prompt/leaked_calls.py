@@ -1,8 +1,8 @@
-"""Leaks: calls that stand in the text of earlier answers, turned into calls, and frames around answers taken off.
+"""Convert calls in the text of earlier answers to calls, and remove frames around answers.
 
-A server whose parser missed a call gave it to the client as text, and the client sends it back. A model that sees such
-an answer leaks again: in a third of the turns after one (claude-code #77061). Who reads the text is handed in; only a
-text that names an offered tool or shows a frame is read at all, and only what can be read as a whole counts.
+A server whose parser missed a call returned it as text, and the client sends it back. A model that sees such an answer
+leaks again: in a third of the turns after one (claude-code #77061). The caller provides the parser. Only text that
+names a known tool or contains a frame marker is parsed, and only text that can be parsed completely counts.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from callwright.turn import Collected
 __all__ = ["LeakSearch", "TurnParser", "extract_leaked_calls"]
 
 TurnParser = Callable[[str], Collected]
-"""Reads a model's text as one turn, in its dialect and with the offered tools."""
+"""Parses a model's text as one turn, in its dialect and with the tools of the request."""
 
 
 class LeakSearch(NamedTuple):
-    """How earlier answers are read, and what shows that one is worth it."""
+    """How earlier answers are parsed, and the signs that make it worthwhile."""
 
     parse_turn: TurnParser
     tools: Collection[str]
@@ -31,46 +31,46 @@ class LeakSearch(NamedTuple):
 
 
 def extract_leaked_calls(
-    message: Message, search: LeakSearch, fresh: Callable[[], str], notes: list[Repair]
+    message: Message, search: LeakSearch, make_id: Callable[[], str], notes: list[Repair]
 ) -> Message:
-    """An answer with the calls in its text as calls, behind what else it says, and its thoughts as thoughts."""
+    """Return an answer with the calls in its text as calls, after its other text, and its reasoning as reasoning."""
     if message.role != "assistant":
         return message
-    said: list[Part] = []
+    parts: list[Part] = []
     leaked: list[ToolCall] = []
     framed = False
     for part in message.parts:
         turn = _parse_part(part, search)
         if turn is None:
-            said.append(part)
+            parts.append(part)
             continue
         framed = framed or not turn.tool_calls
-        said += _iter_text_parts(turn)
+        parts += _iter_text_parts(turn)
         leaked += turn.tool_calls
     if framed:
-        notes.append(Repair("unframed_answer", "the markers of a dialect stood in an earlier answer"))
+        notes.append(Repair("unframed_answer", "an earlier answer contained the markers of a dialect"))
     elif not leaked:
         return message
-    made = [_get_call_key(part) for part in message.parts if isinstance(part, ToolCall)]
+    call_keys = [_get_call_key(part) for part in message.parts if isinstance(part, ToolCall)]
     for call in leaked:
-        if _get_call_key(call) in made:  # the server sent it both ways
-            notes.append(Repair("dropped_repeat", f"a call of {call.name} stood in the text too"))
+        if _get_call_key(call) in call_keys:  # the server sent it in both forms
+            notes.append(Repair("dropped_repeat", f"the text also contained a call of {call.name}"))
             continue
-        said.append(msgspec.structs.replace(call, id=fresh()))
-        notes.append(Repair("recovered_call", f"a call of {call.name} stood in the text of an earlier answer"))
-    return Message(message.role, tuple(said))
+        parts.append(msgspec.structs.replace(call, id=make_id()))
+        notes.append(Repair("recovered_call", f"the text of an earlier answer contained a call of {call.name}"))
+    return Message(message.role, tuple(parts))
 
 
 def _parse_part(part: Part, search: LeakSearch) -> Collected | None:
-    """What a text holds beside words; None where that is nothing, or nothing sound."""
+    """Parse a text; return None if it contains nothing but text, or nothing valid."""
     if not isinstance(part, Text):
         return None
     framed = any(sign in part.text for sign in search.frames)
     if not framed and not any(name in part.text for name in search.tools):
         return None
     turn = search.parse_turn(part.text)
-    found = turn.tool_calls or (framed and turn.text != part.text)
-    sound = found and not turn.malformed and all(call.complete for call in turn.tool_calls)
+    has_other_content = turn.tool_calls or (framed and turn.text != part.text)
+    sound = has_other_content and not turn.malformed and all(call.complete for call in turn.tool_calls)
     return turn if sound else None
 
 
@@ -82,5 +82,5 @@ def _iter_text_parts(turn: Collected) -> Iterator[Part]:
 
 
 def _get_call_key(call: ToolCall) -> tuple[str, object]:
-    """What makes two calls the same: spaces and the order of members do not. Arguments are sound by now."""
+    """Return a key that is equal for equal calls, whatever their spacing and member order. Arguments are valid here."""
     return call.name, parse_json(call.arguments)

@@ -1,8 +1,8 @@
-"""Roles: a history as strict servers and templates want it, after everything else was said into it.
+"""Order a history as strict servers and templates require, after all other changes.
 
-`strict` is for templates that raise "System message must be at the beginning" or "roles must alternate": llama.cpp
-#20733, lmstudio #2298, opencode #5034. `images_moved` is for servers that answer 400 to a picture in a tool result:
-vLLM #43203, llama.cpp #23542, qwen-code #3616. Both lose nothing, and change nothing the second time.
+`merge_roles_strictly` is for templates that raise "System message must be at the beginning" or "roles must alternate":
+llama.cpp #20733, lmstudio #2298, opencode #5034. `move_result_images` is for servers that answer 400 to an image in a
+tool result: vLLM #43203, llama.cpp #23542, qwen-code #3616. Both lose nothing and are idempotent.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ _IMAGE_DROPPED_TEXT = "[a picture that this model cannot see]"
 
 
 def merge_roles_strictly(messages: Sequence[Message], notes: list[Repair]) -> tuple[Message, ...]:
-    """Instructions in one message at the front, then no two messages of one role in a row, results aside."""
+    """Merge instructions into one message at the front, and neighbouring messages of one role, except results."""
     instructions = [message for message in messages if message.role in _INSTRUCTION_ROLES]
     others = [message for message in messages if message.role not in _INSTRUCTION_ROLES]
     if list(messages[: len(instructions)]) != instructions:
-        notes.append(Repair("moved_system", "instructions stood between other messages"))
+        notes.append(Repair("moved_system", "instructions were between other messages"))
     front = [_merge_messages(instructions)] if instructions else []
     joined = [message for role, group in groupby(others, _get_role) for message in _merge_run(role, list(group))]
     if len(front) + len(joined) < len(messages):
-        notes.append(Repair("merged_roles", "messages of one role stood in a row"))
+        notes.append(Repair("merged_roles", "consecutive messages had the same role"))
     return (*front, *joined)
 
 
@@ -47,7 +47,7 @@ def _merge_messages(messages: Sequence[Message]) -> Message:
 
 
 def move_result_images(messages: Sequence[Message], notes: list[Repair]) -> tuple[Message, ...]:
-    """The pictures of each run of results in a user's message behind it."""
+    """Move the images of each run of results to a user message after it."""
     return tuple(
         message
         for role, group in groupby(messages, _get_role)
@@ -56,18 +56,18 @@ def move_result_images(messages: Sequence[Message], notes: list[Repair]) -> tupl
 
 
 def _move_run_images(role: str, messages: list[Message], notes: list[Repair]) -> Iterator[Message]:
-    seen: list[Text | Image] = []
+    moved: list[Text | Image] = []
     for message in messages:
         if role == "tool":
             results = [part for part in message.parts if isinstance(part, ToolResult) and part.images]
             for result in results:
-                seen += [Text(f"From the result of {result.name or result.call_id}:"), *result.images]
-                notes.append(Repair("moved_images", f"the result of {result.call_id} held pictures"))
+                moved += [Text(f"From the result of {result.name or result.call_id}:"), *result.images]
+                notes.append(Repair("moved_images", f"the result of {result.call_id} contained images"))
             yield Message("tool", tuple(map(_strip_images, message.parts))) if results else message
         else:
             yield message
-    if seen:
-        yield Message("user", tuple(seen))
+    if moved:
+        yield Message("user", tuple(moved))
 
 
 def _strip_images(part: Part) -> Part:
@@ -77,7 +77,7 @@ def _strip_images(part: Part) -> Part:
 
 
 def drop_result_images(messages: Sequence[Message], notes: list[Repair]) -> tuple[Message, ...]:
-    """For a model that sees no pictures: one in a result would have every later request of the session refused."""
+    """Drop the images of results, for a model without vision: they would make every later request fail."""
     return tuple(
         Message(message.role, tuple(_drop_images(part, notes) for part in message.parts)) for message in messages
     )
@@ -86,14 +86,14 @@ def drop_result_images(messages: Sequence[Message], notes: list[Repair]) -> tupl
 def _drop_images(part: Part, notes: list[Repair]) -> Part:
     if not isinstance(part, ToolResult) or not part.images:
         return part
-    notes.append(Repair("dropped_images", f"the result of {part.call_id} held pictures, and the model sees none"))
+    notes.append(Repair("dropped_images", f"the result of {part.call_id} contained images, but the model accepts none"))
     return msgspec.structs.replace(
         part, content="\n".join(filter(None, (part.content, _IMAGE_DROPPED_TEXT))), images=()
     )
 
 
 def drop_reasoning(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """The messages without what was thought; one that held nothing else goes."""
+    """Return the messages without reasoning; a message with nothing else is dropped."""
     return tuple(
         Message(message.role, kept)
         for message in messages

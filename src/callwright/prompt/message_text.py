@@ -1,4 +1,4 @@
-"""The words of messages: read as one text, and put around what is there already without a seam."""
+"""The text of messages: read it, or add to it without changing the gaps between parts."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ __all__ = ["append_text", "get_message_text", "wrap_parts"]
 
 
 def get_message_text(message: Message) -> str:
-    """The words of a message."""
+    """Return the text of a message."""
     return "\n\n".join(part.text for part in message.parts if isinstance(part, Text))
 
 
 def wrap_parts(parts: Sequence[Part], before: str = "", after: str = "") -> tuple[Part, ...]:
-    """Parts with words before and after them. They join the text that they touch, because wires and templates put
-    different gaps between two parts; beside a picture they stand by themselves."""
+    """Add text before and after parts. It is joined to adjacent text, because wires and templates put different gaps
+    between two parts; next to an image it is a part of its own."""
     out = list(parts)
     if out and isinstance(out[0], Text):
         out[0] = Text(before + out[0].text)
@@ -30,7 +30,7 @@ def wrap_parts(parts: Sequence[Part], before: str = "", after: str = "") -> tupl
 
 
 def append_text(messages: Sequence[Message], text: str) -> tuple[Message, ...]:
-    """A conversation with words at its end: in the user's message if that is the last, else in a new one."""
+    """Append text to a conversation: to the last message if that is the user's, otherwise as a new message."""
     if messages and messages[-1].role == "user":
         return (*messages[:-1], Message("user", wrap_parts(messages[-1].parts, after=f"\n\n{text}")))
     return (*messages, Message("user", (Text(text),)))

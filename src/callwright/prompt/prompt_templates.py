@@ -1,8 +1,8 @@
-"""Templates: how what a model is told is written. Jinja2, in a sandbox, without files.
+"""Prompt templates: Jinja2, in a sandbox, without file access.
 
-Each is given as text by whoever loads it, compiled once, and checked with sample data before it is used: a name that
-is not a variable of the template is a mistake with its file and line. A template says where the client's own message
-goes by `{{ message }}`; the message itself is never handed to it, so none of its parts can be lost or changed.
+The caller loads the text of each template. Templates are compiled once and checked with sample data before use: an
+unknown variable is a mistake that is reported with its file and line. A template places the client's own message with
+`{{ message }}`; it never receives the message itself, so no part of it can be lost or changed.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ _TAG_VARIABLES = {
     "context": "every <context> that the client sent and that is not in the message, the newest first",
     "attachments": "the same for <attachments>",
     "instructions": "the client's last <instructions>",
-    "request": "what the user asks for: the newest <userRequest>, or the whole message",
+    "request": "the user's request: the newest <userRequest>, or the complete message",
 }
 _SYSTEM_VARIABLES = {
-    "tag": "a name for the tag around it all, which the client's text does not hold",
+    "tag": "a name for the enclosing tag that does not occur in the client's text",
     "system": "the client's system messages: a list, each with heading and text",
 }
 _TOOL_VARIABLES = {"tools": "the tools and how to call them; may be empty"}
-_RULE_VARIABLES = {"rules": "the house rules, as the template of that name writes them; may be empty"}
+_RULE_VARIABLES = {"rules": "the house rules as the rules template renders them; may be empty"}
 _MESSAGE_VARIABLES = {"message": "where the client's own message goes; exactly once"}
 
 TEMPLATE_VARIABLES: Mapping[PromptTemplateName, Mapping[str, str]] = {
     "first": {**_SYSTEM_VARIABLES, **_TOOL_VARIABLES, **_RULE_VARIABLES, **_TAG_VARIABLES, **_MESSAGE_VARIABLES},
     "continuing": {**_TOOL_VARIABLES, **_RULE_VARIABLES, **_TAG_VARIABLES, **_MESSAGE_VARIABLES},
     "results": {
-        "results": "what the calls gave: a list, each with id, name, arguments, status, content, and text, which is "
-        "all of it as the model's dialect writes results",
+        "results": "the results of the calls: a list, each with id, name, arguments, status, content, and text, which "
+        "is the complete result in the model's dialect",
         **_TOOL_VARIABLES,
         **_RULE_VARIABLES,
         **{name: meaning for name, meaning in _TAG_VARIABLES.items() if name != "request"},
@@ -62,7 +62,7 @@ TEMPLATE_NAMES: tuple[PromptTemplateName, ...] = tuple(TEMPLATE_VARIABLES)
 
 
 class _MessageMarker(str):
-    """What `{{ message }}` writes. The place is found by identity, which no text can have."""
+    """The output of `{{ message }}`. Its position is found by identity, which no other text has."""
 
     __slots__ = ()
 
@@ -87,17 +87,17 @@ _SAMPLE_VALUES: tuple[dict[str, Any], ...] = (
     },
 )
 _RENDER_ERRORS = (TemplateError, TypeError, ValueError, ArithmeticError, LookupError, AttributeError)
-"""What a template can fail with while it is rendered."""
+"""Errors that a template can raise while it is rendered."""
 
 
 class TemplateSource(NamedTuple):
-    """A template's text, and the file that it came from."""
+    """A template's text and the file that it came from."""
 
     text: str
     origin: str
 
 
-# Prompts are no HTML: nothing in them is escaped.
+# Prompts are not HTML: nothing in them is escaped.
 _ENVIRONMENT = ImmutableSandboxedEnvironment(
     undefined=StrictUndefined,
     autoescape=False,
@@ -107,21 +107,21 @@ _ENVIRONMENT = ImmutableSandboxedEnvironment(
 
 
 class PromptTemplates:
-    """All six, compiled and checked. Raises `ConfigError` with every mistake."""
+    """All six templates, compiled and checked. Raises `ConfigError` with every mistake."""
 
     def __init__(self, sources: Mapping[PromptTemplateName, TemplateSource]) -> None:
-        found = [mistake for name in TEMPLATE_NAMES for mistake in find_template_errors(name, sources[name])]
-        if found:
-            raise ConfigError(found)
+        mistakes = [mistake for name in TEMPLATE_NAMES for mistake in find_template_errors(name, sources[name])]
+        if mistakes:
+            raise ConfigError(mistakes)
         self._templates = {name: _compile_template(sources[name]) for name in TEMPLATE_NAMES}
         self._origins = {name: sources[name].origin for name in TEMPLATE_NAMES}
 
     def render_text(self, name: PromptTemplateName, **values: Any) -> str:
-        """What a template writes of these values; those that are not given are empty."""
+        """Render a template with these values; missing values are empty."""
         return "".join(self._render_pieces(name, values))
 
     def render_message(self, name: PromptTemplateName, parts: tuple[Part, ...], **values: Any) -> Message:
-        """A user message with its parts where the template wants them."""
+        """Render a user message with its parts where the template places them."""
         pieces = iter(self._render_pieces(name, {**values, "message": _MESSAGE_MARKER}))
         before = "".join(takewhile(lambda piece: piece is not _MESSAGE_MARKER, pieces))
         return Message("user", wrap_parts(parts, before, "".join(pieces).rstrip()))
@@ -141,29 +141,29 @@ def _compile_template(source: TemplateSource) -> Template:
 
 
 def find_template_errors(name: PromptTemplateName, source: TemplateSource) -> Iterator[str]:
-    """What is wrong with a template, each with its file and line."""
+    """Yield the mistakes in a template, each with its file and line."""
     try:
         tree = _ENVIRONMENT.parse(source.text)
         compiled = _compile_template(source)
     except TemplateSyntaxError as problem:
         yield f"{source.origin}, line {problem.lineno}: {problem.message}"
         return
-    found = list(_find_unknown_names(name, source, tree))
-    yield from found
-    if not found:
+    mistakes = list(_find_unknown_names(name, source, tree))
+    yield from mistakes
+    if not mistakes:
         yield from _try_samples(name, source, compiled)
 
 
 def _find_unknown_names(name: PromptTemplateName, source: TemplateSource, tree: nodes.Template) -> Iterator[str]:
-    """Names that nothing gives a value to, also where the samples do not lead."""
+    """Yield variables that have no value, including those in branches that the samples do not reach."""
     unknown = find_undeclared_variables(tree) - TEMPLATE_VARIABLES[name].keys()
     for node in tree.find_all(nodes.Name):
         if node.name in unknown:
-            given = ", ".join(TEMPLATE_VARIABLES[name])
-            yield f"{source.origin}, line {node.lineno}: there is no variable {node.name!r}; there are {given}"
+            variables = ", ".join(TEMPLATE_VARIABLES[name])
+            yield f"{source.origin}, line {node.lineno}: unknown variable {node.name!r}; the variables are {variables}"
     for kind in (nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends):
         for reference in tree.find_all(kind):
-            yield f"{source.origin}, line {reference.lineno}: a template cannot use another file; write it out"
+            yield f"{source.origin}, line {reference.lineno}: a template cannot include another file"
 
 
 def _try_samples(name: PromptTemplateName, source: TemplateSource, compiled: Template) -> Iterator[str]:
@@ -172,17 +172,17 @@ def _try_samples(name: PromptTemplateName, source: TemplateSource, compiled: Tem
             "message": _MESSAGE_MARKER
         }
         try:
-            written = list(compiled.generate(values))
+            pieces = list(compiled.generate(values))
         except _RENDER_ERRORS as problem:
             yield f"{_format_location(source.origin, problem)}: {problem}"
             return
-        if "message" in TEMPLATE_VARIABLES[name] and sum(piece is _MESSAGE_MARKER for piece in written) != 1:
-            yield f"{source.origin}: {{{{ message }}}} must be written exactly once, whatever else is empty"
+        if "message" in TEMPLATE_VARIABLES[name] and sum(piece is _MESSAGE_MARKER for piece in pieces) != 1:
+            yield f"{source.origin}: {{{{ message }}}} must occur exactly once, even if all other variables are empty"
             return
 
 
 def _format_location(origin: str, problem: Exception) -> str:
-    """The file, and the line if the problem's traceback knows it: Jinja2 puts the template's own lines there."""
+    """Return the file, and the line if the traceback has it: Jinja2 puts the template's own lines there."""
     line, frame = 0, problem.__traceback__
     while frame is not None:
         if frame.tb_frame.f_code.co_filename == origin:

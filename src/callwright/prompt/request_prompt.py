@@ -1,9 +1,9 @@
-"""Prepare: a request whose history is mended, in the words that the model is told.
+"""Build the prompt of a request whose history is repaired.
 
-The order is fixed: what is told at the beginning, the conversation, and at the end lines that change from request to
-request and what is demanded of the next answer. What a message becomes depends on the messages
-before it and on the system messages, never on answers to come: a conversation that grows keeps its beginning, byte for
-byte, and with it the backend's prompt cache. (A backend that keeps the conversation reads the newest alone.)
+The order is fixed: first the opening instructions, then the conversation, and last the lines that change from request
+to request and the requirement for the next answer. The form of a message depends on the messages before it and on the
+system messages, never on later answers: a conversation that grows keeps its beginning, byte for byte, and with it the
+backend's prompt cache. (A backend that keeps the conversation gets only the newest messages.)
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _TEXT_STRATEGIES = ("constrained", "taught")
 
 
 class PreparedRequest(NamedTuple):
-    """What is sent, and what is worth a warning."""
+    """The request to send, and warnings."""
 
     request: Request
     warnings: tuple[Repair, ...]
@@ -51,22 +51,22 @@ def prepare_request(
     is_first_turn: bool,
     strategy: ToolStrategy,
 ) -> PreparedRequest:
-    """A request as its backend needs it. `first`: nothing of the conversation was answered yet.
+    """Prepare a request for its backend. `is_first_turn` says that the conversation has no answer yet.
 
-    Raises `RequestError` when the tool rounds are used up.
+    Raises `RequestError` if the tool rounds are used up.
     """
     check_tool_rounds(request.messages, settings.max_rounds)
-    telling = _PromptWriter(request, settings, dialect, templates, tools_as_text=strategy in _TEXT_STRATEGIES)
-    if telling.is_unchanged:
+    writer = _PromptWriter(request, settings, dialect, templates, tools_as_text=strategy in _TEXT_STRATEGIES)
+    if writer.is_unchanged:
         return PreparedRequest(request, ())
     messages, last = move_volatile_lines_last(request.messages, settings.volatile)
     notes: tuple[Repair, ...] = ()
     if settings.system == "fold_first" and not is_first_turn:
-        messages = tuple(telling.iter_newest(messages))
+        messages = tuple(writer.iter_newest(messages))
     else:
-        messages, notes = telling.add_opening(messages)
-        messages = tuple(telling.iter_conversation(messages))
-    if telling.tools_as_text:
+        messages, notes = writer.add_opening(messages)
+        messages = tuple(writer.iter_conversation(messages))
+    if writer.tools_as_text:
         last = "\n\n".join(filter(None, (last, format_call_demand(request.tool_choice) if request.tools else "")))
         request = msgspec.structs.replace(request, tools=(), tool_choice="auto")
     messages = append_text(messages, last) if last else messages
@@ -74,7 +74,7 @@ def prepare_request(
 
 
 class _PromptWriter:
-    """What one request's model is told besides the conversation, and where."""
+    """Writes what the prompt contains besides the conversation."""
 
     def __init__(
         self,
@@ -95,24 +95,24 @@ class _PromptWriter:
 
     @property
     def is_unchanged(self) -> bool:
-        """The model is told what the client says, and no more."""
+        """Whether the prompt is the client's request unchanged."""
         settings = self._settings
         return not (self.tools_as_text or self._rules or settings.volatile) and settings.system == "native"
 
-    def _render_tools(self, *, again: bool) -> str:
-        return render_tool_prompt(self._tools, self._dialect, get_teach_form(self._settings, again=again))
+    def _render_tools(self, *, repeated: bool) -> str:
+        return render_tool_prompt(self._tools, self._dialect, get_teach_form(self._settings, repeated=repeated))
 
     # ── the beginning ──────────────────────────────────────────────────────────────────────────
 
     def add_opening(self, messages: Sequence[Message]) -> tuple[tuple[Message, ...], tuple[Repair, ...]]:
-        """The conversation with what is told at its beginning, and warnings."""
+        """Add the opening instructions to the conversation. Return it with warnings."""
         if self._settings.system == "native":
             return self._extend_system(messages), ()
         return self._fold_system(messages)
 
     def _extend_system(self, messages: Sequence[Message]) -> tuple[Message, ...]:
-        """Told in the first system message, after the client's own words."""
-        words = "\n\n".join(filter(None, (self._render_tools(again=False), self._rules)))
+        """Add the instructions to the first system message, after the client's own text."""
+        words = "\n\n".join(filter(None, (self._render_tools(repeated=False), self._rules)))
         if not words:
             return tuple(messages)
         if messages and messages[0].role in ("system", "developer"):
@@ -121,10 +121,10 @@ class _PromptWriter:
         return (Message("system", (Text(words),)), *messages)
 
     def _fold_system(self, messages: Sequence[Message]) -> tuple[tuple[Message, ...], tuple[Repair, ...]]:
-        """Told in the first user message, before the client's own words."""
-        system, sections, others, rest = split_system(messages)
-        taught = self._render_tools(again=False)
-        if not (sections or others or taught or self._rules):
+        """Add the instructions to the first user message, before the client's own text."""
+        system, sections, other_parts, rest = split_system(messages)
+        taught = self._render_tools(repeated=False)
+        if not (sections or other_parts or taught or self._rules):
             return rest, ()
         position, rest = ensure_first_user(rest)
         user = rest[position]
@@ -137,26 +137,26 @@ class _PromptWriter:
             **read_client_tags([*system, user], known_text=get_message_text(user))._asdict(),
         }
         name: PromptTemplateName = "first" if self._has_tools else "plain_first"
-        told = self._templates.render_message(name, (*others, *user.parts), **values)
+        opening = self._templates.render_message(name, (*other_parts, *user.parts), **values)
         redundant = (
             (Message("system", (Text(REDUNDANT_SYSTEM_TEXT.format(tag=tag)),)),)
             if self._settings.redundant_system
             else ()
         )
-        size, limit = len(get_message_text(told)) - len(get_message_text(user)), self._settings.fold_warn_characters
+        size, limit = len(get_message_text(opening)) - len(get_message_text(user)), self._settings.fold_warn_characters
         warnings = (Repair("large_system", f"{size} characters of instructions were folded into the user's message"),)
-        folded = (*redundant, *rest[:position], told, *rest[position + 1 :])
+        folded = (*redundant, *rest[:position], opening, *rest[position + 1 :])
         return folded, warnings if limit and size > limit else ()
 
     # ── the conversation ───────────────────────────────────────────────────────────────────────
 
     def iter_conversation(self, messages: Sequence[Message]) -> Iterator[Message]:
-        """Every message, with the tools told again where that is due."""
+        """Yield every message, with the tools repeated where that is due."""
         for message, calls, due in self._iter_rounds(messages):
-            yield self._render_message(message, calls, {"tools": self._render_tools(again=True)} if due else {})
+            yield self._render_message(message, calls, {"tools": self._render_tools(repeated=True)} if due else {})
 
     def iter_newest(self, messages: Sequence[Message]) -> Iterator[Message]:
-        """For a backend that has the rest: the first message after its last answer is told what it needs again."""
+        """Yield the messages since the last answer, for a backend that has the others; the first has what it needs."""
         rounds = list(self._iter_rounds(messages))
         answered = max((at for at, each in enumerate(rounds) if each[0].role == "assistant"), default=-1)
         following = (at for at in range(answered + 1, len(rounds)) if rounds[at][0].role in ("user", "tool"))
@@ -167,11 +167,11 @@ class _PromptWriter:
                 message = _convert_to_user(message)
             if at == newest:
                 tags = read_client_tags(messages, known_text=get_message_text(message))
-                values = {"tools": self._render_tools(again=not due), "rules": self._rules, **tags._asdict()}
+                values = {"tools": self._render_tools(repeated=not due), "rules": self._rules, **tags._asdict()}
             yield self._render_message(message, calls, values)
 
     def _render_message(self, message: Message, calls: dict[str, ToolCall], values: dict[str, Any]) -> Message:
-        """A message as it is sent, with what is told beside it."""
+        """Render a message with the text around it."""
         if message.role == "tool":
             return self._render_results(message, calls, values) if self.tools_as_text else message
         if values:
@@ -179,8 +179,8 @@ class _PromptWriter:
         return render_calls_as_text(message, self._dialect) if self.tools_as_text else message
 
     def _iter_rounds(self, messages: Sequence[Message]) -> Iterator[tuple[Message, dict[str, ToolCall], bool]]:
-        """Every message with the calls that it may answer, and whether the tools are due again; results that come
-        together are one message where they are told in words."""
+        """Yield every message with the calls that it may answer, and whether the tools are due again. Consecutive
+        results are one message where tools are described as text."""
         calls: dict[str, ToolCall] = {}
         since = 0
         for message in _join_results(messages) if self.tools_as_text else messages:
@@ -191,12 +191,14 @@ class _PromptWriter:
                 calls = {part.id: part for part in message.parts if isinstance(part, ToolCall)}
 
     def _render_results(self, message: Message, calls: dict[str, ToolCall], values: dict[str, Any]) -> Message:
-        """Results as the dialect writes them; they are the user's to say."""
+        """Render results in the dialect's form, as a user message."""
         results = [part for part in message.parts if isinstance(part, ToolResult)]
-        told = [self._build_result(result, calls.get(result.call_id)) for result in results]
+        rendered = [self._build_result(result, calls.get(result.call_id)) for result in results]
         images = [image for result in results for image in result.images]
-        others = [part for part in message.parts if not isinstance(part, ToolResult)]
-        return Message("user", (Text(self._templates.render_text("results", results=told, **values)), *images, *others))
+        other_parts = [part for part in message.parts if not isinstance(part, ToolResult)]
+        return Message(
+            "user", (Text(self._templates.render_text("results", results=rendered, **values)), *images, *other_parts)
+        )
 
     def _build_result(self, result: ToolResult, call: ToolCall | None) -> dict[str, str]:
         content = format_result(result, call) if self._settings.show_results else result.content
@@ -211,7 +213,7 @@ class _PromptWriter:
 
 
 def _convert_to_user(message: Message) -> Message:
-    """Instructions that come late, for a backend that ignores system messages."""
+    """Convert late instructions to a user message, for a backend that ignores system messages."""
     tag = find_free_tag(get_message_text(message))
     return Message("user", wrap_parts(message.parts, f"<{tag}>\n", f"\n</{tag}>"))
 
@@ -222,7 +224,7 @@ def _render_rules(templates: PromptTemplates, house_rules: str, final: str) -> s
 
 
 def _join_results(messages: Sequence[Message]) -> Iterator[Message]:
-    """Messages, those of results that follow each other as one."""
+    """Join consecutive messages of results."""
     for is_result, group in groupby(messages, key=lambda message: message.role == "tool"):
         if is_result:
             yield Message("tool", tuple(part for message in group for part in message.parts))

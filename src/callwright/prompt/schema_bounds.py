@@ -1,9 +1,9 @@
-"""Terse: a schema with limits wherever it sets none, for models that do not find an end.
+"""Add limits to a schema where it has none, for models that do not stop.
 
-A tiny model that begins to repeat itself inside a string or a list goes on until its tokens are spent (seen with
-SmolLM2-135M on llama.cpp, in both). A value of the narrower schema is one of the client's too, so the limits are told
-with the tool, and kept wherever answers are held to it. Where several schemas speak of one value (`allOf`, conditions)
-nothing is changed, because limits of one may contradict another.
+A tiny model that begins to repeat itself inside a string or a list continues until its tokens are used up (seen with
+SmolLM2-135M on llama.cpp, in both). A value of the narrower schema is also valid for the client's schema, so the limits
+are shown with the tool and enforced by constrained decoding. Where several schemas apply to one value (`allOf`,
+conditions), nothing is changed, because limits of one may contradict another.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from callwright.schema import Schema
 __all__ = ["MAX_ITEMS", "MAX_STRING_LENGTH", "bound_schema"]
 
 MAX_STRING_LENGTH = 120
-"""Characters of a string, and of a member's name."""
+"""The maximum length of a string, and of a member's name."""
 MAX_ITEMS = 4
-"""Items of a list, and members of an object that are not declared."""
+"""The maximum number of items in a list, and of undeclared members in an object."""
 
 _ANNOTATION_KEYWORDS = frozenset({"title", "description", "default", "examples", "example", "deprecated", "$comment"})
 _COMPOSITE_KEYWORDS = frozenset(
@@ -25,11 +25,11 @@ _COMPOSITE_KEYWORDS = frozenset(
 )
 _SCALAR_TYPES = ["string", "number", "boolean", "null"]
 _SCALAR_SCHEMA = {"type": _SCALAR_TYPES, "maxLength": MAX_STRING_LENGTH}
-"""What stands in lists and objects that may hold anything."""
+"""The schema for lists and objects that may contain anything."""
 
 
 def bound_schema(body: Any) -> Any:
-    """The schema with limits, and all below it."""
+    """Return the schema with limits, at every level."""
     if not isinstance(body, dict):
         return bound_schema({}) if body is True else body
     says = body.keys() - _ANNOTATION_KEYWORDS
@@ -49,27 +49,27 @@ def bound_schema(body: Any) -> Any:
 
 
 def _bound_object(body: dict[str, Any]) -> dict[str, Any]:
-    """An object with limits for its members, and for how many there are of those that are not declared."""
+    """Add limits to an object: to its members, and to the number of undeclared ones."""
     declared, patterns = body.get("properties"), body.get("patternProperties")
     if declared:
         body = {**body, "properties": {name: bound_schema(each) for name, each in declared.items()}}
     if patterns:
         body = {**body, "patternProperties": {name: bound_schema(each) for name, each in patterns.items()}}
-    others = body.get("additionalProperties", declared is None and not patterns)
-    if others is not False:
+    additional = body.get("additionalProperties", declared is None and not patterns)
+    if additional is not False:
         names = body.get("propertyNames", {"type": "string", "maxLength": MAX_STRING_LENGTH})
-        body = {**body, "propertyNames": names, "additionalProperties": _bound_inner(others)}
+        body = {**body, "propertyNames": names, "additionalProperties": _bound_inner(additional)}
     elif not patterns:
         return body
     return {**body, "maxProperties": _compute_limit(body, "Properties", len(declared or ()) + MAX_ITEMS)}
 
 
-def _bound_inner(below: Any) -> Any:
-    """What a list or an object holds; where nothing is said of it, nothing that could hold more."""
-    return _SCALAR_SCHEMA if below in (None, True, {}) else bound_schema(below)
+def _bound_inner(schema: Any) -> Any:
+    """Return the schema of a list's items or an object's members; without one, a schema that cannot nest further."""
+    return _SCALAR_SCHEMA if schema in (None, True, {}) else bound_schema(schema)
 
 
-def _compute_limit(body: dict[str, Any], what: str, most: int) -> int:
-    """The limit, or the schema's own where that is narrower; never below the least that it asks for."""
-    least, own = (body.get(f"{word}{what}") for word in ("min", "max"))
-    return max(min(own, most) if isinstance(own, int) else most, least if isinstance(least, int) else 0)
+def _compute_limit(body: dict[str, Any], keyword: str, maximum: int) -> int:
+    """Return the limit, or the schema's own if that is narrower; never below the schema's minimum."""
+    least, own = (body.get(f"{word}{keyword}") for word in ("min", "max"))
+    return max(min(own, maximum) if isinstance(own, int) else maximum, least if isinstance(least, int) else 0)

@@ -1,9 +1,9 @@
-"""Slim: tools told in fewer words, and schemas that picky services take.
+"""Shorten tool descriptions, and simplify schemas for services with restrictions.
 
-Models drown in tools: 44 of them are 22,000 tokens, and an 8B model that fails with 259 works with one (claude-code
-#25857). Gemini and Moonshot refuse `$ref`, `$defs` and `anyOf`, and with them every turn (opencode #12295). What is
-left out here only people read; what a value may be stays as it was, but for recursion, which ends after one round, and
-for null and values without an end where a setting says so. A schema is worked on once; after that it is looked up.
+Too many tools overload models: 44 of them are 22,000 tokens, and an 8B model that fails with 259 works with one
+(claude-code #25857). Gemini and Moonshot refuse `$ref`, `$defs` and `anyOf`, and with them every turn (opencode
+#12295). Only text for people is removed; the allowed values stay the same, except that recursion ends after one level,
+and that settings may exclude null and unlimited values. Each schema is processed once and cached.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ _SchemaBody = dict[str, Any]
 
 
 class _SchemaTooLargeError(Exception):
-    """The schema would grow beyond what anybody reads."""
+    """The schema would become too large."""
 
 
 def trim_tool(tool: ToolSpec, settings: ToolLimitSettings) -> ToolSpec:
-    """The tool as briefly as the settings say."""
+    """Shorten the tool as the settings require."""
     return ToolSpec(
         tool.name,
         truncate_text(tool.description, settings.max_description),
@@ -58,13 +58,14 @@ def trim_tool(tool: ToolSpec, settings: ToolLimitSettings) -> ToolSpec:
     )
 
 
-def truncate_text(text: str, most: int) -> str:
-    """The text up to the last sentence that fits; a first sentence that does not is cut inside. 0: all of it."""
-    if not most or len(text) <= most:
+def truncate_text(text: str, max_length: int) -> str:
+    """Truncate the text after the last sentence that fits; a first sentence that is too long is cut. 0 means no
+    limit."""
+    if not max_length or len(text) <= max_length:
         return text
-    head = text[:most]
-    ends = [found.end() for found in _SENTENCE_END.finditer(text, 0, most + 1) if found.end() <= most]
-    return head[: ends[-1]].rstrip() if ends else f"{head[: most - 1].rstrip()}…"
+    head = text[:max_length]
+    ends = [match.end() for match in _SENTENCE_END.finditer(text, 0, max_length + 1) if match.end() <= max_length]
+    return head[: ends[-1]].rstrip() if ends else f"{head[: max_length - 1].rstrip()}…"
 
 
 @lru_cache(4096)
@@ -74,12 +75,12 @@ def _trim_schema(encoded: bytes, settings: ToolLimitSettings) -> _SchemaBody:
         with suppress(_SchemaTooLargeError):
             body = _RefInliner(body).inline_schema(body, ())
     brief: _SchemaBody = _trim_node(body, settings)
-    # Nothing at all is a tool without parameters.
+    # An empty schema is a tool without parameters.
     return bound_schema(brief) if settings.terse and brief else brief
 
 
 def _map_subschemas(body: _SchemaBody, change: Callable[[Any], Any]) -> _SchemaBody:
-    """A schema with the schemas directly below it changed; enums, defaults and names stay what they are."""
+    """Change the schemas directly below a schema; enums, defaults and names are unchanged."""
     changed = dict(body)
     for key, value in body.items():
         if key in _SCHEMA_MAP_KEYWORDS and isinstance(value, dict):
@@ -92,7 +93,7 @@ def _map_subschemas(body: _SchemaBody, change: Callable[[Any], Any]) -> _SchemaB
 
 
 class _RefInliner:
-    """Puts targets in the place of references. `trail` has the references that led to a place."""
+    """Replaces references by their targets. `trail` has the references on the path."""
 
     def __init__(self, root: _SchemaBody) -> None:
         self._root = root
@@ -108,10 +109,10 @@ class _RefInliner:
         if isinstance(ref, str) and ref.startswith("#"):
             beside = {key: value for key, value in body.items() if key != "$ref"}
             target = self._resolve_ref(ref)
-            if ref in trail:  # recursion: what is further in may be anything of the same type
+            if ref in trail:  # recursion: deeper levels allow anything of the same type
                 target = {"type": target["type"]} if "type" in target else {}
             return self.inline_schema({**target, **beside}, (*trail, ref), depth + 1)
-        # Definitions are written where they are used.
+        # Definitions are inlined where they are used.
         body = {key: value for key, value in body.items() if key not in _DEFINITION_KEYWORDS}
         return _map_subschemas(body, lambda each: self.inline_schema(each, trail, depth + 1))
 
@@ -136,7 +137,7 @@ def _trim_node(body: Any, settings: ToolLimitSettings) -> Any:
 
 
 def _drop_null(body: _SchemaBody) -> _SchemaBody:
-    """A choice between something and null, as that something."""
+    """Simplify a choice between a schema and null to that schema."""
     if isinstance(body.get("type"), list):
         kinds = [kind for kind in body["type"] if kind != "null"]
         body = {**body, "type": kinds[0] if len(kinds) == 1 else kinds} if kinds else body

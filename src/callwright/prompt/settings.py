@@ -1,4 +1,4 @@
-"""What a person sets about what models are told: the words, how a history is mended, and what a model is spared."""
+"""Settings for prompts: instructions, tools in the prompt, history repair and tool limits."""
 
 from __future__ import annotations
 
@@ -23,82 +23,85 @@ _NonNegativeInt = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class PromptSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The `[prompt]` table, and what a model or profile changes of it: what the model is told."""
+    """The `[prompt]` table, and what a model or profile changes of it: what the prompt contains."""
 
     system: Literal["native", "fold", "fold_first"] = "native"
-    """How system messages are sent: as they are; folded into the first user message, for backends that ignore them; or
+    """How system messages are sent: unchanged; folded into the first user message, for backends that ignore them; or
     folded on the first request of a conversation only, for backends that ignore them and keep the conversation."""
     redundant_system: bool = False
-    """When folding, send a short system message as well, which says where the instructions are."""
+    """When folding, also send a short system message that says where the instructions are."""
     fold_warn_characters: _NonNegativeInt = 10_000
-    """Report what is folded when it is longer than this; 0 for never."""
+    """Warn if folded instructions are longer than this; 0 = never."""
     teach: Literal["auto", "full", "short", "code"] = "auto"
-    """How tools are told in words: as JSON schemas, as signatures, or as Python functions. `auto` tells schemas first
-    and signatures whenever the tools are told again."""
+    """How tools are described as text: as JSON schemas, as signatures, or as Python functions. `auto` uses schemas
+    first and signatures whenever the tools are repeated."""
     reteach_after: _NonNegativeInt = 0
-    """Tell the tools again after this many messages; 0 for never."""
+    """Repeat the tools after this many messages; 0 = never."""
     show_results: bool = True
-    """Where tools are told in words, show each result with its call, the arguments and whether it succeeded."""
+    """Where tools are described as text, show each result with its call, the arguments and its status."""
     final_answer: FinalAnswerMode = "off"
-    """Let the model close with a call of `final_answer` or with a tag of that name; clients get it as text."""
+    """Let the model end with a call of `final_answer` or with a tag of that name; clients get it as text."""
     max_rounds: _NonNegativeInt = 0
-    """Tool rounds for one request of the user; one more is refused. 0: any number."""
+    """Maximum tool rounds for one request of the user; one more is refused. 0 = no limit."""
     house_rules: str = ""
-    """Your own rules, told to the model beside the tools."""
+    """Your own rules, added to the prompt next to the tools."""
     volatile: tuple[str, ...] = ()
-    """Lines of system messages that begin so change from request to request: they move to the conversation's end,
-    where they do not spoil the backend's prompt cache."""
+    """Prefixes of lines in system messages that change from request to request: these lines move to the end of the
+    conversation, where they do not invalidate the backend's prompt cache."""
     templates: str = ""
-    """A folder with templates of your own, by the names of `callwright templates list`; what is not there is built
-    in."""
+    """A folder with your own templates, named as in `callwright templates list`; the built-in ones are used for the
+    others."""
 
 
 class HistorySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The `history` table inside a model's: what becomes of earlier messages before they are sent."""
+    """The `history` table of a model: how earlier messages are changed before they are sent."""
 
     repair: bool = True
-    """Give every call its one result and every result its call, unique ids, and arguments that are JSON objects."""
+    """Give every call one result and every result its call, unique ids, and arguments that are JSON objects."""
     leaks: bool = True
-    """Turn calls of offered tools that stand in the text of earlier answers into calls: they teach a model to leak."""
+    """Convert calls of known tools in the text of earlier answers to calls: left as text, they teach a model to
+    leak."""
     roles: Literal["as-sent", "strict"] = "as-sent"
-    """`strict`: instructions first, in one message, and neighbours of one role joined, as many templates demand."""
+    """`strict`: instructions first, in one message, and neighbours of one role merged, as many templates require."""
     reasoning: Literal["keep", "restore", "drop"] = "keep"
-    """Whether a server gets to see what was thought in earlier turns; some demand it and some refuse it. `keep` sends
-    what the client sends, and puts back what it left out if that is signed or the model is known to demand it;
-    `restore` puts everything back."""
+    """Whether the server gets the reasoning of earlier turns; some require it and some refuse it. `keep` sends what the
+    client sends, and restores what it omitted if that is signed or the model is known to require it; `restore` restores
+    everything."""
     result_images: Literal["auto", "keep", "move"] = "auto"
-    """Pictures in tool results stay there or move to a user's message; `auto` moves them where the API has no place."""
+    """Images in tool results stay there or move to a user message; `auto` moves them where the API has no field."""
 
 
 class ToolLimitSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The `tool_limits` table of a model: which tools it is offered, how briefly, and what becomes of long prompts."""
+    """The `tool_limits` table of a model: which tools it gets, how they are shortened, and how long prompts are
+    handled."""
 
     allow: tuple[str, ...] = ()
-    """Tools that are offered, by name or pattern such as `read_*`. Empty: all."""
+    """Tools to offer, by name or pattern such as `read_*`. Empty = all."""
     deny: tuple[str, ...] = ()
-    """Tools that are not; this comes before `allow`."""
+    """Tools not to offer; takes precedence over `allow`."""
     max_tools: _NonNegativeInt = 0
-    """How many are offered: those that are named or fit the user's words best. Those that were called already, and the
-    one that must be called, always are. 0: any number."""
+    """Maximum number of tools: those that the user names or whose words match best. Tools that were already called, and
+    a required tool, are always offered. 0 = no limit."""
     max_description: _NonNegativeInt = 0
-    """Characters of a description; a longer one is cut after a sentence. 0: any number."""
+    """Maximum length of a description; a longer one is truncated after a sentence. 0 = no limit."""
     trim_schemas: bool = False
-    """Leave out of schemas what only people read: titles, examples, comments."""
+    """Remove from schemas what only people read: titles, examples, comments."""
     inline_refs: bool = True
-    """Put the target of each `$ref` in its place; some services refuse schemas with references."""
+    """Replace each `$ref` by its target; some services refuse schemas with references."""
     drop_null: bool = False
-    """Do not tell that a parameter may be null."""
+    """Do not show that a parameter may be null."""
     terse: bool = False
-    """One call at a time, strings of at most 120 characters and lists of 4 items: a tiny model that begins to repeat
-    itself finds no end. Left out, models that are known for it are treated so."""
+    """One call at a time, strings of at most 120 characters and lists of at most 4 items, for tiny models that repeat
+    themselves without end. By default it is on for models that are known to need it."""
     alias_names: bool = True
-    """Tell tools whose names are over 64 characters long, or have odd ones, under another name that services take."""
+    """Offer tools whose names are longer than 64 characters or contain other characters under a name that services
+    accept."""
     overflow: Literal["refuse", "condense", "send"] = "refuse"
     """A prompt that does not fit the window: refused with the numbers, shortened at its oldest part, or sent as is."""
     reserve: _NonNegativeInt = 1024
-    """Tokens of the window that are kept for the answer."""
+    """Tokens of the window that are reserved for the answer."""
 
 
 def merge_prompt_settings(settings: PromptSettings, changes: Mapping[str, Any]) -> PromptSettings:
-    """The settings with some of them changed."""
+    """Return the settings with these changes."""
     return msgspec.convert({**msgspec.structs.asdict(settings), **changes}, PromptSettings) if changes else settings

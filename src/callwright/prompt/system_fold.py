@@ -7,10 +7,10 @@
     …
     </system_context>
 
-    what the user said
+    the user's message
 
-The client's own parts, pictures too, stay whole and in order behind it; nothing is lost. How it is written is the
-template's business; here is decided what goes into it.
+The client's own parts, including images, follow unchanged and in order; nothing is lost. The template decides the form;
+this module decides the content.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ class SystemSection(NamedTuple):
 
 
 class SystemSplit(NamedTuple):
-    """A conversation and its system messages, apart."""
+    """A conversation and its system messages, separated."""
 
     system: tuple[Message, ...]
     sections: tuple[SystemSection, ...]
-    """Their words."""
+    """The text of the system messages."""
     other_parts: tuple[Part, ...]
-    """What else was in them, such as pictures."""
+    """Their other parts, such as images."""
     conversation: tuple[Message, ...]
 
 
 def split_system(messages: Sequence[Message]) -> SystemSplit:
-    """Take all system and developer messages out of a conversation; those that say nothing are dropped."""
+    """Take all system and developer messages out of a conversation; empty ones are dropped."""
     system = [message for message in messages if message.role in ("system", "developer")]
     texts = [text for text in map(get_message_text, system) if text.strip()]
     sections = (
@@ -60,16 +60,16 @@ def split_system(messages: Sequence[Message]) -> SystemSplit:
 
 
 def ensure_first_user(messages: Sequence[Message]) -> tuple[int, tuple[Message, ...]]:
-    """Where the first user message is; where there is none, an empty one is put at the beginning."""
+    """Return the index of the first user message, and the messages; if there is none, add an empty one at the start."""
     position = next((at for at, message in enumerate(messages) if message.role == "user"), None)
     return (0, (Message("user", ()), *messages)) if position is None else (position, tuple(messages))
 
 
 def find_free_tag(*texts: str) -> str:
-    """A name for the tag that stands in none of the texts: none of them can open or close it."""
+    """Return a tag name that occurs in none of the texts, so that none of them can open or close it."""
     names = (f"agent_{_TAG_NAME}_{number}" if number > 1 else f"agent_{_TAG_NAME}" for number in count(1))
-    held = "\n".join(texts)
-    return _TAG_NAME if _is_unused(_TAG_NAME, held) else next(name for name in names if _is_unused(name, held))
+    text = "\n".join(texts)
+    return _TAG_NAME if _is_unused(_TAG_NAME, text) else next(name for name in names if _is_unused(name, text))
 
 
 def _is_unused(name: str, text: str) -> bool:

@@ -1,7 +1,8 @@
-"""Names: tools under names that every service takes, and their own back.
+"""Tool aliases: names that every service accepts, and the way back to the client's names.
 
-OpenAI takes letters, digits, `_` and `-`, at most 64 of them, and one tool with another name kills all tools: opencode
-#38808, vscode #243602, cline PR #7516. An alias depends on the name alone, so that it is the same in every turn.
+OpenAI accepts letters, digits, `_` and `-`, at most 64 of them, and one tool with another name disables all tools:
+opencode #38808, vscode #243602, cline PR #7516. An alias depends on the name alone, so that it is the same in every
+turn.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ __all__ = ["build_aliases", "make_alias", "rename_tools"]
 _match_legal_name = re.compile(r"[a-zA-Z0-9_-]{1,64}").fullmatch
 _ILLEGAL_CHARACTERS = re.compile(r"[^a-zA-Z0-9_-]+")
 _ALIAS_PREFIX_LENGTH = 55
-"""Characters of the name that an alias keeps; nine are for the sum that tells it from others."""
+"""How many characters of the name an alias keeps; nine are for the checksum that makes it unique."""
 
 
 def build_aliases(request: Request) -> dict[str, str]:
-    """An alias for each name in a request that services refuse, in its tools and in its history."""
+    """Return an alias for each name in a request that services refuse, in its tools and in its history."""
     return {name: make_alias(name) for name in _iter_names(request) if not _match_legal_name(name)}
 
 
@@ -36,13 +37,13 @@ def _iter_names(request: Request) -> Iterator[str]:
 
 
 def make_alias(name: str) -> str:
-    """A name that every service takes, and that no other name has."""
+    """Return a unique name that every service accepts."""
     total = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
     return f"{_ILLEGAL_CHARACTERS.sub('_', name)[:_ALIAS_PREFIX_LENGTH]}_{total}"
 
 
 def rename_tools(request: Request, names: Mapping[str, str]) -> Request:
-    """The request with every tool, call, result and choice under its other name."""
+    """Return the request with every tool, call, result and choice under its other name."""
     if not names:
         return request
     return msgspec.structs.replace(

@@ -1,8 +1,8 @@
-"""Tools taught as text, for models whose server has no tools of its own.
+"""Describe tools as text, for models whose server has no native tools.
 
-`lesson` says what the tools are and how to call them, in the model's dialect; it depends on the tools alone, so it is
-the same bytes in every turn. Earlier calls are written in the same dialect, so that the model sees what it is expected
-to write.
+`render_tool_prompt` describes the tools and how to call them, in the model's dialect; it depends on the tools alone, so
+it has the same bytes in every turn. Earlier calls are written in the same dialect, so that the model sees what it is
+expected to write.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from callwright.prompt.tool_signatures import format_python_function, format_sig
 __all__ = ["format_call_demand", "get_teach_form", "render_calls_as_text", "render_tool_prompt"]
 
 
-def get_teach_form(settings: PromptSettings, *, again: bool) -> TeachForm:
-    """The form in which tools are told for the first time, or again."""
+def get_teach_form(settings: PromptSettings, *, repeated: bool) -> TeachForm:
+    """Return the form in which tools are described: the first time, or again."""
     if settings.teach == "auto":
-        return "short" if again else "full"
+        return "short" if repeated else "full"
     return settings.teach
 
 
 def render_tool_prompt(tools: Sequence[ToolSpec], dialect: Dialect, form: TeachForm = "full") -> str:
-    """The tools and the way to call them; nothing where there are none."""
+    """Render the tools and how to call them; an empty string if there are none."""
     if not tools:
         return ""
     if form == "full":
@@ -37,7 +37,7 @@ def render_tool_prompt(tools: Sequence[ToolSpec], dialect: Dialect, form: TeachF
 
 
 def format_call_demand(tool_choice: str) -> str:
-    """What is said where the client wants a call; it comes last, so that nothing before it changes."""
+    """Format the requirement of a call, if the client has one. It comes last, so that nothing before it changes."""
     if tool_choice in ("auto", "none"):
         return ""
     which = "one of the tools" if tool_choice == "required" else f"the tool {tool_choice}"
@@ -45,7 +45,7 @@ def format_call_demand(tool_choice: str) -> str:
 
 
 def render_calls_as_text(message: Message, dialect: Dialect) -> Message:
-    """A message with its calls as the dialect writes them, after its words."""
+    """Return a message with its calls in the dialect's form, after its text."""
     calls = [part for part in message.parts if isinstance(part, ToolCall)]
     if not calls:
         return message

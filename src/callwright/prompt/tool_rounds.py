@@ -1,4 +1,4 @@
-"""A limit on tool rounds: an agent that goes in circles is stopped with a sentence that says how to go on."""
+"""A limit on tool rounds: an agent that loops is stopped with a message that says how to continue."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ __all__ = ["ROUNDS_EXCEEDED", "check_tool_rounds", "count_tool_rounds"]
 
 ROUNDS_EXCEEDED = "tool_rounds_exceeded"
 
-# Claude Code 2.1 puts such blocks beside tool results: they are no new request of the user.
+# Claude Code 2.1 puts such blocks next to tool results: they are not a new request of the user.
 _REMINDER_BLOCK = re.compile(r"<system-reminder>(?:(?!<system-reminder>).)*?</system-reminder>", re.DOTALL)
 
 
 def count_tool_rounds(messages: Sequence[Message]) -> int:
-    """How many answers with calls there are since the user last asked for something."""
+    """Count the answers with calls since the user's last request."""
     count = 0
     for message in reversed(messages):
         if message.role == "user" and _has_user_content(message):
@@ -26,12 +26,12 @@ def count_tool_rounds(messages: Sequence[Message]) -> int:
     return count
 
 
-def check_tool_rounds(messages: Sequence[Message], most: int) -> None:
-    """Raise `RequestError` when a conversation has made its rounds; 0 is no limit."""
-    if most and (made := count_tool_rounds(messages)) >= most:
+def check_tool_rounds(messages: Sequence[Message], max_rounds: int) -> None:
+    """Raise `RequestError` if a conversation has used up its rounds; 0 means no limit."""
+    if max_rounds and (rounds := count_tool_rounds(messages)) >= max_rounds:
         raise RequestError(
-            f"this request has taken {made} rounds of tool calls, and the model is allowed {most}; "
-            "write another message to let it go on, or raise max_rounds in its prompt settings",
+            f"this request has taken {rounds} rounds of tool calls, and the model is allowed {max_rounds}; "
+            "send another message to continue, or raise max_rounds in the model's prompt settings",
             code=ROUNDS_EXCEEDED,
         )
 

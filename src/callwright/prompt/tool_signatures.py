@@ -1,4 +1,4 @@
-"""Tools in few words: as signatures, and as Python functions. The same tool always gives the same text.
+"""Short descriptions of tools: as signatures, and as Python functions. The same tool always gives the same text.
 
 - get_weather(city: string, days?: integer)
 
@@ -28,31 +28,31 @@ _MAX_CHOICES = 12
 
 
 def format_signature(tool: ToolSpec) -> str:
-    """A tool as one line: its name, its parameters and their types; optional ones have a question mark."""
+    """Format a tool as one line: its name, its parameters and their types; optional ones have a question mark."""
     schema = Schema(tool.parameters)
-    taken = (
+    parameters = (
         f"{name}{'' if name in schema.required else '?'}: {_format_type(member)}"
         for name, member in schema.properties.items()
     )
-    return f"- {tool.name}({', '.join(taken)})"
+    return f"- {tool.name}({', '.join(parameters)})"
 
 
 def format_python_function(tool: ToolSpec) -> str:
-    """A tool as a Python function with a docstring. Names stay as they are: they are what must be written in calls."""
+    """Format a tool as a Python function with a docstring. Names are unchanged: calls must use them."""
     schema = Schema(tool.parameters)
-    # Python wants those without a default first; calls name their arguments, so the order says nothing.
+    # Python requires parameters without a default first; calls name their arguments, so the order has no meaning.
     members = sorted(schema.properties.items(), key=lambda each: each[0] not in schema.required)
-    taken = (
+    parameters = (
         f"{name}: {_format_python_type(member)}{'' if name in schema.required else ' = None'}"
         for name, member in members
     )
-    about = [tool.description.strip()] if tool.description.strip() else []
+    description = [tool.description.strip()] if tool.description.strip() else []
     described = [(name, _get_description(member)) for name, member in members]
     if lines := [f"    {name}: {words}" for name, words in described if words]:
-        about += ["", "Args:", *lines] if about else ["Args:", *lines]
-    text = "\n".join(about).replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
-    body = "\n".join(f"    {line}".rstrip() for line in f'"""{text}"""'.split("\n")) if about else "    ..."
-    return f"def {tool.name}({', '.join(taken)}):\n{body}"
+        description += ["", "Args:", *lines] if description else ["Args:", *lines]
+    text = "\n".join(description).replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
+    body = "\n".join(f"    {line}".rstrip() for line in f'"""{text}"""'.split("\n")) if description else "    ..."
+    return f"def {tool.name}({', '.join(parameters)}):\n{body}"
 
 
 def _get_description(schema: Schema) -> str:
@@ -96,5 +96,5 @@ def _format_choices(schema: Schema, between: str) -> str:
 
 
 def _sort_types(schema: Schema) -> list[str]:
-    """Types in a fixed order, null last."""
+    """Return the types in a fixed order, null last."""
     return sorted(schema.types, key=lambda kind: (kind == "null", kind))

@@ -1,4 +1,4 @@
-"""Lines that change from request to request move to the end, so that the beginning stays the same for prompt caches."""
+"""Move lines that change from request to request to the end, so that the beginning stays the same for prompt caches."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["move_volatile_lines_last"]
 
 
 def move_volatile_lines_last(messages: Sequence[Message], volatile: tuple[str, ...]) -> tuple[tuple[Message, ...], str]:
-    """The conversation without the lines of its system messages that begin with one of these, and those lines."""
+    """Remove the lines with these prefixes from the system messages. Return the conversation and the removed lines."""
     if not volatile:
         return tuple(messages), ""
     moved: list[str] = []
@@ -20,9 +20,9 @@ def move_volatile_lines_last(messages: Sequence[Message], volatile: tuple[str, .
             out.append(message)
             continue
         parts = [_remove_lines(part, volatile, moved) if isinstance(part, Text) else part for part in message.parts]
-        kept = tuple(part for part in parts if not isinstance(part, Text) or part.text.strip())
-        if kept or not message.parts:
-            out.append(Message(message.role, kept))
+        remaining = tuple(part for part in parts if not isinstance(part, Text) or part.text.strip())
+        if remaining or not message.parts:
+            out.append(Message(message.role, remaining))
     return tuple(out), "\n".join(moved)
 
 

@@ -39,17 +39,21 @@ def test_the_built_in_ones_are_right(name: str) -> None:
         "a name that is not there": (
             "first",
             "a\n{{ absent }}{{ message }}",
-            "line 2: there is no variable 'absent'",
+            "line 2: unknown variable 'absent'",
         ),
-        "hidden in a branch": ("first", "{% if tag == 'q' %}\n{{ no }}{% endif %}{{ message }}", "line 2: there is no"),
-        "of another template": ("plain", "{{ tools }}{{ message }}", "line 1: there is no variable 'tools'"),
+        "hidden in a branch": (
+            "first",
+            "{% if tag == 'q' %}\n{{ no }}{% endif %}{{ message }}",
+            "line 2: unknown variable",
+        ),
+        "of another template": ("plain", "{{ tools }}{{ message }}", "line 1: unknown variable 'tools'"),
         "an attribute": ("results", "\n{% for r in results %}{{ r.nme }}{% endfor %}", "line 2: 'dict object' has no"),
         "syntax": ("rules", "\n\n{% if %}", "line 3: Expected an expression"),
-        "no message": ("first", "{{ tag }}", "{{ message }} must be written exactly once"),
-        "two messages": ("plain", "{{ message }}{{ message }}", "{{ message }} must be written exactly once"),
-        "a changed message": ("plain", "{{ message | upper }}", "{{ message }} must be written exactly once"),
+        "no message": ("first", "{{ tag }}", "{{ message }} must occur exactly once"),
+        "two messages": ("plain", "{{ message }}{{ message }}", "{{ message }} must occur exactly once"),
+        "a changed message": ("plain", "{{ message | upper }}", "{{ message }} must occur exactly once"),
         "sometimes no message": ("plain", "{% if context %}{{ message }}{% endif %}", "exactly once"),
-        "another file": ("rules", "{% include 'x' %}", "line 1: a template cannot use another file"),
+        "another file": ("rules", "{% include 'x' %}", "line 1: a template cannot include another file"),
         "a sum that cannot be": ("rules", "{{ 1 // 0 }}", "line 1: "),
         "out of the sandbox": ("rules", "{{ house_rules.__class__.__mro__ }}", "line 1: access to attribute"),
     }.values(),
@@ -120,7 +124,7 @@ def test_a_wrong_template_is_a_mistake_of_the_configuration(tmp_path: Path) -> N
     file = tmp_path / "callwright.toml"
     file.write_text(f'[prompt]\ntemplates = "{folder}"\n')
     (mistake,) = read_config(file, {}).mistakes
-    assert "rules.j2, line 2: there is no variable 'nothing'" in str(mistake)
+    assert "rules.j2, line 2: unknown variable 'nothing'" in str(mistake)
     file.write_text('[prompt]\ntemplates = "nowhere"\n')
     (mistake,) = read_config(file, {}).mistakes
     assert "nowhere cannot be read" in str(mistake)
@@ -142,9 +146,9 @@ def test_ejected_templates_are_listed_and_checked(tmp_path: Path, capsys: pytest
     assert all(name in listed for name in TEMPLATE_NAMES)
     assert str(Path(folder) / "first.j2") in listed
     assert main(["templates", "check", folder]) == 0
-    assert "6 templates, 2 of your own" in capsys.readouterr().out
+    assert "6 templates, 2 custom" in capsys.readouterr().out
     assert main(["templates", "eject", folder]) == 2
-    assert "is there already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
 
 
 def test_a_shown_template_can_be_saved_as_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -158,12 +162,12 @@ def test_a_shown_template_can_be_saved_as_one(tmp_path: Path, capsys: pytest.Cap
 def test_check_lists_mistakes_and_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "plain.j2").write_text("{{ oops }}")
     assert main(["templates", "check", str(tmp_path)]) == 1
-    assert "plain.j2, line 1: there is no variable 'oops'" in capsys.readouterr().out
+    assert "plain.j2, line 1: unknown variable 'oops'" in capsys.readouterr().out
 
 
 def test_a_name_that_is_no_template_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["templates", "eject", str(tmp_path), "primo"]) == 2
-    assert "there is no template 'primo'" in capsys.readouterr().err
+    assert "unknown template 'primo'" in capsys.readouterr().err
 
 
 def test_a_template_that_fails_on_real_data_says_where() -> None:

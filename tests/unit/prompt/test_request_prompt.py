@@ -273,7 +273,7 @@ def test_a_reminder_beside_results_is_no_new_request() -> None:
 
 def test_a_round_too_many_is_refused_with_a_way_to_go_on() -> None:
     told(decoded(*grown(3)), max_rounds=4)
-    with pytest.raises(RequestError, match=r"4 rounds.*allowed 4; write another message.*max_rounds") as caught:
+    with pytest.raises(RequestError, match=r"4 rounds.*allowed 4; send another message.*max_rounds") as caught:
         told(decoded(*grown(4)), max_rounds=4)
     assert (caught.value.status, caught.value.code) == (400, "tool_rounds_exceeded")
     check_tool_rounds(decoded(*grown(4)).messages, 0)
