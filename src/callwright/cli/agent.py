@@ -51,14 +51,12 @@ def add_command(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("task", nargs="*", metavar="TASK", help="the task; omit it to type one")
-    faces = parser.add_mutually_exclusive_group()
-    faces.add_argument("--web", action="store_true", help="open a page in the browser, on this machine only")
+    ui = parser.add_mutually_exclusive_group()
+    ui.add_argument("--web", action="store_true", help="open a page in the browser, on this machine only")
     parser.add_argument("--port", type=int, metavar="N", help="port of --web (default: a free one)")
-    faces.add_argument("--json", action="store_true", help="print events as JSON lines and deny what needs approval")
-    faces.add_argument("--headless", action="store_true", help="like --json, but as plain text")
-    faces.add_argument(
-        "--acp", action="store_true", help="speak the Agent Client Protocol on standard input and output"
-    )
+    ui.add_argument("--json", action="store_true", help="print events as JSON lines and deny what needs approval")
+    ui.add_argument("--headless", action="store_true", help="like --json, but as plain text")
+    ui.add_argument("--acp", action="store_true", help="speak the Agent Client Protocol on standard input and output")
     parser.add_argument("--once", action="store_true", help="exit after the task, even in a terminal")
     parser.add_argument("--resume", nargs="?", const="", metavar="ID", help="resume session ID (default: the latest)")
     parser.add_argument(
@@ -86,7 +84,7 @@ def _list_approval_modes() -> tuple[str, ...]:
 
 
 def run_agent(arguments: argparse.Namespace) -> int:
-    """Work. A backend that fails is no wrong usage."""
+    """Run the agent. A backend error gives exit code 1, not 2, because it is no usage error."""
     task = " ".join(arguments.task).strip()
     if not task and not sys.stdin.isatty() and not (arguments.web or arguments.acp or arguments.resume is not None):
         task = sys.stdin.read().strip()
@@ -101,18 +99,22 @@ def run_agent(arguments: argparse.Namespace) -> int:
 
 
 def _check_flags(arguments: argparse.Namespace, task: str) -> None:
-    """Refuse what would have no effect."""
+    """Reject flags that would have no effect."""
     if arguments.port is not None and not arguments.web:
-        raise ConfigError(["--port needs --web: nothing else listens on a port"])
+        raise ConfigError(["--port needs --web"])
     ui = "--web" if arguments.web else "--acp" if arguments.acp else ""
     if ui and (task or arguments.resume is not None):
-        given = "a task" if task else "--resume"
-        raise ConfigError([f"{given} has no effect with {ui}: start the task, or open the session, from there"])
+        unused = "a task" if task else "--resume"
+        where = "in the browser" if arguments.web else "in the editor"
+        raise ConfigError([f"{unused} has no effect with {ui}; start tasks and resume sessions {where}"])
 
 
 def load_agent_config(arguments: argparse.Namespace) -> Config:
-    """The configuration with the agent's flags, or what is found on this machine; looking for it takes a loop of its
-    own. `--model` chooses among all models here, unless it is that of a `--backend`."""
+    """Load the configuration, or discover the servers of this machine, and apply the flags of the agent.
+
+    With `--backend`, `--model` is a model of that server; otherwise it chooses among all models. Discovery runs an
+    event loop, so call this outside of one.
+    """
     from callwright.cli.startup import build_config_loader
 
     chosen = "" if arguments.backend else arguments.model
@@ -123,11 +125,11 @@ def load_agent_config(arguments: argparse.Namespace) -> Config:
 
 
 def _apply_flags(settings: AgentSettings, arguments: argparse.Namespace, model: str) -> AgentSettings:
-    """The settings of this run; flags are checked by the same types as the file."""
+    """Return the settings with the flags applied. The same types check flags and file."""
     names = ("max_iterations", "max_tokens", "timeout_seconds", "approve", "branch")
-    given = {name: value for name in names if (value := getattr(arguments, name)) is not None}
+    flags = {name: value for name in names if (value := getattr(arguments, name)) is not None}
     try:
-        return msgspec.convert({**msgspec.to_builtins(settings), **given, "model": model}, AgentSettings)
+        return msgspec.convert({**msgspec.to_builtins(settings), **flags, "model": model}, AgentSettings)
     except msgspec.ValidationError as problem:
         raise ConfigError([f"invalid limit: {problem}"]) from None
 
@@ -145,7 +147,7 @@ async def _start_agent(arguments: argparse.Namespace, config: Config, task: str)
 
 
 async def _run_in_terminal(manager: SessionManager, arguments: argparse.Namespace, task: str) -> int:
-    """In the terminal, or without anybody."""
+    """Run the terminal UI, or a headless task."""
     session = await _find_session_id(manager, arguments.resume)
     if arguments.json or arguments.headless:
         from callwright.agent.ui.headless import run_headless
@@ -160,7 +162,7 @@ async def _run_in_terminal(manager: SessionManager, arguments: argparse.Namespac
 
 
 async def _find_session_id(manager: SessionManager, requested: str | None) -> str:
-    """The session to open again; empty for a new one."""
+    """Return the id of the session to resume; empty for a new session."""
     if requested is None or requested:
         return requested or ""
     rows = [

@@ -56,10 +56,10 @@ _MAX_ROUNDS = 5
 
 
 class ChatConnection(NamedTuple):
-    """Where answers come from."""
+    """The models, and the function that runs a turn with one of them."""
 
     models: Sequence[str]
-    answer: Callable[[Request], EventStream]
+    run_turn: Callable[[Request], EventStream]
 
 
 def add_command(commands: Any) -> None:
@@ -83,7 +83,7 @@ def add_command(commands: Any) -> None:
 
 
 def run_chat(arguments: argparse.Namespace) -> int:
-    """Talk."""
+    """Chat until the user exits."""
     from callwright.cli.startup import build_config_loader, check_url_flags
 
     if arguments.url:
@@ -115,18 +115,18 @@ async def _connect_engine(config: Config) -> AsyncIterator[ChatConnection]:
         yield ChatConnection([model.name for model in engine.models], engine.stream_turn)
 
 
-def _run_conversation(opening: AbstractAsyncContextManager[ChatConnection], words: list[str]) -> int:
+def _run_conversation(connecting: AbstractAsyncContextManager[ChatConnection], words: list[str]) -> int:
     console = Console(highlight=False)
-    with asyncio.Runner() as runner, _keep_open(runner, opening) as source:
-        model = words.pop(0) if words and words[0] in source.models else source.models[0]
-        talk = _ChatSession(console, source, model)
+    with asyncio.Runner() as runner, _keep_open(runner, connecting) as connection:
+        model = words.pop(0) if words and words[0] in connection.models else connection.models[0]
+        session = _ChatSession(console, connection, model)
         if words:
-            runner.run(talk.send_question(" ".join(words)))
+            runner.run(session.send_question(" ".join(words)))
             return 0
         console.print(Text.assemble((model, "bold green"), ("  Ctrl-C stops an answer, an empty line exits", "dim")))
         while question := _read_line():
             try:
-                runner.run(talk.send_question(question))
+                runner.run(session.send_question(question))
             except KeyboardInterrupt:
                 console.print(Text("\nstopped", style="yellow"))
             except (BackendError, RequestError) as problem:
@@ -136,19 +136,19 @@ def _run_conversation(opening: AbstractAsyncContextManager[ChatConnection], word
 
 @contextmanager
 def _keep_open(
-    runner: asyncio.Runner, opening: AbstractAsyncContextManager[ChatConnection]
+    runner: asyncio.Runner, connecting: AbstractAsyncContextManager[ChatConnection]
 ) -> Iterator[ChatConnection]:
-    """Keep it open between runs of the loop: waiting for the keyboard inside of one, Ctrl-C would not get through."""
+    """Keep the connection open between runs of the event loop. Input is read outside the loop, so that Ctrl-C works."""
     stack = AsyncExitStack()
     try:
-        yield runner.run(stack.enter_async_context(opening))
+        yield runner.run(stack.enter_async_context(connecting))
     finally:
         runner.run(stack.aclose())
 
 
 def _read_line() -> str:
-    """What the person types; empty at the end."""
-    with suppress(ImportError):  # Windows has none
+    """Read a line from the user; empty at the end of input."""
+    with suppress(ImportError):  # not available on Windows
         import readline  # noqa: F401 - importing it makes input() edit lines
     try:
         return input("› " if sys.stdin.isatty() else "").strip()
@@ -160,15 +160,15 @@ def _read_line() -> str:
 class _ChatSession:
     """A conversation with one model."""
 
-    def __init__(self, console: Console, source: ChatConnection, model: str) -> None:
+    def __init__(self, console: Console, connection: ChatConnection, model: str) -> None:
         self._console = console
-        self._source = source
+        self._connection = connection
         self._model = model
         self._messages: tuple[Message, ...] = ()
         self._printed = "\n"
 
     async def send_question(self, question: str) -> None:
-        """One question, with as many rounds of calls as it takes. One that fails is as if it were never asked."""
+        """Send a question and run the tool calls until the model answers. A failed question leaves no history."""
         messages = (*self._messages, Message("user", (TextPart(question),)))
         for _ in range(_MAX_ROUNDS):
             turn = await self._run_round(messages)
@@ -185,8 +185,8 @@ class _ChatSession:
     async def _run_round(self, messages: tuple[Message, ...]) -> Collected:
         events: list[Event] = []
         request = Request(self._model, messages, (_TIME_TOOL,))
-        async with aclosing(self._source.answer(request)) as answer:
-            async for batch in answer:
+        async with aclosing(self._connection.run_turn(request)) as stream:
+            async for batch in stream:
                 for event in batch:
                     self._print_event(event, events[-1] if events else event)
                     events.append(event)
@@ -222,12 +222,12 @@ class _ChatSession:
 
 
 def _build_assistant_message(turn: Collected) -> Message:
-    words = (TextPart(turn.text),) if turn.text else ()
-    return Message("assistant", (*turn.thoughts, *words, *turn.tool_calls))
+    text = (TextPart(turn.text),) if turn.text else ()
+    return Message("assistant", (*turn.thoughts, *text, *turn.tool_calls))
 
 
 def run_tool(call: ToolCall) -> ToolResult:
-    """The tool: what cannot be done is told to the model."""
+    """Run the tool. An error becomes a result for the model."""
     try:
         arguments = msgspec.json.decode(call.arguments, type=dict[str, Any])
         zone = ZoneInfo(str(arguments["timezone"])) if arguments.get("timezone") else UTC

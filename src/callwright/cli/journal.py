@@ -90,23 +90,23 @@ def _parse_time(text: str) -> float:
 
 
 def _run_list(arguments: argparse.Namespace) -> int:
-    found = _find_entries(arguments)
+    entries = _find_entries(arguments)
     if arguments.json:
-        _print_json([journal_view.summarize_entry(entry) for entry in found])
-    elif found:
-        Console(highlight=False).print(journal_view.build_entry_table(found))
+        _print_json([journal_view.summarize_entry(entry) for entry in entries])
+    elif entries:
+        Console(highlight=False).print(journal_view.build_entry_table(entries))
     else:
         print("No matching turns in the journal.")
     return 0
 
 
 def _run_show(arguments: argparse.Namespace) -> int:
-    found = _find_entries(arguments)
+    entries = _find_entries(arguments)
     if arguments.json:
-        _print_json(found)
+        _print_json(entries)
         return 0
     console = Console(highlight=False)
-    for entry in found:
+    for entry in entries:
         journal_view.print_entry(entry, console)
     return 0
 
@@ -155,12 +155,12 @@ def _load_config(arguments: argparse.Namespace) -> Config:
 
 
 def _find_entries(arguments: argparse.Namespace, config: Config | None = None) -> list[JournalEntry]:
-    """The rows that are meant, newest first. Raises a sentence for an id that there is not."""
+    """Return the requested entries, newest first. Raises `StoreError` for an unknown id."""
     if arguments.limit is not None and arguments.limit < 1:
         raise MisuseError("--limit must be at least 1")
     filters = {"model": "--model", "text": "--contains", "failed": "--failed", "since": "--since", "limit": "--limit"}
     if arguments.ids and (used := [flag for name, flag in filters.items() if getattr(arguments, name)]):
-        raise MisuseError(f"{used[0]} has no effect with an ID: leave out one of them")
+        raise MisuseError(f"{used[0]} has no effect with an ID; pass one or the other")
     if arguments.file:
         return [entry for entry in _read_export(arguments.file) if _is_wanted(entry, arguments)][: arguments.limit]
     return asyncio.run(_search_journal(arguments, config or _load_config(arguments)))
@@ -175,19 +175,19 @@ async def _search_journal(arguments: argparse.Namespace, config: Config) -> list
             names = ("model", "text", "failed", "since")
             limit = arguments.limit or arguments.default_limit
             return await find(JournalQuery(limit=limit, **{name: getattr(arguments, name) for name in names}))
-        found: list[JournalEntry] = []
+        entries: list[JournalEntry] = []
         for name in arguments.ids:
-            which = (
+            query = (
                 JournalQuery(number=int(name), limit=1) if name.isdecimal() else JournalQuery(request_id=name, limit=1)
             )
-            if not (row := await find(which)):
+            if not (matching := await find(query)):
                 raise StoreError(f"no turn {name} in the journal; callwright journal list shows the newest turns")
-            found += row
-        return found
+            entries += matching
+        return entries
 
 
 def _is_wanted(entry: JournalEntry, arguments: argparse.Namespace) -> bool:
-    """Whether a row of a file is one that the flags mean; the store decides the same for its own."""
+    """Return whether an exported entry matches the flags, by the rules of the store."""
     if arguments.ids:
         return bool({str(entry.number), entry.request_id} & {*arguments.ids})
     return (
@@ -199,13 +199,13 @@ def _is_wanted(entry: JournalEntry, arguments: argparse.Namespace) -> bool:
 
 
 def _encode_content(entry: JournalEntry) -> str:
-    """What was said in a turn, as JSON spells it."""
-    said = (entry.client_sent, entry.asked, entry.client_got, entry.problem)
-    return msgspec.json.encode(said).decode()
+    """Return the texts of a turn as JSON."""
+    texts = (entry.client_sent, entry.asked, entry.client_got, entry.problem)
+    return msgspec.json.encode(texts).decode()
 
 
 def _read_export(path: Path) -> list[JournalEntry]:
-    """Exported rows, newest first."""
+    """Read exported entries, newest first."""
     try:
         lines = path.read_bytes().splitlines()
         return [msgspec.json.decode(line, type=JournalEntry) for line in reversed(lines) if line.strip()]

@@ -47,15 +47,15 @@ def add_command(commands: Any) -> None:
 
 
 def run_models(arguments: argparse.Namespace) -> int:
-    """List them."""
-    rows, silent = asyncio.run(_list_from_gateway(arguments)) if arguments.url else _list_from_config(arguments)
+    """List the models."""
+    rows, failures = asyncio.run(_list_from_gateway(arguments)) if arguments.url else _list_from_config(arguments)
     if arguments.json:
         print(json.dumps(rows, ensure_ascii=False, indent=2))
         return 0
     console = Console(highlight=False)
     if rows:
         console.print(_build_table(rows))
-    for name, reason in silent.items():
+    for name, reason in failures.items():
         console.print(Text.assemble((f"{name}: ", "bold red"), reason))
     return 0 if rows else 1
 
@@ -83,25 +83,25 @@ async def _list_from_backends(config: Config) -> tuple[list[dict[str, Any]], dic
 
     engine = build_engine(config)
     try:
-        silent = await engine.refresh_models()
+        failures = await engine.refresh_models()
         rows = [
             {**msgspec.to_builtins(model), "tools": engine.get_route(model.name).settings.tools}
             for model in engine.models
         ]
     finally:
         await engine.close()
-    return rows, silent
+    return rows, failures
 
 
 def _build_table(rows: Sequence[dict[str, Any]]) -> Table:
-    """The columns that somebody has something to say in."""
+    """Build a table of the columns that are not empty."""
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="dim")
     values = {column: [_format_cell(row, keys) for row in rows] for column, keys in _COLUMNS.items()}
-    kept = [column for column in _COLUMNS if any(values[column])]
-    for column in kept:
+    columns = [column for column in _COLUMNS if any(values[column])]
+    for column in columns:
         table.add_column(column, style="bold green" if column == "name" else "", overflow="fold")
     for number in range(len(rows)):
-        table.add_row(*(Text(values[column][number]) for column in kept))
+        table.add_row(*(Text(values[column][number]) for column in columns))
     return table
 
 

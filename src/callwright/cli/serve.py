@@ -57,31 +57,32 @@ def add_command(commands: Any) -> None:
 
 
 def run_serve(arguments: argparse.Namespace) -> int:
-    """Serve until told to stop."""
+    """Serve until interrupted."""
     from callwright.cli.startup import build_config_loader
     from callwright.gateway import server
 
-    began = build_config_loader(arguments)
-    config = began.load()
+    loader = build_config_loader(arguments)
+    config = loader.load()
     listener = _open_socket(config.server.host, config.server.port)
     tasks: set[asyncio.Task[Any]] = set()
 
-    async def tell(service: GatewayService, asking: set[asyncio.Task[Any]]) -> None:
+    async def print_when_ready(service: GatewayService, listings: set[asyncio.Task[Any]]) -> None:
         loads = any(backend.kind == "embedded" for backend in config.backends)
-        await asyncio.wait(asking, timeout=_LOADING_TIMEOUT if loads else _MODELS_TIMEOUT)
-        banner.print_banner(Console(highlight=False), began, config, service.state.engine.models, _format_url(listener))
+        await asyncio.wait(listings, timeout=_LOADING_TIMEOUT if loads else _MODELS_TIMEOUT)
+        console = Console(highlight=False)
+        banner.print_banner(console, loader, config, service.state.engine.models, _format_url(listener))
 
-    def started(service: GatewayService) -> None:
-        tasks.add(asyncio.ensure_future(tell(service, set(tasks))))
+    def on_started(service: GatewayService) -> None:
+        tasks.add(asyncio.ensure_future(print_when_ready(service, set(tasks))))
 
-    server.run_gateway(create_gateway(began, tasks, debug=config.server.debug), listener, on_started=started)
+    server.run_gateway(create_gateway(loader, tasks, debug=config.server.debug), listener, on_started=on_started)
     return 0
 
 
 def create_gateway(loader: ConfigLoader, tasks: set[asyncio.Task[Any]], *, debug: bool = False) -> GatewayServer:
-    """The gateway and its server around one configuration, which is loaded again when its file changes.
+    """Create the gateway and its server. The configuration is reloaded when its file changes.
 
-    `tasks` is where it keeps what it does beside serving: after each load, the backends are asked for their models.
+    `tasks` receives the background tasks: after each load, one that fetches the model lists of the backends.
     """
     from callwright.app import build_gateway_state, create_server
     from callwright.gateway import json_logging
@@ -120,7 +121,7 @@ def _describe_listen_error(host: str, port: int, problem: OSError) -> str:
 
 
 def _format_url(listener: socket.socket) -> str:
-    """The address that clients on this machine use."""
+    """Return the URL for clients on this machine."""
     host, port = listener.getsockname()[:2]
     host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)  # noqa: S104 - read
     return f"http://{host}:{port}"

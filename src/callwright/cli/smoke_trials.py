@@ -1,4 +1,4 @@
-"""What `callwright smoke` tries on a gateway: each trial passes, or raises with a reason for a person."""
+"""The trials of `callwright smoke`. Each trial passes, or raises an error with a readable reason."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _UNKNOWN_MODEL = "no-such-model-as-this"
 
 
 class TrialOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of one trial on one wire."""
+    """The outcome of one trial on one wire."""
 
     wire: str
     trial: str
@@ -39,100 +39,100 @@ class TrialOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def run_trials(gateway: HttpClient, model: str) -> AsyncIterator[TrialOutcome]:
-    """Every trial on every wire, one after the other: a local model answers one at a time anyway."""
-    for name, attempts in _TRIALS.items():
-        for shape in WIRE_CHECKS:
-            if attempt := attempts.get(shape.name):
-                began = time.monotonic()
-                reason = await _get_failure(attempt(gateway, shape, model))
-                spent = round(time.monotonic() - began, 4)
-                yield TrialOutcome(wire=shape.name, trial=name, ok=not reason, reason=reason, seconds=spent)
+    """Run every trial on every wire, one after the other, because a local model answers one request at a time."""
+    for name, trials in _TRIALS.items():
+        for check in WIRE_CHECKS:
+            if trial := trials.get(check.name):
+                start = time.monotonic()
+                reason = await _get_failure(trial(gateway, check, model))
+                duration = round(time.monotonic() - start, 4)
+                yield TrialOutcome(wire=check.name, trial=name, ok=not reason, reason=reason, seconds=duration)
 
 
-async def _get_failure(attempt: Awaitable[None]) -> str:
+async def _get_failure(trial: Awaitable[None]) -> str:
     try:
-        await attempt
+        await trial
     except CallwrightError as problem:
         return str(problem)
     return ""
 
 
-async def _check_models(gateway: HttpClient, shape: WireCheck, model: str) -> None:
-    listing = _decode_reply(await gateway.get("/v1/models"), shape)
+async def _check_models(gateway: HttpClient, check: WireCheck, model: str) -> None:
+    listing = _decode_reply(await gateway.get("/v1/models"), check)
     require_value(listing, "object", "list", "/v1/models")
     for entry in require_field(listing, "data", list, "/v1/models"):
         require_value(entry, "object", "model", "a model")
         for key, kind in (("id", str), ("created", int), ("owned_by", str)):
             require_field(entry, key, kind, "a model")
-    require_value(_decode_reply(await gateway.get(f"/v1/models/{model}"), shape), "id", model, f"/v1/models/{model}")
+    require_value(_decode_reply(await gateway.get(f"/v1/models/{model}"), check), "id", model, f"/v1/models/{model}")
 
 
-async def _check_ollama_models(gateway: HttpClient, shape: WireCheck, model: str) -> None:
-    version = require_field(_decode_reply(await gateway.get("/api/version"), shape), "version", str, "/api/version")
+async def _check_ollama_models(gateway: HttpClient, check: WireCheck, model: str) -> None:
+    version = require_field(_decode_reply(await gateway.get("/api/version"), check), "version", str, "/api/version")
     enough = [int(part) for part in version.split(".") if part.isdecimal()] >= [0, 6, 4]
-    require(enough, f"/api/version is {version}; Copilot Chat wants 0.6.4 or later")
-    listing = require_field(_decode_reply(await gateway.get("/api/tags"), shape), "models", list, "/api/tags")
+    require(enough, f"/api/version is {version}; Copilot Chat needs 0.6.4 or later")
+    listing = require_field(_decode_reply(await gateway.get("/api/tags"), check), "models", list, "/api/tags")
     names = [require_field(entry, key, str, "a model of /api/tags") for entry in listing for key in ("model", "name")]
     require(any(name.removesuffix(":latest") == model for name in names), f"/api/tags does not have {model}")
-    shown = _decode_reply(await gateway.post("/api/show", {"model": model}), shape)
+    shown = _decode_reply(await gateway.post("/api/show", {"model": model}), check)
     require(
         "tools" in require_field(shown, "capabilities", list, "/api/show"),
-        "/api/show does not say that the model has tools",
+        "/api/show does not list tools among the model's capabilities",
     )
     info = require_field(shown, "model_info", dict, "/api/show")
     family = require_field(info, "general.architecture", str, "model_info")
     require_field(info, f"{family}.context_length", int, "model_info")
 
 
-async def _check_text(gateway: HttpClient, shape: WireCheck, model: str, *, stream: bool) -> None:
+async def _check_text(gateway: HttpClient, check: WireCheck, model: str, *, stream: bool) -> None:
     trial = SmokeRequest(model=model, prompt="Say hello in one short sentence.", stream=stream)
-    require((await _fetch_answer(gateway, shape, trial)).text.strip(), "the answer is empty")
+    require((await _fetch_answer(gateway, check, trial)).text.strip(), "the answer is empty")
 
 
-async def _check_tool_rounds(gateway: HttpClient, shape: WireCheck, model: str, *, stream: bool) -> None:
+async def _check_tool_rounds(gateway: HttpClient, check: WireCheck, model: str, *, stream: bool) -> None:
     trial = SmokeRequest(model=model, prompt=_QUESTION, stream=stream, tool=_WEATHER_TOOL)
-    call = _require_call(await _fetch_answer(gateway, shape, trial))
-    seen = await _fetch_answer(gateway, shape, msgspec.structs.replace(trial, call=call, result=_TOOL_RESULT))
-    require(not seen.calls, "given the result, the model calls again instead of answering")
-    require(seen.text.strip(), "given the result, the answer is empty")
+    call = _require_call(await _fetch_answer(gateway, check, trial))
+    answer = await _fetch_answer(gateway, check, msgspec.structs.replace(trial, call=call, result=_TOOL_RESULT))
+    require(not answer.calls, "after the tool result, the model calls again instead of answering")
+    require(answer.text.strip(), "after the tool result, the answer is empty")
 
 
-async def _check_xml_calls(gateway: HttpClient, shape: WireCheck, model: str, *, stream: bool) -> None:
-    """The call as `<use_tool>` text beside the structured one, as Obsidian Copilot before 3.2 reads it."""
+async def _check_xml_calls(gateway: HttpClient, check: WireCheck, model: str, *, stream: bool) -> None:
+    """Check that the call is also in the text as `<use_tool>`, as Obsidian Copilot before 3.2 reads it."""
     trial = SmokeRequest(model=model, prompt=_QUESTION, stream=stream, tool=_WEATHER_TOOL)
-    seen = await _fetch_answer(gateway, shape, trial, {"x-proxy-output-mode": "obsidian-xml"})
-    require(seen.calls, f"the model made no call; it said: {_shorten_text(seen.text)}")
-    called, written = (
-        [_decode_call(call) for call in calls] for calls in (seen.calls, _parse_calls(seen.text, "use_tool"))
+    answer = await _fetch_answer(gateway, check, trial, {"x-proxy-output-mode": "obsidian-xml"})
+    require(answer.calls, f"the model made no call; its text is: {_shorten_text(answer.text)}")
+    structured, written = (
+        [_decode_call(call) for call in calls] for calls in (answer.calls, _parse_calls(answer.text, "use_tool"))
     )
-    require(written == called, f"tool_calls has {called}, the text has {written}: {_shorten_text(seen.text)}")
+    require(written == structured, f"tool_calls has {structured}, the text has {written}: {_shorten_text(answer.text)}")
 
 
-async def _check_unknown_model(gateway: HttpClient, shape: WireCheck, model: str) -> None:
-    reply = await gateway.post(shape.path, shape.build_body(SmokeRequest(model=_UNKNOWN_MODEL, prompt="Hello.")))
-    require(reply.status == 404, f"a model that does not exist gives HTTP {reply.status}, not 404")
-    message = shape.read_error(reply.body)
+async def _check_unknown_model(gateway: HttpClient, check: WireCheck, model: str) -> None:
+    reply = await gateway.post(check.path, check.build_body(SmokeRequest(model=_UNKNOWN_MODEL, prompt="Hello.")))
+    require(reply.status == 404, f"an unknown model gives HTTP {reply.status}, not 404")
+    message = check.read_error(reply.body)
     require(_UNKNOWN_MODEL in message, f"the error does not name the model: {_shorten_text(message)}")
 
 
 async def _fetch_answer(
-    gateway: HttpClient, shape: WireCheck, trial: SmokeRequest, headers: dict[str, str] | None = None
+    gateway: HttpClient, check: WireCheck, trial: SmokeRequest, headers: dict[str, str] | None = None
 ) -> CheckedAnswer:
-    reply = await gateway.post(shape.path, shape.build_body(trial), headers)
-    _require_success(reply, shape)
-    expected = shape.stream_type if trial.stream else "application/json"
+    reply = await gateway.post(check.path, check.build_body(trial), headers)
+    _require_success(reply, check)
+    expected = check.stream_type if trial.stream else "application/json"
     require(reply.content_type == expected, f"the content type is {reply.content_type}, not {expected}")
-    return (shape.read_stream if trial.stream else shape.read_response)(reply.body)
+    return (check.read_stream if trial.stream else check.read_response)(reply.body)
 
 
-def _require_call(seen: CheckedAnswer) -> ToolCall:
-    """The first call of an answer, once it is clear that it is one and stands nowhere else."""
-    require(seen.calls, f"the model made no call; it said: {_shorten_text(seen.text)}")
-    for call in seen.calls:
+def _require_call(answer: CheckedAnswer) -> ToolCall:
+    """Return the first call. Its calls must be valid, and none may be repeated in the text."""
+    require(answer.calls, f"the model made no call; its text is: {_shorten_text(answer.text)}")
+    for call in answer.calls:
         require(call.name == _WEATHER_TOOL.name, f"the model calls {call.name}, which was not offered")
         require_field(decode_json(call.arguments, "arguments"), "city", str, "the arguments")
-    require(not _parse_calls(seen.text, "auto"), f"a call stands in the text: {_shorten_text(seen.text)}")
-    return seen.calls[0]
+    require(not _parse_calls(answer.text, "auto"), f"the text contains a call: {_shorten_text(answer.text)}")
+    return answer.calls[0]
 
 
 def _parse_calls(text: str, name: str) -> tuple[ToolCall, ...]:
@@ -145,26 +145,26 @@ def _decode_call(call: ToolCall) -> tuple[str, object]:
     return call.name, decode_json(call.arguments, "arguments")
 
 
-def _require_success(reply: HttpReply, shape: WireCheck) -> bytes:
+def _require_success(reply: HttpReply, check: WireCheck) -> bytes:
     if reply.status != 200:
-        raise WireError(f"HTTP {reply.status}: {_shorten_text(shape.read_error(reply.body))}")
+        raise WireError(f"HTTP {reply.status}: {_shorten_text(check.read_error(reply.body))}")
     return reply.body
 
 
-def _decode_reply(reply: HttpReply, shape: WireCheck) -> Any:
-    return decode_json(_require_success(reply, shape), "the answer")
+def _decode_reply(reply: HttpReply, check: WireCheck) -> Any:
+    return decode_json(_require_success(reply, check), "the answer")
 
 
-def _shorten_text(text: str, most: int = 160) -> str:
+def _shorten_text(text: str, max_length: int = 160) -> str:
     line = " ".join(text.split())
-    return line if len(line) <= most else f"{line[: most - 1]}…"
+    return line if len(line) <= max_length else f"{line[: max_length - 1]}…"
 
 
 _TrialFunction = Callable[[HttpClient, WireCheck, str], Awaitable[None]]
 
 
-def _map_to_wires(attempt: _TrialFunction) -> dict[str, _TrialFunction]:
-    return {shape.name: attempt for shape in WIRE_CHECKS}
+def _map_to_wires(trial: _TrialFunction) -> dict[str, _TrialFunction]:
+    return {check.name: trial for check in WIRE_CHECKS}
 
 
 _TRIALS: dict[str, dict[str, _TrialFunction]] = {
@@ -177,5 +177,5 @@ _TRIALS: dict[str, dict[str, _TrialFunction]] = {
     "tool call as XML text, streamed": {"chat": partial(_check_xml_calls, stream=True)},
     "unknown model is refused": _map_to_wires(_check_unknown_model),
 }
-TRIAL_WIRES = {name: tuple(attempts) for name, attempts in _TRIALS.items()}
-"""Every trial, and the wires that it is for."""
+TRIAL_WIRES = {name: tuple(trials) for name, trials in _TRIALS.items()}
+"""The wires that each trial runs on."""

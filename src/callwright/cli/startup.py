@@ -33,24 +33,24 @@ _BACKEND_NAMES = {"OpenAI-compatible server": "server", "LM Studio": "lm-studio"
 
 
 class ConfigLoader(NamedTuple):
-    """A configuration that has backends, and how it came by them."""
+    """Loads a configuration that has backends."""
 
     path: Path | None
-    """The file, if there is one."""
+    """The configuration file, if there is one."""
     flags: dict[str, Any]
-    """The command line and what was found, in the file's form."""
+    """Settings from the command line and from discovered servers, in the form of the file."""
     servers: tuple[ModelServer, ...]
-    """The servers that were looked for and found."""
+    """The discovered servers."""
     stand_in: Literal["", "embedded", "demo"] = ""
-    """There was none, so this is served."""
+    """The backend that is served because there is no other."""
 
     def load(self) -> Config:
-        """The configuration, read now. Raises `ConfigError`."""
+        """Read the configuration. Raises `ConfigError`."""
         return load_config(self.path, settings=self.flags, environment=os.environ)
 
 
 def add_model_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say where models come from."""
+    """Add the options that choose the models."""
     group = parser.add_argument_group("models")
     group.add_argument("--config", type=Path, metavar="FILE", help="configuration file")
     group.add_argument(
@@ -73,69 +73,73 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
 
 
 def check_url_flags(arguments: argparse.Namespace) -> None:
-    """Refuse the flags that have no effect where `--url` names a running gateway."""
+    """Reject flags that have no effect with `--url`, which names a running gateway."""
     names = ("config", "backend", "backend_key", "kind", "model", "dialect", "journal")
-    if given := [name for name in names if getattr(arguments, name, None)]:
-        flag = given[0].replace("_", "-")
-        raise ConfigError([f"--{flag} has no effect with --url: the gateway there has its own configuration"])
+    if used := [name for name in names if getattr(arguments, name, None)]:
+        flag = used[0].replace("_", "-")
+        raise ConfigError([f"--{flag} has no effect with --url; the gateway has its own configuration"])
 
 
 def build_config_loader(arguments: argparse.Namespace) -> ConfigLoader:
-    """Find out what there is. Raises a sentence when it cannot work."""
-    given = collect_flags(arguments)
+    """Choose the backends. Raises `ConfigError` and `BackendError`."""
+    flags = collect_flags(arguments)
     load_plugins()  # the configuration may name what they bring
-    before = read_config(arguments.config, os.environ, given, profiles=PROFILES)
-    if before.mistakes:
-        raise ConfigError([str(mistake) for mistake in before.mistakes])
-    if not arguments.backend and (asked := [name for name in ("kind", "model", "dialect") if getattr(arguments, name)]):
-        raise ConfigError([f"--{asked[0]} needs --backend URL"])
-    if before.config.backends and not arguments.backend:
-        return ConfigLoader(before.file, given, ())
-    found = [_find_named_server(arguments)] if arguments.backend else asyncio.run(discover_servers())
-    usable = [each for each in found if each.models]
-    listed = arguments.model or arguments.dialect or before.config.models
-    made = build_config_tables(usable, arguments.backend_key, arguments.dialect or "auto" if listed else "")
+    loaded = read_config(arguments.config, os.environ, flags, profiles=PROFILES)
+    if loaded.mistakes:
+        raise ConfigError([str(mistake) for mistake in loaded.mistakes])
+    model_flags = [name for name in ("kind", "model", "dialect") if getattr(arguments, name)]
+    if model_flags and not arguments.backend:
+        raise ConfigError([f"--{model_flags[0]} needs --backend URL"])
+    if loaded.config.backends and not arguments.backend:
+        return ConfigLoader(loaded.file, flags, ())
+    servers = [_find_named_server(arguments)] if arguments.backend else asyncio.run(discover_servers())
+    usable = [server for server in servers if server.models]
+    lists_models = arguments.model or arguments.dialect or loaded.config.models
+    tables = build_config_tables(usable, arguments.backend_key, arguments.dialect or "auto" if lists_models else "")
     stand_in: Literal["", "embedded", "demo"] = "" if usable else "embedded" if is_embedded_available() else "demo"
     if stand_in:
-        made["backends"] = [{"name": stand_in, "kind": "embedded" if stand_in == "embedded" else "scripted"}]
-    given |= {name: rows[::-1] for name, rows in made.items()}  # a flag goes before all others, so the last is first
-    return ConfigLoader(before.file, given, tuple(found), stand_in)
+        tables["backends"] = [{"name": stand_in, "kind": "embedded" if stand_in == "embedded" else "scripted"}]
+    flags |= {name: rows[::-1] for name, rows in tables.items()}  # each flag is inserted first, so the last one leads
+    return ConfigLoader(loaded.file, flags, tuple(servers), stand_in)
 
 
 def _find_named_server(arguments: argparse.Namespace) -> ModelServer:
-    """The server of `--backend`. One that does not list its models is taken at its word when a model is named."""
+    """Return the server of `--backend`. With `--model`, one without a model list is treated as `openai`."""
     variable = arguments.backend_key.removeprefix("env:")
     key = os.environ.get(variable, "") if variable != arguments.backend_key else variable
     try:
-        found = asyncio.run(find_server(arguments.backend, key=key))
+        server = asyncio.run(find_server(arguments.backend, key=key))
     except BackendError as problem:
         if not arguments.model or problem.kind == "unavailable":
             raise
-        found = ModelServer(label="server", kind="openai", url=f"{arguments.backend}/v1", models=())
-    kind = arguments.kind or found.kind
-    root = found.url.removesuffix("/v1")
+        server = ModelServer(label="server", kind="openai", url=f"{arguments.backend}/v1", models=())
+    kind = arguments.kind or server.kind
+    root = server.url.removesuffix("/v1")
     url = root if kind in ("ollama", "anthropic") else f"{root}/v1"
-    models = (arguments.model,) if arguments.model else found.models
+    models = (arguments.model,) if arguments.model else server.models
     if not models:
-        raise BackendError(f"{found.label} at {arguments.backend} has no models; load one, or pass --model NAME")
-    return msgspec.structs.replace(found, kind=kind, url=url, models=models)
+        raise BackendError(f"{server.label} at {arguments.backend} has no models; load one, or pass --model NAME")
+    return msgspec.structs.replace(server, kind=kind, url=url, models=models)
 
 
 def build_config_tables(
-    found: Sequence[ModelServer], key: str = "", dialect: str = ""
+    servers: Sequence[ModelServer], key: str = "", dialect: str = ""
 ) -> dict[str, list[dict[str, Any]]]:
-    """Servers in the form of a configuration file; with a dialect their models too, else all that they ever have."""
-    names = list(_make_names_unique(_BACKEND_NAMES.get(each.label, each.label.lower()) for each in found))
+    """Return servers as tables of the configuration file.
+
+    With a dialect, their current models are listed too; otherwise each backend offers whatever models it has.
+    """
+    names = list(_make_names_unique(_BACKEND_NAMES.get(server.label, server.label.lower()) for server in servers))
     backends = [
-        {"name": name, "kind": each.kind, "url": each.url, **({"key": key} if key else {})}
-        for name, each in zip(names, found, strict=True)
+        {"name": name, "kind": server.kind, "url": server.url, **({"key": key} if key else {})}
+        for name, server in zip(names, servers, strict=True)
     ]
-    pairs = [(name, model) for name, each in zip(names, found, strict=True) for model in each.models]
-    known: set[str] = set()
+    pairs = [(name, model) for name, server in zip(names, servers, strict=True) for model in server.models]
+    public_names: set[str] = set()
     models = []
     for name, model in pairs if dialect else ():
-        public = f"{name}/{model}" if model in known else model
-        known.add(public)
+        public = f"{name}/{model}" if model in public_names else model
+        public_names.add(public)
         models.append({"name": public, "backend": name, "model": model, "dialect": dialect})
     return {"backends": backends, "models": models}
 

@@ -1,8 +1,8 @@
-"""The configuration: read once from file, environment and flags, and checked as a whole.
+"""The configuration: read from a file, the environment and flags, and checked as a whole.
 
-`load` gives a `Config` that can be used as it is, secrets included, or raises `ConfigError` with every mistake.
-`read` gives more, for those who show it: where each value came from, and what is wrong. The environment is handed
-in; nothing here looks at the process, and only the file is read.
+`load_config` returns a `Config` that is ready for use, secrets included, or raises `ConfigError` with every mistake.
+`read_config` also returns the origin of each value and the mistakes, for commands that show them. The caller passes
+the environment; this package reads nothing but the file.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ __all__ = [
 
 
 class LoadedConfig(NamedTuple):
-    """A configuration and how it came about."""
+    """A configuration, its sources and its mistakes."""
 
     config: Config
-    """Ready for use, if there are no mistakes. Holds secrets."""
+    """Ready for use if there are no mistakes. Contains secrets."""
     unresolved_config: Config
-    """As it was written: with `env:NAME` where a secret is referred to."""
+    """The configuration as written, with `env:NAME` in place of secrets."""
     tables: RawTables
-    """What was given, and where."""
+    """The values of all sources, with their origins."""
     file: Path | None
     mistakes: tuple[Mistake, ...]
 
@@ -53,10 +53,11 @@ def load_config(
     *,
     profiles: Collection[str] | None = None,
 ) -> Config:
-    """The configuration to run with. Raises `ConfigError`.
+    """Load the configuration. Raises `ConfigError` with every mistake.
 
-    Without a path, `$CALLWRIGHT_CONFIG` names the file, or it is looked for. `flags` has the form of the file, such
-    as `{"server": {"port": "80"}}`. `profiles` are the client profiles that models may name; None takes any.
+    Without a path, the file is `$CALLWRIGHT_CONFIG`, or the first of the default files that exists. `flags` has the
+    form of the file, such as `{"server": {"port": "80"}}`. `profiles` are the client profiles that models may name;
+    None accepts any name.
     """
     loaded = read_config(path, environ, flags, profiles=profiles)
     if loaded.mistakes:
@@ -71,11 +72,12 @@ def read_config(
     *,
     profiles: Collection[str] | None = None,
 ) -> LoadedConfig:
-    """The same, for those who show it: mistakes are listed, not raised."""
+    """Load the configuration like `load_config`, but return the mistakes instead of raising them."""
     report = MistakeReport()
     file = find_config_file(path, environ)
-    sheet = gather_tables(file, environ, flags or {}, report)
-    written = decode_config(sheet, report)
-    config = resolve_secrets(written, sheet, environ, report)
-    check_config(config, sheet, profiles, report)
-    return LoadedConfig(config, written, sheet, file, tuple(sorted(report.mistakes, key=lambda each: each.origin.line)))
+    tables = gather_tables(file, environ, flags or {}, report)
+    unresolved = decode_config(tables, report)
+    config = resolve_secrets(unresolved, tables, environ, report)
+    check_config(config, tables, profiles, report)
+    mistakes = sorted(report.mistakes, key=lambda mistake: mistake.origin.line)
+    return LoadedConfig(config, unresolved, tables, file, tuple(mistakes))

@@ -1,7 +1,7 @@
-"""From given values to settings, key by key, so that every mistake is found and not only the first.
+"""Decodes raw values into settings, key by key, so that every mistake is found and not only the first.
 
-A value that is wrong is reported and left at its default; what comes out is whole, and not to be used if there are
-mistakes. The settings' types say what is allowed; `expectation` says it in words.
+An invalid value is reported and its default is used; the result is complete, but must not be used if there are
+mistakes. The types of the settings define what is valid; `describe_type` says it in words.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["MODEL_TABLES", "decode_config", "describe_type"]
 _Settings = TypeVar("_Settings", bound=msgspec.Struct)
 
 _BOOLEAN_WORDS = {"on": True, "yes": True, "off": False, "no": False}
-"""Beside `true`, `false`, `1` and `0`, which msgspec knows."""
+"""Accepted in addition to `true`, `false`, `1` and `0`, which msgspec converts."""
 
 MODEL_TABLES: dict[str, type[msgspec.Struct]] = {
     "rules": ToolRules,
@@ -34,13 +34,13 @@ MODEL_TABLES: dict[str, type[msgspec.Struct]] = {
     "tool_limits": ToolLimitSettings,
     "style": StreamStyle,
 }
-"""Tables inside a model's, which change some keys of these settings."""
+"""Tables inside a model's table; each overrides some keys of these settings."""
 
 _SECRET_KEYS = frozenset({"key", "headers", "url", "address"})
 
 
 def decode_config(tables: RawTables, report: MistakeReport) -> Config:
-    """The configuration that was given, as far as it is right. References to secrets are left as they are."""
+    """Decode the configuration and report its mistakes. References to secrets are not resolved."""
     values: dict[str, Any] = {}
     for name, kind in TABLES.items():
         decoded = [_decode_table(kind.settings, table, report) for table in tables[name]]
@@ -50,44 +50,47 @@ def decode_config(tables: RawTables, report: MistakeReport) -> Config:
             values[name] = decoded[0]
     for table, model in zip(tables["models"], values["models"], strict=True):
         for key, settings in MODEL_TABLES.items():
-            place = table.get_origin(key)
-            inner = {name: RawEntry(value, place) for name, value in getattr(model, key).items()}
-            _decode_table(settings, RawTable(f"{table.label} {key}", place, inner), report)
+            origin = table.get_origin(key)
+            entries = {name: RawEntry(value, origin) for name, value in getattr(model, key).items()}
+            _decode_table(settings, RawTable(f"{table.label} {key}", origin, entries), report)
     return Config(**values)
 
 
 def _decode_table(settings: type[_Settings], table: RawTable, report: MistakeReport) -> _Settings:
     fields = {field.name: field for field in msgspec.structs.fields(settings)}
     values = {}
-    for key, given in table.entries.items():
+    for key, entry in table.entries.items():
         if key not in fields:
             _report_unknown_key(settings, table, key, report)
             continue
         try:
-            values[key] = _convert_value(given, fields[key].type)
+            values[key] = _convert_value(entry, fields[key].type)
         except msgspec.ValidationError:
             _report_invalid_value(table, key, fields[key].type, report)
     for key, field in fields.items():
         if field.required and key not in values:
             values[key] = ""  # only names and keys are required
             if key not in table.entries:
-                report.add_key_mistake(table, key, f'has no "{key}"', f'add {key} = "…" to it')
+                report.add_key_mistake(table, key, f'has no "{key}"', f'add {key} = "…"')
     return settings(**values)
 
 
 def _convert_value(entry: RawEntry, kind: Any) -> Any:
-    """Raises `ValidationError`. Variables and flags are text, so they may spell numbers and switches."""
+    """Convert a value to the type of its key. Numbers and booleans may be text in variables and flags.
+
+    Raises `ValidationError`.
+    """
     value = entry.value
-    spelled = entry.origin.kind != "file" and isinstance(value, str)
-    if spelled and kind is bool:
+    is_text = entry.origin.kind != "file" and isinstance(value, str)
+    if is_text and kind is bool:
         value = _BOOLEAN_WORDS.get(value.lower(), value)
     if not _is_json_value(value):
         raise msgspec.ValidationError
-    return msgspec.convert(value, kind, strict=not spelled)
+    return msgspec.convert(value, kind, strict=not is_text)
 
 
 def _is_json_value(value: Any) -> bool:
-    """Whether JSON has such a value: dates, `inf`, `nan` and huge numbers can neither be sent nor waited for."""
+    """Return whether JSON has such a value: it has no dates, no `inf`, no `nan` and no huge numbers."""
     match value:
         case dict():
             return all(map(_is_json_value, value.values()))
@@ -110,7 +113,7 @@ def _report_unknown_key(settings: type[msgspec.Struct], table: RawTable, key: st
     elif homes and settings is not ToolRules:
         remedy = f"it belongs under {' or '.join(homes)}"
     else:
-        remedy = f"its keys are {', '.join(known)}"
+        remedy = f"known keys: {', '.join(known)}"
     report.add_key_mistake(table, key, f'has no key "{key}"', remedy)
 
 
@@ -123,7 +126,7 @@ def _report_invalid_value(table: RawTable, key: str, kind: Any, report: MistakeR
 
 
 def _describe_value(key: str, value: Any) -> str:
-    """A wrong value in a message; what may be secret is only called by its kind."""
+    """Describe an invalid value in a message. A possible secret is described only by its type."""
     match value:
         case bool():
             return str(value).lower()
@@ -144,9 +147,9 @@ def _describe_value(key: str, value: Any) -> str:
 
 
 def describe_type(kind: Any) -> str:
-    """What a type allows, in words: `a whole number from 0 to 65535`."""
+    """Describe the values of a type in words, such as `a whole number from 0 to 65535`."""
     if get_origin(kind) is Literal:
-        return format_choices(get_args(kind))  # in the order that they are written in, which msgspec does not keep
+        return format_choices(get_args(kind))  # in source order, which msgspec does not keep
     return _describe_type_info(inspect.type_info(kind))
 
 
@@ -159,7 +162,7 @@ def _describe_type_info(info: inspect.Type) -> str:
         case inspect.FloatType():
             return f"a number{_format_bounds(info)}"
         case inspect.StrType(min_length=1):
-            return "a string that is not empty"
+            return "a non-empty string"
         case inspect.StrType():
             return "a string"
         case inspect.VarTupleType():
@@ -169,7 +172,7 @@ def _describe_type_info(info: inspect.Type) -> str:
         case inspect.DictType(value_type=inspect.StrType()):
             return "a table of strings"
         case _:
-            return "a table of values that JSON has"
+            return "a table of JSON values"
 
 
 def _format_bounds(info: inspect.IntType | inspect.FloatType) -> str:

@@ -1,6 +1,6 @@
-"""The settings described, from the settings themselves: each key's meaning is the docstring below it.
+"""Documentation of the settings, generated from their classes: the docstring below a field describes its key.
 
-What is made of that: the JSON schema for editors and the tables of docs/configuration.md.
+It is the source of the JSON schema for editors and of the tables in docs/configuration.md.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ REQUIRED = object()
 
 
 class KeyDoc(NamedTuple):
-    """One key of a table, for a person who looks it up."""
+    """The documentation of one key."""
 
     name: str
     values: str
@@ -33,13 +33,13 @@ class KeyDoc(NamedTuple):
 
 
 def describe_table(settings: type[msgspec.Struct]) -> str:
-    """What a table is for: its docstring after the name."""
+    """Return the purpose of a table: its docstring after the colon."""
     purpose = inspect.cleandoc(settings.__doc__ or "").partition(": ")[2]
     return f"{purpose[:1].upper()}{purpose[1:]}"
 
 
 def list_key_docs(settings: type[msgspec.Struct]) -> tuple[KeyDoc, ...]:
-    """Every key of a table, in order."""
+    """Return the documentation of every key of a table, in order."""
     meanings = _read_field_docs(settings)
     return tuple(
         KeyDoc(field.name, describe_type(field.type), _get_default(field), meanings.get(field.name, ""))
@@ -54,20 +54,20 @@ def _get_default(field: msgspec.structs.FieldInfo) -> Any:
 
 
 def _read_field_docs(settings: type[msgspec.Struct]) -> dict[str, str]:
-    """The docstrings of the fields: Python drops them, so they are read from the source."""
+    """Read the docstrings of the fields from the source, because Python does not keep them."""
     (definition,) = ast.parse(inspect.getsource(settings)).body
-    found = {}
-    for field, below in pairwise(getattr(definition, "body", [])):
-        match field, below:
+    docs = {}
+    for field, following in pairwise(getattr(definition, "body", [])):
+        match field, following:
             case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
-                found[name] = " ".join(text.split())
+                docs[name] = " ".join(text.split())
             case _:
                 pass
-    return found
+    return docs
 
 
 def build_json_schema() -> dict[str, Any]:
-    """The JSON schema of the file, for editors that complete and check TOML."""
+    """Build the JSON schema of the file, for editors that complete and check TOML."""
     (_, definitions) = msgspec.json.schema_components([Config, *MODEL_TABLES.values()], ref_template="#/$defs/{name}")
     whole = definitions.pop(Config.__name__)
     for settings in (*(kind.settings for kind in TABLES.values()), *MODEL_TABLES.values()):
@@ -86,7 +86,7 @@ def build_json_schema() -> dict[str, Any]:
 
 
 def render_markdown() -> str:
-    """The tables of docs/configuration.md."""
+    """Render the tables of docs/configuration.md."""
     parts = []
     for header, settings in _iter_documented_tables():
         rows = [
@@ -106,7 +106,7 @@ def render_markdown() -> str:
 
 
 def _iter_documented_tables() -> Iterator[tuple[str, type[msgspec.Struct]]]:
-    """Every table with its header; those inside a model's that are no table elsewhere come behind it."""
+    """Yield every table with its header. Tables that exist only inside a model's table follow `[[models]]`."""
     for kind in TABLES.values():
         yield kind.header, kind.settings
         if kind.name == "models":

@@ -1,6 +1,6 @@
-"""Configurations as TOML: the effective one with the place of each value, and annotated files to start from.
+"""Configurations as TOML: the effective one with the origin of each value, and annotated starter files.
 
-Everything that is written here can be loaded again.
+Everything rendered here can be loaded again.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ _ALWAYS_LISTED = {"server": {"host", "port"}, "backends": {"kind"}, "models": {"
 
 
 def render_toml(value: Any) -> str:
-    """A value as TOML writes it."""
+    """Render a value as TOML."""
     match value:
         case bool():
             return "true" if value else "false"
         case str():
-            # JSON's escapes are TOML's too, but TOML also wants the delete character escaped.
+            # TOML has the escapes of JSON, and also requires the delete character to be escaped.
             return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
         case dict():
             inside = ", ".join(f"{_render_key(name)} = {render_toml(each)}" for name, each in value.items())
@@ -71,20 +71,21 @@ def _render_key(name: str) -> str:
 
 
 def render_effective_config(config: Config, tables: RawTables) -> str:
-    """The whole configuration with the place of each value. Secrets are masked; what is not set is left out."""
+    """Render the whole configuration with the origin of each value. Secrets are masked; unset values are left out."""
     lines = []
+    all_origins = collect_origins(tables)
     for name, kind in TABLES.items():
-        for settings, places in zip(_get_tables(mask_config(config), kind), collect_origins(tables)[name], strict=True):
+        for settings, origins in zip(_get_tables(mask_config(config), kind), all_origins[name], strict=True):
             lines += ["", kind.header]
-            for key, place in places.items():
+            for key, origin in origins.items():
                 value = getattr(settings, key)
                 if value is not None:
-                    lines.append(f"{f'{key} = {render_toml(value)}':<48}  # {place}")
+                    lines.append(f"{f'{key} = {render_toml(value)}':<48}  # {origin}")
     return "\n".join(lines[1:]) + "\n"
 
 
 def collect_origins(tables: RawTables) -> dict[str, list[dict[str, ValueOrigin]]]:
-    """The place of every value: of each table, in order, each key."""
+    """Return the origin of every value, by table, in order, and key."""
     return {
         name: [
             {key: table.get_origin(key) for key in kind.settings.__struct_fields__}
@@ -95,29 +96,29 @@ def collect_origins(tables: RawTables) -> dict[str, list[dict[str, ValueOrigin]]
 
 
 def render_example_config() -> str:
-    """The annotated example: every key of every table with its meaning, commented out where it has its default."""
+    """Render the annotated example: every key of every table, commented out where it has its default."""
     lines = [
         "#:schema docs/callwright.schema.json",
-        "# Every setting of Callwright. What is commented out has the value that it has anyway.",
-        "# docs/configuration.md says where the file is looked for.",
+        "# Every setting of Callwright. A setting that is commented out shows its default.",
+        "# docs/configuration.md says where the file is searched for.",
         *(line for kind in TABLES.values() for line in _render_annotated_lines(_EXAMPLE, kind, every=True)),
     ]
     return "\n".join(lines) + "\n"
 
 
 def render_starter_config(backends: Sequence[BackendSettings] = (), models: Sequence[ModelSettings] = ()) -> str:
-    """A short file to start from: with what was found, or else with an example of a server and a model."""
+    """Render a short starter file with these backends and models, or with an example of each."""
     config = Config(
         backends=tuple(backends) or (_LOCAL_BACKEND,), models=tuple(models) if backends else (_CODER_MODEL,)
     )
-    shown = [TABLES[name] for name in ("server", "backends", "models")]
+    kinds = [TABLES[name] for name in ("server", "backends", "models")]
     lines = [
-        "# Callwright's settings. To see if they are right: callwright config check",
-        "# More keys: callwright config schema has all of them. Save it as callwright.schema.json and make",
-        "# the first line of this file #:schema ./callwright.schema.json to have them completed in an editor.",
-        *(line for kind in shown for line in _render_annotated_lines(config, kind, every=False)),
+        "# The configuration of Callwright. Check it with: callwright config check",
+        "# For completion in an editor, run: callwright config schema > callwright.schema.json",
+        "# and make this the first line of this file: #:schema ./callwright.schema.json",
+        *(line for kind in kinds for line in _render_annotated_lines(config, kind, every=False)),
         "",
-        "# Who may use it. With a key it can listen on other addresses than loopback.",
+        "# API keys. A key is required to listen on other addresses than loopback.",
         "# [[keys]]",
         '# name = "team"',
         '# key = "env:TEAM_KEY"',
@@ -126,8 +127,8 @@ def render_starter_config(backends: Sequence[BackendSettings] = (), models: Sequ
 
 
 def _get_tables(config: Config, kind: TableKind) -> tuple[Any, ...]:
-    found = getattr(config, kind.name)
-    return found if kind.is_array else (found,)
+    tables = getattr(config, kind.name)
+    return tables if kind.is_array else (tables,)
 
 
 def _render_annotated_lines(config: Config, kind: TableKind, *, every: bool) -> Iterable[str]:
@@ -141,12 +142,12 @@ def _render_annotated_lines(config: Config, kind: TableKind, *, every: bool) -> 
             is_set = value != key.default or key.name in _ALWAYS_LISTED.get(kind.name, ())
             if is_set or (every and not number):
                 yield from [] if number else _wrap_comment(_format_meaning(key))
-                # A switch that may be left open has no default to show.
+                # An optional boolean has no default to show.
                 yield f"{'' if is_set else '#'}{key.name} = {render_toml(True if value is None else value)}"
 
 
 def _format_meaning(key: KeyDoc) -> str:
-    """With the choices, where there are only some."""
+    """Return the description of a key, with its choices if it has a fixed set."""
     return f"{key.meaning.rstrip('.')}: {key.values}." if key.values.startswith('"') else key.meaning
 
 

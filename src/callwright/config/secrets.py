@@ -1,6 +1,6 @@
-"""Secrets: taken from the environment where the file refers to it, and never shown.
+"""Secrets: resolved from the environment, and masked wherever a configuration is shown.
 
-`resolve` is the only place where a secret enters; `masked` is what may be shown of a configuration.
+Only `resolve_secrets` reads secrets; `mask_config` returns what may be shown.
 """
 
 from __future__ import annotations
@@ -21,49 +21,49 @@ MASK = "***"
 
 _REFERENCE_PREFIX = "env:"
 _SHELL_VARIABLE = re.compile(r"\$\{?([A-Z_][A-Z0-9_]*)\}?")
-"""How shells and compose files write a variable."""
+"""A variable as written in shells and compose files."""
 
 
 def resolve_secrets(config: Config, tables: RawTables, environ: Mapping[str, str], report: MistakeReport) -> Config:
-    """The configuration with every `env:NAME` replaced by what it stands for."""
+    """Return the configuration with every `env:NAME` replaced by the value of the variable."""
 
-    def taken(table: RawTable, key: str, text: str) -> str:
+    def resolve(table: RawTable, key: str, text: str) -> str:
         return _resolve_reference(text, environ, partial(report.add_value_mistake, table, key))
 
     keys = [
-        replace(key, key=taken(table, "key", key.key)) for table, key in zip(tables["keys"], config.keys, strict=True)
+        replace(key, key=resolve(table, "key", key.key)) for table, key in zip(tables["keys"], config.keys, strict=True)
     ]
     backends = [
         replace(
             backend,
-            key=taken(table, "key", backend.key),
-            headers={name: taken(table, "headers", value) for name, value in backend.headers.items()},
+            key=resolve(table, "key", backend.key),
+            headers={name: resolve(table, "headers", value) for name, value in backend.headers.items()},
         )
         for table, backend in zip(tables["backends"], config.backends, strict=True)
     ]
     store = config.store
     for table in tables["store"]:
-        store = replace(store, address=taken(table, "address", store.address))
+        store = replace(store, address=resolve(table, "address", store.address))
     return replace(config, keys=tuple(keys), backends=tuple(backends), store=store)
 
 
 def _resolve_reference(text: str, environ: Mapping[str, str], report: Callable[[str, str], None]) -> str:
     if shell := _SHELL_VARIABLE.fullmatch(text):
-        report("is not replaced by a variable when it is written like this", f'write "{_REFERENCE_PREFIX}{shell[1]}"')
+        report("refers to a variable in shell syntax", f'write "{_REFERENCE_PREFIX}{shell[1]}"')
     elif text.startswith(_REFERENCE_PREFIX):
         name = text.removeprefix(_REFERENCE_PREFIX)
         if not name:
-            report('is "env:" without a name', "write env: and the name of a variable, such as env:TEAM_KEY")
+            report('is "env:" without a name', "write env: and the name of a variable, e.g. env:TEAM_KEY")
         elif not environ.get(name):
-            report(f"is taken from the variable {name}, which is not set", f"set it: export {name}=…")
+            report(f"refers to the environment variable {name}, which is not set", f"set it: export {name}=…")
         text = environ.get(name, "")
     if text != text.strip() or not text.isprintable():
-        report("has a space or line break around it, or a control character in it", "take that out")
+        report("has surrounding whitespace or a control character", "remove it")
     return text
 
 
 def mask_config(config: Config) -> Config:
-    """What may be shown: references stay, secrets become `***`."""
+    """Return the configuration with secrets replaced by `***`. References stay."""
     return replace(
         config,
         keys=tuple(replace(key, key=_mask_value(key.key)) for key in config.keys),
@@ -90,7 +90,7 @@ def mask_config(config: Config) -> Config:
 
 
 def mask_url(url: str) -> str:
-    """An address without the password that may stand in it."""
+    """Replace the credentials in a URL by `***`."""
     return re.sub(r"//.*@", f"//{MASK}@", url)
 
 

@@ -1,4 +1,4 @@
-"""The whole configuration as one value, and the table of its tables that everything else here is driven by."""
+"""The whole configuration as one value, and the list of its tables, which drives the rest of this package."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["TABLES", "Config", "TableKind"]
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a person sets about Callwright: the tables of `callwright.toml`."""
+    """The configuration: the tables of `callwright.toml`."""
 
     server: ServerSettings = ServerSettings()
     keys: tuple[KeySettings, ...] = ()
@@ -34,7 +34,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class TableKind(NamedTuple):
-    """One of the tables: its settings, and whether there may be many of it."""
+    """One kind of table: its settings class, and whether it is an array of tables."""
 
     name: str
     settings: type[msgspec.Struct]
@@ -42,7 +42,7 @@ class TableKind(NamedTuple):
 
     @property
     def header(self) -> str:
-        """How its first line is written."""
+        """The header line of the table."""
         return f"[[{self.name}]]" if self.is_array else f"[{self.name}]"
 
 

@@ -1,6 +1,6 @@
-"""The three places that settings come from, laid over each other: file, then environment, then flags.
+"""Merges the sources of settings: flags override the environment, which overrides the file.
 
-Nothing is checked here; what comes out knows of every value where it came from.
+Nothing is checked here. Every value keeps its origin.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = [
 CONFIG_FILE_NAME = "callwright.toml"
 
 RawTables = dict[str, list[RawTable]]
-"""Every table that was given, by its name, in order."""
+"""The tables of all sources, by name, in order."""
 
 _PROXY_VARIABLE_KEYS = (
     "stop_after_tools",
@@ -39,7 +39,7 @@ _PROXY_VARIABLE_KEYS = (
     "enable_parallel_tool_calls",
     "output_mode",
 )
-"""Keys of `[tools]` that an older proxy had as variables; people have those names in their scripts."""
+"""Keys of `[tools]` that were variables of an older proxy; scripts still set those names."""
 
 ENVIRONMENT_VARIABLES = {
     "CALLWRIGHT_HOST": ("server", "host"),
@@ -50,39 +50,39 @@ ENVIRONMENT_VARIABLES = {
     "CALLWRIGHT_STORE": ("store", "address"),
     **{f"PROXY_{key.upper()}": ("tools", key) for key in _PROXY_VARIABLE_KEYS},
 }
-"""The table and key that each environment variable sets; of two for one key, the later wins."""
+"""The table and key that each environment variable sets. If two set the same key, the later one wins."""
 
 _LOG_LEVELS = {"debug": "true", "info": "false"}
 
 
 def iter_config_paths(environ: Mapping[str, str]) -> Iterator[Path]:
-    """Where a file is looked for when none is named."""
+    """Yield the default paths of the configuration file, in order."""
     yield Path(CONFIG_FILE_NAME)
-    if shared := _find_base_folder(environ, "XDG_CONFIG_HOME", ".config"):
-        yield shared / "callwright" / "config.toml"
+    if folder := _find_base_folder(environ, "XDG_CONFIG_HOME", ".config"):
+        yield folder / "callwright" / "config.toml"
 
 
 def get_state_folder(environ: Mapping[str, str]) -> Path:
-    """Where the store is when its settings name no address."""
+    """Return the folder of the default database and of other state."""
     return (_find_base_folder(environ, "XDG_STATE_HOME", ".local/state") or Path()) / "callwright"
 
 
 def get_config_folder(environ: Mapping[str, str]) -> Path:
-    """Where a person's own settings are, besides the configuration itself."""
+    """Return the folder of the user's configuration and policy."""
     return (_find_base_folder(environ, "XDG_CONFIG_HOME", ".config") or Path()) / "callwright"
 
 
 def _find_base_folder(environ: Mapping[str, str], variable: str, otherwise: str) -> Path | None:
-    """A folder of the XDG base directory specification, which has relative ones ignored."""
-    shared = environ.get(variable, "")
+    """Return a folder of the XDG base directory specification, which says to ignore relative paths."""
+    folder = environ.get(variable, "")
     home = environ.get("HOME") or environ.get("USERPROFILE")
-    if Path(shared).is_absolute():
-        return Path(shared)
+    if Path(folder).is_absolute():
+        return Path(folder)
     return Path(home, otherwise) if home else None
 
 
 def find_config_file(path: Path | None, environ: Mapping[str, str]) -> Path | None:
-    """The file to load: the one that is named, or else the first that exists."""
+    """Return the file to load: the given path, `$CALLWRIGHT_CONFIG`, or the first default file that exists."""
     if path is None and (named := environ.get("CALLWRIGHT_CONFIG")):
         return Path(named)
     return path or next((each for each in iter_config_paths(environ) if each.is_file()), None)
@@ -91,57 +91,56 @@ def find_config_file(path: Path | None, environ: Mapping[str, str]) -> Path | No
 def gather_tables(
     file: Path | None, environ: Mapping[str, str], flags: Mapping[str, Any], report: MistakeReport
 ) -> RawTables:
-    """Everything that was given. Flags have the form of the file; None in them is a flag that was not used."""
-    sheet: RawTables = {name: [] for name in TABLES}
+    """Merge all sources. Flags have the form of the file; a flag that is None was not passed."""
+    tables: RawTables = {name: [] for name in TABLES}
     if file is not None:
         for name, table in config_file.read_tables(file, report):
-            sheet[name].append(table)
-    _merge_environment(sheet, environ, report)
-    for name, given in flags.items():
-        for values in given if isinstance(given, list) else [given]:
-            used = {key: value for key, value in values.items() if value is not None}
-            _merge_entries(
-                sheet,
-                name,
-                {key: RawEntry(value, _build_flag_origin(name, key)) for key, value in used.items()},
-                ValueOrigin("flag"),
-            )
-    return sheet
+            tables[name].append(table)
+    _merge_environment(tables, environ, report)
+    for name, value in flags.items():
+        for values in value if isinstance(value, list) else [value]:
+            entries = {
+                key: RawEntry(value, _build_flag_origin(name, key))
+                for key, value in values.items()
+                if value is not None
+            }
+            _merge_entries(tables, name, entries, ValueOrigin("flag"))
+    return tables
 
 
 def _build_flag_origin(name: str, key: str) -> ValueOrigin:
-    """Flags are called as the keys of `[server]` are; the others make up whole tables."""
+    """Return the origin of a flag. A flag has the name of its key; flags such as `--backend` set whole tables."""
     return ValueOrigin(
         "flag", f"--{key.replace('_', '-')}" if not TABLES[name].is_array else f"the {key} of --{name[:-1]}"
     )
 
 
 def _merge_environment(tables: RawTables, environ: Mapping[str, str], report: MistakeReport) -> None:
-    """An empty variable counts as not set: that is how compose files leave one out."""
+    """Merge the environment variables. An empty variable counts as unset, as in compose files."""
     for variable, (name, key) in ENVIRONMENT_VARIABLES.items():
         value = environ.get(variable, "")
-        place = ValueOrigin("environment", variable)
+        origin = ValueOrigin("environment", variable)
         if value and variable == "CALLWRIGHT_LOG_LEVEL":
             if value.lower() not in _LOG_LEVELS:
-                report.add_mistake(place, f'is "{value}"', 'it must be "debug" or "info"')
+                report.add_mistake(origin, f'is "{value}"', 'it must be "debug" or "info"')
                 continue
             value = _LOG_LEVELS[value.lower()]
         if value:
-            _merge_entries(tables, name, {key: RawEntry(value, place)}, place)
+            _merge_entries(tables, name, {key: RawEntry(value, origin)}, origin)
     if environ.get("CALLWRIGHT_API_KEY"):
-        place = ValueOrigin("environment", "CALLWRIGHT_API_KEY")
-        entries = {"name": RawEntry("environment", place), "key": RawEntry("env:CALLWRIGHT_API_KEY", place)}
-        _merge_entries(tables, "keys", entries, place)
+        origin = ValueOrigin("environment", "CALLWRIGHT_API_KEY")
+        entries = {"name": RawEntry("environment", origin), "key": RawEntry("env:CALLWRIGHT_API_KEY", origin)}
+        _merge_entries(tables, "keys", entries, origin)
 
 
 def _merge_entries(tables: RawTables, name: str, entries: dict[str, RawEntry], origin: ValueOrigin) -> None:
-    """Lay values over the only table of that kind, or the one of the same name; else they are a new one.
+    """Merge values into the single table of this kind, or into the table with the same name; otherwise add a table.
 
-    A new one goes first: a model that names no backend has the first, and a flag comes before the file.
+    A new table goes first: a model without a backend uses the first one, and flags come before the file.
     """
-    called = entries["name"].value if "name" in entries else None
+    wanted_name = entries["name"].value if "name" in entries else None
     for table in tables[name]:
-        if not TABLES[name].is_array or ("name" in table.entries and table.entries["name"].value == called):
+        if not TABLES[name].is_array or ("name" in table.entries and table.entries["name"].value == wanted_name):
             table.entries.update(entries)
             return
     if entries:

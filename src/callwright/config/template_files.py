@@ -1,4 +1,4 @@
-"""Prompt templates from the folders that the settings name; each file replaces the built-in template of its name."""
+"""Reads prompt templates from the configured folders. Each file replaces the built-in template of its name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TEMPLATE_SUFFIX = ".j2"
 
 
 def load_templates(config: Config) -> dict[str, PromptTemplates]:
-    """The templates of every folder that is named, by that name. Raises `ConfigError`."""
+    """Load the templates of every configured folder, by folder. Raises `ConfigError`."""
     folders = {merge_prompt_settings(config.prompt, model.prompt).templates for model in config.models}
     return {
         name: PromptTemplates(read_template_sources(Path(name))) for name in {config.prompt.templates, *folders} if name
@@ -24,27 +24,23 @@ def load_templates(config: Config) -> dict[str, PromptTemplates]:
 
 
 def read_template_sources(folder: Path) -> dict[PromptTemplateName, TemplateSource]:
-    """All templates, as a folder has them. Raises `ConfigError` for a folder or a file that is not right."""
+    """Read the templates of a folder; the built-in ones fill the gaps. Raises `ConfigError`."""
     try:
-        found = {
+        paths = {
             path.name.removesuffix(TEMPLATE_SUFFIX): path
             for path in folder.iterdir()
             if path.name.endswith(TEMPLATE_SUFFIX)
         }
         own = {
-            name: TemplateSource(found[name].read_text("utf-8"), str(found[name]))
+            name: TemplateSource(paths[name].read_text("utf-8"), str(paths[name]))
             for name in TEMPLATE_NAMES
-            if name in found
+            if name in paths
         }
     except OSError as problem:
-        raise ConfigError([f"the templates in {folder} cannot be read: {(problem.strerror or '').lower()}"]) from None
+        raise ConfigError([f"cannot read the templates in {folder}: {(problem.strerror or '').lower()}"]) from None
     except UnicodeDecodeError:
-        raise ConfigError([f"a template in {folder} is not UTF-8 text; save it as that"]) from None
-    if strangers := sorted(found.keys() - set(TEMPLATE_NAMES)):
-        raise ConfigError(
-            [
-                f"{found[name]} is no template that there is; the names are {', '.join(TEMPLATE_NAMES)}"
-                for name in strangers
-            ]
-        )
+        raise ConfigError([f"a template in {folder} is not UTF-8; save it as UTF-8"]) from None
+    if unknown := sorted(paths.keys() - set(TEMPLATE_NAMES)):
+        names = ", ".join(TEMPLATE_NAMES)
+        raise ConfigError([f"{paths[name]} is not a known template; known names: {names}" for name in unknown])
     return load_builtin_sources() | own

@@ -1,4 +1,4 @@
-"""The configuration file as tables of given values, each with its line. What is no table of ours is reported."""
+"""Reads the configuration file into tables of raw values, each with its line. Unknown tables are reported."""
 
 from __future__ import annotations
 
@@ -22,45 +22,45 @@ _SYNTAX = re.compile(r"(?P<what>.*) \(at line (?P<line>\d+), column (?P<column>\
 
 
 def read_tables(file: Path, report: MistakeReport) -> Iterator[tuple[str, RawTable]]:
-    """Every table of the file with its name, in order."""
+    """Yield every table of the file with its name, in order."""
     text = _read_text(file, report)
     data = _parse_toml(file, text, report)
     lines = _find_lines(text)
     for name, value in data.items():
-        place = ValueOrigin("file", str(file), lines.get((name,), lines.get((name, 0), 0)))
+        origin = ValueOrigin("file", str(file), lines.get((name,), lines.get((name, 0), 0)))
         match value:
             case _ if name not in TABLES:
-                _report_unknown_table(report, place, name)
+                _report_unknown_table(report, origin, name)
             case list() if TABLES[name].is_array and all(isinstance(each, dict) for each in value):
                 for number, each in enumerate(value):
                     yield name, _build_table(file, lines, (name, number), each)
             case dict() if not TABLES[name].is_array:
                 yield name, _build_table(file, lines, (name,), value)
             case _:
-                count = "once for each" if TABLES[name].is_array else "once, with one pair of brackets"
-                remedy = f"write {TABLES[name].header}, {count}"
-                report.add_mistake(place, f'"{name}" is not the kind of table that it should be', remedy)
+                is_array, header = TABLES[name].is_array, TABLES[name].header
+                what = f'"{name}" must be {"an array of tables" if is_array else "a table"}'
+                report.add_mistake(origin, what, f"write {header}{' before each of them' if is_array else ' once'}")
 
 
 def format_table_label(name: str, entries: Mapping[str, RawEntry], number: int = 1) -> str:
-    """What a table is called in messages: its header, and its own name or its number where there are many."""
+    """Return the label of a table in messages: its header, and in an array also its name or number."""
     header = TABLES[name].header
     if not TABLES[name].is_array:
         return header
-    called = entries["name"].value if "name" in entries else None
-    return f'{header} "{called}"' if called and isinstance(called, str) else f"{header} number {number}"
+    own_name = entries["name"].value if "name" in entries else None
+    return f'{header} "{own_name}"' if own_name and isinstance(own_name, str) else f"{header} number {number}"
 
 
 def _read_text(file: Path, report: MistakeReport) -> str:
-    place = ValueOrigin("file", str(file))
+    origin = ValueOrigin("file", str(file))
     try:
-        return file.read_text(encoding="utf-8-sig")  # some editors put a byte order mark first
+        return file.read_text(encoding="utf-8-sig")  # some editors write a byte order mark
     except OSError as problem:
-        remedy = f"name another file, or write this one with: callwright config init {file}"
-        report.add_mistake(place, f"cannot be read: {(problem.strerror or str(problem)).lower()}", remedy)
+        remedy = f"choose another file, or create this one with: callwright config init {file}"
+        report.add_mistake(origin, f"cannot be read: {(problem.strerror or str(problem)).lower()}", remedy)
     except UnicodeDecodeError as problem:
         report.add_mistake(
-            place, f"is not UTF-8 (byte {problem.object[problem.start]:#04x})", "convert it, e.g. with iconv"
+            origin, f"is not UTF-8 (byte {problem.object[problem.start]:#04x})", "convert it, e.g. with iconv"
         )
     return ""
 
@@ -68,14 +68,12 @@ def _read_text(file: Path, report: MistakeReport) -> str:
 def _parse_toml(file: Path, text: str, report: MistakeReport) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
-    except ValueError as problem:  # of TOML, and of Python for numbers of thousands of digits
-        found = _SYNTAX.fullmatch(str(problem))
-        what = f"{found['what']} in column {found['column']}" if found else str(problem)
-        remedy = "strings stand in quotes, and each key = value on a line of its own"
-        line = int(found["line"]) if found else 0
-        report.add_mistake(
-            ValueOrigin("file", str(file), line), f"this is not TOML: {what[0].lower()}{what[1:]}", remedy
-        )
+    except ValueError as problem:  # TOML errors, and Python's own for numbers with thousands of digits
+        match = _SYNTAX.fullmatch(str(problem))
+        what = f"{match['what']} in column {match['column']}" if match else str(problem)
+        remedy = "put strings in quotes, and each key = value on its own line"
+        line = int(match["line"]) if match else 0
+        report.add_mistake(ValueOrigin("file", str(file), line), f"invalid TOML: {what[0].lower()}{what[1:]}", remedy)
         return {}
 
 
@@ -92,20 +90,20 @@ def _build_table(file: Path, lines: dict[_KeyPath, int], path: _KeyPath, values:
 
 
 def _report_unknown_table(report: MistakeReport, origin: ValueOrigin, name: str) -> None:
-    """A word at the top of the file that is no table: a slip of the pen, or a key that stands outside its table."""
+    """Report an unknown name at the top level: a misspelled table, or a key outside its table."""
     homes = [kind.header for kind in TABLES.values() if name in kind.settings.__struct_fields__]
     if homes:
         remedy = f"it belongs under {' or '.join(homes)}"
     elif close := find_closest_name(name, TABLES):
         remedy = f"did you mean {TABLES[close].header}?"
     else:
-        remedy = f"the tables are {', '.join(kind.header for kind in TABLES.values())}"
-    report.add_mistake(origin, f'there is no "{name}" at the top of the file', remedy)
+        remedy = f"known tables: {', '.join(kind.header for kind in TABLES.values())}"
+    report.add_mistake(origin, f'unknown table or key "{name}"', remedy)
 
 
 def _find_lines(text: str) -> dict[_KeyPath, int]:
-    """The line of each header and key. Only messages depend on it, so strings over many lines are not looked into."""
-    found: dict[_KeyPath, int] = {}
+    """Return the line of each header and key. Only messages use it, so multi-line strings are not handled."""
+    lines: dict[_KeyPath, int] = {}
     counts: dict[_KeyPath, int] = {}
     table: _KeyPath = ()
     for number, line in enumerate(text.split("\n"), 1):
@@ -115,11 +113,11 @@ def _find_lines(text: str) -> dict[_KeyPath, int]:
         path: _KeyPath = () if match["header"] else table
         for name in re.findall(_NAME, match["header"] or match["key"]):
             path = (*path, *((counts[path],) if path in counts and match["header"] else ()), name.strip("\"'"))
-            found.setdefault(path, number)
+            lines.setdefault(path, number)
         if match["header"]:
             table = path
         if match["bracket"] == "[[":
             counts[path] = counts.get(path, -1) + 1
             table = (*path, counts[path])
-            found.setdefault(table, number)
-    return found
+            lines.setdefault(table, number)
+    return lines

@@ -51,7 +51,7 @@ BREAKS: list[tuple[str, Break, tuple[str, str], str]] = [
     ("never done", swap(OLLAMA, b'"done": true', b'"done": false'), ("ollama", ROUNDS), "done is false"),
     ("no usage", swap(MESSAGES, b'"usage"', b'"u"', stream=False), ("messages", "text"), "no usage"),
     ("an old Ollama", swap("/api/version", b"0.13.0", b"0.5.9", stream=False), ("ollama", LISTED), "0.6.4"),
-    ("no tools", swap("/api/show", b'"tools"', b'"t"', stream=False), ("ollama", LISTED), "has tools"),
+    ("no tools", swap("/api/show", b'"tools"', b'"t"', stream=False), ("ollama", LISTED), "does not list tools"),
     ("no owner", swap("/v1/models", b"owned_by", b"o", stream=False), ("chat", LISTED), "no owned_by"),
     ("XML of other calls", swap(CHAT, b"<city>Oslo", b"<city>Rome"), ("chat", XML), "Rome"),
 ]
@@ -71,7 +71,7 @@ def test_a_bad_gateway_is_caught(
 def test_a_call_that_leaks_into_the_text_is_caught(capsys: pytest.CaptureFixture[str]) -> None:
     leak = b'<tool_call>{\\"name\\": \\"get_weather\\", \\"arguments\\": {\\"city\\": \\"Oslo\\"}}</tool_call>'
     _, found = report(capsys, swap(CHAT, b'"content": null', b'"content": "%b"' % leak, stream=False))
-    assert "a call stands in the text" in failures(found)["chat", "tool call, two rounds"]
+    assert "the text contains a call" in failures(found)["chat", "tool call, two rounds"]
 
 
 def test_the_report_for_a_person_names_what_failed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -119,7 +119,7 @@ CHAT_BREAKS: list[tuple[str, Callable[[Frames], Any]]] = [
     ("goes on after its finish_reason", lambda f: f.insert(8, copy.deepcopy(f[1]))),
     ("ends with 'stop' after 1 calls", lambda f: f[7]["choices"][0].update(finish_reason="stop")),
     ("finish_reason is 'end'", lambda f: f[7]["choices"][0].update(finish_reason="end")),
-    ("no usage, which was asked for", lambda f: f.pop()),
+    ("no usage, although the request", lambda f: f.pop()),
     ("has no usage", lambda f: f[8].pop("usage")),
     ("total_tokens is 8, not 7", lambda f: f[8]["usage"].update(total_tokens=8)),
     ("follows the usage", lambda f: f.append(copy.deepcopy(f[1]))),
@@ -267,10 +267,10 @@ def test_a_broken_messages_stream_is_named(reason: str, change: Callable[[Frames
 RESPONSES_BREAKS: list[tuple[str, Callable[[Frames], Any]]] = [
     ("without response.completed", lambda f: f.pop()),
     ("has no usage", lambda f: f[-1]["response"].pop("usage")),
-    ("does not hold the items", lambda f: f[-1]["response"].update(output=[])),
+    ("differ from the streamed items", lambda f: f[-1]["response"].update(output=[])),
     ("id has changed", lambda f: f[-1]["response"].update(id="resp_2")),
     ("status is in_progress, not completed", lambda f: f[-1]["response"].update(status="in_progress")),
-    ("not what its deltas join to", lambda f: f[-2]["item"].update(arguments="{}")),
+    ("differs from its deltas", lambda f: f[-2]["item"].update(arguments="{}")),
     ("item_id is", lambda f: f[4].update(item_id="other")),
     ("output_index is", lambda f: f[4].update(output_index=7)),
     ("reports an error", lambda f: f.insert(2, {"type": "error", "message": "boom"})),
@@ -288,9 +288,9 @@ def test_a_broken_responses_stream_is_named(reason: str, change: Callable[[Frame
 OLLAMA_BREAKS: list[tuple[str, bytes]] = [
     ("line 1 of 2: done is true", answers.ollama_bytes([answers.ollama_whole("a", call=False)] * 2)),
     ("done is false, not true", answers.ollama_bytes(answers.ollama_frames("Hi", call=False)[:-1])),
-    ("the last line is not ended", answers.ollama_bytes(answers.ollama_frames("Hi", call=False)).rstrip()),
+    ("the last line has no line break", answers.ollama_bytes(answers.ollama_frames("Hi", call=False)).rstrip()),
     ("is not JSON", b"data: {}\n"),
-    ("the last line is not ended", b""),
+    ("the last line has no line break", b""),
 ]
 
 

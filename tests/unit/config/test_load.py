@@ -202,7 +202,7 @@ def test_a_mistake_of_the_command_line_names_the_flag() -> None:
     assert mistakes("", flags=flags) == [
         '--port is "x"; it must be a whole number from 0 to 65535',
         '--journal is "all"; it must be "off", "meta" or "full"',
-        "the url of --backend is no address of a server; it must look like http://127.0.0.1:8000/v1",
+        "the url of --backend is not a server URL; it must look like http://127.0.0.1:8000/v1",
     ]
 
 
@@ -215,27 +215,27 @@ def test_a_mistake_of_the_command_line_names_the_flag() -> None:
             '2: [server] has no key "heartbeat-seconds"; did you mean "heartbeat_seconds"?',
         ),
         ("[server]\ndialect = 'x'", '2: [server] has no key "dialect"; it belongs under [[models]]'),
-        ("port = 1", '1: there is no "port" at the top of the file; it belongs under [server]'),
-        ("\n[sever]", '2: there is no "sever" at the top of the file; did you mean [server]?'),
-        ("[x]", '1: there is no "x" at the top of the file; the tables are [server], [[keys]], [[back'),
+        ("port = 1", '1: unknown table or key "port"; it belongs under [server]'),
+        ("\n[sever]", '2: unknown table or key "sever"; did you mean [server]?'),
+        ("[x]", '1: unknown table or key "x"; known tables: [server], [[keys]], [[back'),
         (
             "[backends]\nname = 'a'",
-            '1: "backends" is not the kind of table that it should be; write [[backends]], once for each',
+            '1: "backends" must be an array of tables; write [[backends]] before each of them',
         ),
         (
             "[[server]]",
-            '1: "server" is not the kind of table that it should be; write [server], once, with one pair of brackets',
+            '1: "server" must be a table; write [server] once',
         ),
-        ("keys = [1]", '1: "keys" is not the kind of table that it should be; write [[keys]], once for each'),
+        ("keys = [1]", '1: "keys" must be an array of tables; write [[keys]] before each of them'),
         (
             "server = 1",
-            '1: "server" is not the kind of table that it should be; write [server], once, with one pair of brackets',
+            '1: "server" must be a table; write [server] once',
         ),
         ("[server]\nport = 65536", "2: [server] port is 65536; it must be a whole number from 0 to 65535"),
         ("[server]\nport = '80'", '2: [server] port is "80"; it must be a whole number from 0 to 65535'),
         ("[server]\nport = true", "2: [server] port is true; it must be a whole number from 0 to 65535"),
         ("server.port = -1", "1: [server] port is -1; it must be a whole number from 0 to 65535"),
-        ("[server]\nhost = ''", '2: [server] host is ""; it must be a string that is not empty'),
+        ("[server]\nhost = ''", '2: [server] host is ""; it must be a non-empty string'),
         ("[server]\norigins = 'x'", '2: [server] origins is "x"; it must be a list of strings'),
         ("[server]\norigins = [1]", "2: [server] origins is a list; it must be a list of strings"),
         (
@@ -250,10 +250,13 @@ def test_a_mistake_of_the_command_line_names_the_flag() -> None:
             f"{BACKEND}kind = 'olama'",
             '"harmony", "conversation", "codex", "scripted" or "embedded"; did you mean "ollama"?',
         ),
-        ("[[keys]]\nkey = 'x'", '1: [[keys]] number 1 has no "name"; add name = "…" to it'),
-        ("[[keys]]\nname = 'x'", '1: [[keys]] "x" has no "key"; add key = "…" to it'),
-        ("[[keys]]\nname = 'x'\nkey = ''", '3: [[keys]] "x" key is empty; it must be a string that is not empty'),
-        (f"{BACKEND}[[models]]\nname = 'm'\nrules = 1", '6: [[models]] "m" rules is 1; it must be a table of values'),
+        ("[[keys]]\nkey = 'x'", '1: [[keys]] number 1 has no "name"; add name = "…"'),
+        ("[[keys]]\nname = 'x'", '1: [[keys]] "x" has no "key"; add key = "…"'),
+        ("[[keys]]\nname = 'x'\nkey = ''", '3: [[keys]] "x" key is empty; it must be a non-empty string'),
+        (
+            f"{BACKEND}[[models]]\nname = 'm'\nrules = 1",
+            '6: [[models]] "m" rules is 1; it must be a table of JSON values',
+        ),
         (
             f"{BACKEND}[[models]]\nname = 'm'\nvision = 'no'",
             '6: [[models]] "m" vision is "no"; it must be true or false',
@@ -276,24 +279,24 @@ def test_a_mistake_of_the_command_line_names_the_flag() -> None:
         ),
         (
             f"{BACKEND}[[models]]\nname = 'm'\n[[jobs]]\nname = 't'\nmodel = 'n'\nkeywords = ['title']",
-            '8: [[jobs]] "t" model is "n", and no [[models]] table has that name; the names are m',
+            '8: [[jobs]] "t" model is "n", but no [[models]] table has that name; known names: m',
         ),
         (
             f"{BACKEND}[[models]]\nname = 'm'\n[[jobs]]\nname = 't'\nmodel = 'm'",
-            '6: [[jobs]] "t" keywords is empty and there is no max_tokens: the rule takes nothing',
+            '6: [[jobs]] "t" keywords is empty and max_tokens is not set, so the rule matches nothing',
         ),
         (
             f"{BACKEND}[[models]]\nname = 'm'\nrules = {{ dialect = 'x' }}",
-            '6: [[models]] "m" rules has no key "dialect"; its keys are stop_after_tools, ',
+            '6: [[models]] "m" rules has no key "dialect"; known keys: stop_after_tools, ',
         ),
         (
             f"{BACKEND}[[models]]\nname = 'm'\n[models.options]\nuntil = 2020-01-01",
-            '6: [[models]] "m" options is a table; it must be a table of values that JSON has',
+            '6: [[models]] "m" options is a table; it must be a table of JSON values',
         ),
-        ("[server]\nport = x", "2: this is not TOML: invalid value in column 8; strings stand in quotes, "),
-        ("[server", ": this is not TOML: "),
-        (f"[server]\nport = {'1' * 5000}", ": this is not TOML: exceeds the limit"),
-        ("[server]\nx", ": this is not TOML: "),
+        ("[server]\nport = x", "2: invalid TOML: invalid value in column 8; put strings in quotes, "),
+        ("[server", ": invalid TOML: "),
+        (f"[server]\nport = {'1' * 5000}", ": invalid TOML: exceeds the limit"),
+        ("[server]\nx", ": invalid TOML: "),
     ],
 )
 def test_what_a_type_forbids_is_a_sentence(text: str, mistake: str) -> None:
@@ -307,7 +310,7 @@ def test_what_a_type_forbids_is_a_sentence(text: str, mistake: str) -> None:
     [
         (
             BACKEND + BACKEND,
-            '5: [[backends]] "a" name is "a", which [[backends]] "a" is called already (c.toml:1); give',
+            '5: [[backends]] "a" name is "a", which [[backends]] "a" already uses (c.toml:1); choose',
         ),
         (
             f"{BACKEND}[[models]]\nname='m'\n[[models]]\nname='n'\naliases=['m']",
@@ -316,29 +319,32 @@ def test_what_a_type_forbids_is_a_sentence(text: str, mistake: str) -> None:
         ("[[keys]]\nname='a'\nkey='1'\n[[keys]]\nname='a'\nkey='2'", '5: [[keys]] "a" name is "a", which [[keys]] "a"'),
         (
             "[[keys]]\nname='a'\nkey='s3cret'\n[[keys]]\nname='b'\nkey='s3cret'",
-            '6: [[keys]] "b" key is the same secret as that of [[keys]] "a"; give each its own',
+            '6: [[keys]] "b" key is the same secret as that of [[keys]] "a"; use a different one for each key',
         ),
         (
             "[[models]]\nname='m'",
-            '1: [[models]] "m" backend has nothing to name: there is no backend; add a [[backends]]',
+            '1: [[models]] "m" backend cannot be resolved: no backend is configured; add a [[backends]]',
         ),
         (f"{BACKEND}[[models]]\nname='m'\nbackend=[]", '6: [[models]] "m" backend is an empty list; name'),
         (f"{BACKEND}[[models]]\nname='m'\nbackend='A'", 'has that name; did you mean "a"?'),
         (
             f"{BACKEND}[[models]]\nname='m'\nbackend=['a', 'zzz']",
-            '6: [[models]] "m" backend is "zzz", and no [[backends]] table has that name; the names are a',
+            '6: [[models]] "m" backend is "zzz", but no [[backends]] table has that name; known names: a',
         ),
         (
             f"{BACKEND}[[models]]\nname='m'\ndialect='hermse'",
-            'is "hermse", which is no dialect; did you mean "hermes"?',
+            'is "hermse", which is not a dialect; did you mean "hermes"?',
         ),
-        (f"{BACKEND}[[models]]\nname='m'\ndialect='zzz'", "is no dialect; callwright dialects lists them"),
+        (f"{BACKEND}[[models]]\nname='m'\ndialect='zzz'", "is not a dialect; callwright dialects lists all dialects"),
         (
             f"{BACKEND}kind = 'harmony'\n[[models]]\nname='m'\ndialect='hermes'",
-            'is "hermes", but a backend of the kind "harmony" has models that write Harmony; leave it out, or write',
+            'is "hermes", but models of backends with kind "harmony" write Harmony; remove it, or set',
         ),
-        (f"{BACKEND}[[models]]\nname='m'\nprofile='copilt'", 'is no client profile; did you mean "copilot"?'),
-        ("[server]\nhost='0.0.0.0'", "2: [server] host can be reached by others, and there is no key; add a [[keys]]"),
+        (f"{BACKEND}[[models]]\nname='m'\nprofile='copilt'", 'is not a client profile; did you mean "copilot"?'),
+        (
+            "[server]\nhost='0.0.0.0'",
+            "2: [server] host is reachable from other machines, but no key is configured; add a [[keys]]",
+        ),
         (
             "[store]\njournal='full'\naddress='s3cret'",
             "3: [store] address is not a database address; use sqlite:///file or",
@@ -349,14 +355,17 @@ def test_what_a_type_forbids_is_a_sentence(text: str, mistake: str) -> None:
         ),
         ("[store]\naddress='sqlite://a/b'", "2: [store] address does not name a database; use sqlite:///file or"),
         ("[store]\naddress='postgresql://h:x/b'", "2: [store] address is not a database address; use"),
-        ("[store]\naddress='env:NONE'", "2: [store] address is taken from the variable NONE, which is not set; set it"),
+        (
+            "[store]\naddress='env:NONE'",
+            "2: [store] address refers to the environment variable NONE, which is not set; set it",
+        ),
         ("[store]\naddress='postgres://h/d?fast=1'", "2: [store] address sets fast; only sslmode, ssl, host, port are"),
         (
             "[store]\nredact=['(']",
             "2: [store] redact has '(', which is not a regular expression; correct it: missing )",
         ),
         ("[store]\nredact=['a*']", "2: [store] redact has 'a*', which matches empty text; match at least one"),
-        (f"{BACKEND}script='x.toml'", '4: [[backends]] "a" script is set, but its kind is "openai"; write kind ='),
+        (f"{BACKEND}script='x.toml'", '4: [[backends]] "a" script is set, but kind is "openai"; set kind ='),
     ],
 )
 def test_what_does_not_fit_together_is_a_sentence(text: str, mistake: str) -> None:
@@ -368,28 +377,28 @@ def test_what_does_not_fit_together_is_a_sentence(text: str, mistake: str) -> No
     ("kind", "url", "what"),
     [
         ("openai", "", "is missing"),
-        ("openai", "127.0.0.1:8000", "is no address of a server"),
-        ("openai", "localhost:8000/v1", "is no address of a server"),
-        ("openai", "ftp://h/v1", "is no address of a server"),
-        ("openai", "http:///v1", "is no address of a server"),
-        ("openai", "http://h:port/v1", "is no address of a server"),
-        ("openai", "http://h:99999/v1", "is no address of a server"),
-        ("openai", "http://[::1/v1", "is no address of a server"),
-        ("openai", "http://h /v1", "is no address of a server"),
-        ("openai", "http://h:8000", "such servers have this API at http://h:8000/v1"),
-        ("completions", "http://h:8000/", "such servers have this API at http://h:8000/v1"),
-        ("openai", "http://h/v1/chat/completions", "leave out /chat/completions"),
-        ("responses", "http://h/v1/responses/", "leave out /responses"),
-        ("completions", "http://h/v1/completions", "leave out /completions"),
-        ("anthropic", "http://h/v1/messages", "leave out /messages"),
-        ("anthropic", "https://h/v1", 'leave out /v1: the kind "anthropic" adds /v1 itself'),
-        ("ollama", "http://h:11434/v1", 'leave out /v1: the kind "ollama" adds /api itself'),
-        ("ollama", "http://h:11434/api/", 'leave out /api: the kind "ollama" adds /api itself'),
-        ("openai", "http://h/v1?key=s3cret", "has a part after ? or #"),
-        ("scripted", "http://h/v1", 'is set, but the kind "scripted" has no server'),
-        ("codex", "http://h/v1/responses", "leave out /responses"),
-        ("embedded", "http://h/v1", 'is set, but the kind "embedded" has no server'),
-        ("conversation", "http://h/api/conversations", "leave out /conversations"),
+        ("openai", "127.0.0.1:8000", "is not a server URL"),
+        ("openai", "localhost:8000/v1", "is not a server URL"),
+        ("openai", "ftp://h/v1", "is not a server URL"),
+        ("openai", "http:///v1", "is not a server URL"),
+        ("openai", "http://h:port/v1", "is not a server URL"),
+        ("openai", "http://h:99999/v1", "is not a server URL"),
+        ("openai", "http://[::1/v1", "is not a server URL"),
+        ("openai", "http://h /v1", "is not a server URL"),
+        ("openai", "http://h:8000", "the API of such servers is at http://h:8000/v1"),
+        ("completions", "http://h:8000/", "the API of such servers is at http://h:8000/v1"),
+        ("openai", "http://h/v1/chat/completions", "remove /chat/completions"),
+        ("responses", "http://h/v1/responses/", "remove /responses"),
+        ("completions", "http://h/v1/completions", "remove /completions"),
+        ("anthropic", "http://h/v1/messages", "remove /messages"),
+        ("anthropic", "https://h/v1", 'remove /v1: kind "anthropic" adds /v1 itself'),
+        ("ollama", "http://h:11434/v1", 'remove /v1: kind "ollama" adds /api itself'),
+        ("ollama", "http://h:11434/api/", 'remove /api: kind "ollama" adds /api itself'),
+        ("openai", "http://h/v1?key=s3cret", "has a query or a fragment"),
+        ("scripted", "http://h/v1", 'is set, but kind "scripted" has no server'),
+        ("codex", "http://h/v1/responses", "remove /responses"),
+        ("embedded", "http://h/v1", 'is set, but kind "embedded" has no server'),
+        ("conversation", "http://h/api/conversations", "remove /conversations"),
     ],
 )
 def test_an_address_that_cannot_work_is_refused(kind: str, url: str, what: str) -> None:
@@ -427,14 +436,14 @@ def test_an_address_that_can_work_is_taken(kind: str, url: str) -> None:
 def test_a_file_belongs_to_its_kind(key: str, kinds: list[str]) -> None:
     (found,) = mistakes(f'[[backends]]\nname = "b"\nurl = "http://h/v1"\n{key} = "file"')
     remedy = " or ".join(f'kind = "{kind}"' for kind in kinds)
-    assert found == f'c.toml:4: [[backends]] "b" {key} is set, but its kind is "openai"; write {remedy}'
+    assert found == f'c.toml:4: [[backends]] "b" {key} is set, but kind is "openai"; set {remedy}'
     for kind in kinds:
         assert mistakes(f'[[backends]]\nname = "b"\nkind = "{kind}"\n{key} = "file"') == []
 
 
 def test_a_key_of_codex_needs_to_know_whose_it_is() -> None:
     (found,) = mistakes('[[backends]]\nname = "b"\nkind = "codex"\nkey = "k"')
-    assert "url is missing; say where the server is" in found
+    assert "url is missing; set the URL of the server" in found
 
 
 BRIDGE = '[[backends]]\nname = "{}"\nkind = "conversation"\n'
@@ -443,18 +452,18 @@ BRIDGE = '[[backends]]\nname = "{}"\nkind = "conversation"\n'
 @pytest.mark.parametrize(
     ("text", "mistake"),
     [
-        (BRIDGE.format("b"), '"b" key is the token of its pages, and must have 16 characters or more'),
+        (BRIDGE.format("b"), '"b" key is the token of its web pages and must have at least 16 characters'),
         (
             BRIDGE.format("b") + 'key = "short"',
-            '"b" key is the token of its pages, and must have 16 characters or more',
+            '"b" key is the token of its web pages and must have at least 16 characters',
         ),
         (
             BRIDGE.format("b") + 'key = "0123456789abcdef"\norigins = ["chat.example"]',
-            "\"b\" origins has 'chat.example', which is no origin",
+            "\"b\" origins contains 'chat.example', which is not an origin",
         ),
         (
             BRIDGE.format("b") + 'url = "http://h/api"\norigins = ["https://chat.example"]',
-            '"b" origins is set, but no pages connect to it',
+            '"b" origins is set, but no pages connect to this backend',
         ),
     ],
 )
@@ -469,8 +478,8 @@ def test_two_bridges_have_two_tokens() -> None:
     assert mistakes(BRIDGE.format("a") + key + 'origins = ["https://chat.example", "http://localhost:3000"]') == []
     found = mistakes(BRIDGE.format("a") + key + BRIDGE.format("b") + key)
     assert [each.partition("; ")[0] for each in found] == [
-        "c.toml:4: [[backends]] \"a\" key is the token of 'b' too",
-        "c.toml:8: [[backends]] \"b\" key is the token of 'a' too",
+        "c.toml:4: [[backends]] \"a\" key is also the token of 'b'",
+        "c.toml:8: [[backends]] \"b\" key is also the token of 'a'",
     ]
 
 
@@ -490,20 +499,24 @@ def test_any_other_address_needs_one(host: str) -> None:
 
 def test_an_open_door_from_a_variable_is_blamed_on_it() -> None:
     (found,) = mistakes("", {"CALLWRIGHT_HOST": "0.0.0.0"})
-    assert found.startswith("CALLWRIGHT_HOST can be reached by others")
+    assert found.startswith("CALLWRIGHT_HOST is reachable from other machines")
 
 
 @pytest.mark.parametrize(
     ("value", "environ", "what"),
     [
-        ("env:TEAM_KEY", {}, "is taken from the variable TEAM_KEY, which is not set; set it: export TEAM_KEY=…"),
-        ("env:TEAM_KEY", {"TEAM_KEY": ""}, "is taken from the variable TEAM_KEY, which is not set"),
+        (
+            "env:TEAM_KEY",
+            {},
+            "refers to the environment variable TEAM_KEY, which is not set; set it: export TEAM_KEY=…",
+        ),
+        ("env:TEAM_KEY", {"TEAM_KEY": ""}, "refers to the environment variable TEAM_KEY, which is not set"),
         ("env:", {}, 'is "env:" without a name; write env: and the name of a variable'),
-        ("env:TEAM_KEY", {"TEAM_KEY": "s3cret\n"}, "has a space or line break around it"),
+        ("env:TEAM_KEY", {"TEAM_KEY": "s3cret\n"}, "has surrounding whitespace"),
         (
             "$TEAM_KEY",
             {"TEAM_KEY": "s3cret"},
-            'is not replaced by a variable when it is written like this; write "env:TEAM_',
+            'refers to a variable in shell syntax; write "env:TEAM_',
         ),
         ("${TEAM_KEY}", {"TEAM_KEY": "s3cret"}, 'write "env:TEAM_KEY"'),
     ],

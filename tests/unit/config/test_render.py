@@ -151,14 +151,14 @@ def test_changes_are_sentences() -> None:
         tools=ToolRules(max_retries=0),
     )
     assert describe_changes(old, new) == (
-        "[server] port was 8787 and is 1; this takes a restart",
-        "[server] choices was 8 and is 2",
-        '[[backends]] "gone" is gone',
-        '[[backends]] "new" is new',
-        '[[backends]] "b" retries was 2 and is 9',
-        '[[backends]] "a" key has changed',
-        "[[backends]] tables are in another order",
-        "[tools] max_retries was 2 and is 0",
+        "[server] port changed from 8787 to 1; restart the server to apply it",
+        "[server] choices changed from 8 to 2",
+        '[[backends]] "gone" was removed',
+        '[[backends]] "new" was added',
+        '[[backends]] "b" retries changed from 2 to 9',
+        '[[backends]] "a" key changed',
+        "[[backends]] tables were reordered",
+        "[tools] max_retries changed from 2 to 0",
     )
 
 

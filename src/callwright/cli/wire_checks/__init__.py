@@ -1,4 +1,4 @@
-"""The wires as the strictest of their clients read them, for `callwright smoke`. Pure: bytes in, what they say out."""
+"""Strict readers of the wires for `callwright smoke`, as strict as the strictest client of each. Pure."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Anthropic's messages, strictly: blocks one after the other, then the stop reason, then the stop.
+"""The strict check of Anthropic's Messages: blocks one after the other, then the stop reason, then the stop.
 
-The measurements behind each rule: Copilot CLI and the Anthropic SDK need the `event:` lines, the SDKs need usage in
-`message_start` and `message_delta`, and without `message_delta` and `message_stop` Claude Code says that the
-connection was lost and opencode asks again without end.
+Each rule comes from a measurement. Copilot CLI and the Anthropic SDK need the `event:` lines, and the SDKs need usage
+in `message_start` and `message_delta`. Without `message_delta` and `message_stop`, Claude Code reports a lost
+connection and opencode retries endlessly.
 """
 
 from __future__ import annotations
@@ -88,14 +88,14 @@ def _read_stream(body: bytes) -> CheckedAnswer:
     for frame in parse_sse(body):
         event = decode_json(frame.data, "an event")
         kind = require_field(event, "type", str, "an event")
-        require(frame.event == kind, f"the line event: {frame.event!r} stands before data of type {kind}")
+        require(frame.event == kind, f"the line event: {frame.event!r} is followed by data of type {kind}")
         require(kind != "error", f"the stream reports an error: {event.get('error')}")
         stream.feed(kind, event)
     return stream.close()
 
 
 class _StreamChecker:
-    """What was seen so far of one stream."""
+    """Checks one stream, event by event."""
 
     def __init__(self) -> None:
         self.is_started = False
@@ -119,7 +119,7 @@ class _StreamChecker:
             require_value(event, "index", self.block_count, kind)
             require(
                 (self.open_block is None) == (kind == "content_block_start"),
-                f"{kind}: that block is not open, or still is",
+                f"{kind}: the block is already open or not open",
             )
             {"start": self._open_block, "delta": self._add_delta, "stop": self._close_block}[kind.rpartition("_")[2]](
                 event

@@ -1,8 +1,7 @@
-"""What the shapes of all wires share: what is asked, how bytes are split, how a field is demanded.
+"""What the checks of all wires share: the request, SSE parsing, and helpers that require a field.
 
-A shape is a wire seen from the client's side, by a reader that forgives nothing: whatever one of the real clients
-trips over is a `WireError` here, with a reason for a person. The readers of `callwright.wire` are made to forgive,
-so they could not serve as the test.
+A check reads a wire from the client's side and forgives nothing: anything that one of the real clients cannot handle
+is a `WireError` with a readable reason. The readers of `callwright.wire` are lenient, so they cannot be used for this.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _TYPE_NAMES = {str: "a string", int: "an integer", list: "a list", dict: "an obj
 
 
 class SmokeRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """One request: a prompt, perhaps with a tool, perhaps with the call of the round before and its result."""
+    """One request: a prompt, optionally with a tool, and with the call and result of the round before."""
 
     model: str
     prompt: str
@@ -36,7 +35,7 @@ class SmokeRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CheckedAnswer(msgspec.Struct, frozen=True):
-    """What a well-formed answer says, in the words of chat completions."""
+    """A well-formed answer, with the finish reasons of Chat Completions."""
 
     text: str
     calls: tuple[ToolCall, ...]
@@ -44,7 +43,7 @@ class CheckedAnswer(msgspec.Struct, frozen=True):
 
 
 class WireCheck(msgspec.Struct, frozen=True, kw_only=True):
-    """One wire: where to post, what to post, and what must come back."""
+    """One wire: its path, how to build a request, and how to read and check the responses."""
 
     name: str
     path: str
@@ -53,7 +52,7 @@ class WireCheck(msgspec.Struct, frozen=True, kw_only=True):
     read_response: Callable[[bytes], CheckedAnswer]
     read_stream: Callable[[bytes], CheckedAnswer]
     read_error: Callable[[bytes], str]
-    """The message of an error body."""
+    """Returns the message of an error body."""
 
 
 class SseEvent(NamedTuple):
@@ -64,13 +63,13 @@ class SseEvent(NamedTuple):
 
 
 def require(holds: object, reason: str) -> None:
-    """Demand something of the answer."""
+    """Raise `WireError` unless the condition holds."""
     if not holds:
         raise WireError(reason)
 
 
 def require_field(value: Any, key: str, kind: type, where: str) -> Any:
-    """The member of that name and type."""
+    """Return the member of this name, which must have this type."""
     require(isinstance(value, dict), f"{where} is not an object")
     require(key in value, f"{where} has no {key}")
     found = value[key]
@@ -80,13 +79,13 @@ def require_field(value: Any, key: str, kind: type, where: str) -> Any:
 
 
 def require_value(value: Any, key: str, expected: Any, where: str) -> None:
-    """Demand a member with that value."""
+    """Require a member with this value."""
     require(isinstance(value, dict) and key in value, f"{where} has no {key}")
     require(value[key] == expected, f"{where}: {key} is {_shorten_value(value[key])}, not {_shorten_value(expected)}")
 
 
 def decode_json(text: str | bytes, where: str) -> Any:
-    """A JSON value."""
+    """Decode a JSON value. Raises `WireError`."""
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError) as problem:
@@ -94,7 +93,7 @@ def decode_json(text: str | bytes, where: str) -> Any:
 
 
 def require_object_text(arguments: str, where: str) -> str:
-    """Arguments that a client can decode: the text of a JSON object."""
+    """Return the arguments, which must be the text of a JSON object."""
     require(
         isinstance(decode_json(arguments, where), dict), f"{where} are not a JSON object: {_shorten_value(arguments)}"
     )
@@ -102,28 +101,28 @@ def require_object_text(arguments: str, where: str) -> str:
 
 
 def require_token_counts(usage: Any, *keys: str, total: str = "", where: str = "usage") -> None:
-    """Demand numbers of tokens under these names, and their sum where the wire has one."""
+    """Require token counts under these names, and their sum if the wire has one."""
     tokens = sum(require_field(usage, key, int, where) for key in keys)
     if total:
         require_value(usage, total, tokens, where)
 
 
 def build_checked_answer(text: str, calls: Sequence[ToolCall], finish: str) -> CheckedAnswer:
-    """An answer that agrees with itself."""
+    """Build an answer whose finish reason and calls are consistent."""
     require((finish == "tool_calls") == bool(calls), f"the answer ends with {finish!r} after {len(calls)} calls")
     require(len({call.id for call in calls}) == len(calls), "two calls have the same id")
     return CheckedAnswer(text, tuple(calls), finish)
 
 
 def read_openai_error(body: bytes) -> str:
-    """The message of an error in OpenAI's form."""
+    """Return the message of an error in OpenAI's format."""
     error = require_field(decode_json(body, "the error"), "error", dict, "the error")
     require_field(error, "type", str, "the error")
     return str(require_field(error, "message", str, "the error"))
 
 
 def parse_sse(body: bytes) -> list[SseEvent]:
-    """The events of an SSE stream. Copilot Chat 0.66 loses events of several data lines, so each has one."""
+    """Parse an SSE stream. Each event has one data line, because Copilot Chat 0.66 loses events with several."""
     try:
         text = body.decode("utf-8")
     except UnicodeDecodeError:

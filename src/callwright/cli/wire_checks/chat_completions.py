@@ -1,9 +1,9 @@
-"""Chat completions, strictly: the one shape that every client and library of the OpenAI kind takes.
+"""The strict check of Chat Completions: the one format that every OpenAI client and library accepts.
 
-The measurements behind each rule: role first (openai-js 7.53 and langchainjs 1.5 lose calls without it), index, id,
-type and name once per call (openai-js, AI SDK, and langchain, which joins repeated names), string arguments (all), a
-finish reason (opencode 1.18 asks again without end when there is none), no text beside calls in a chunk (Copilot
-Chat 0.66 drops it).
+Each rule comes from a measurement. The role is first (openai-js 7.53 and langchainjs 1.5 lose calls without it).
+Index, id, type and name occur once per call (openai-js, AI SDK, and langchain, which joins repeated names). Arguments
+are strings (all). There is a finish reason (opencode 1.18 retries endlessly without one). No chunk has both text and
+calls (Copilot Chat 0.66 drops the text).
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _read_response(body: bytes) -> CheckedAnswer:
     for key, kind in (("id", str), ("created", int), ("model", str)):
         require_field(answer, key, kind, "the answer")
     choices = require_field(answer, "choices", list, "the answer")
-    require(len(choices) == 1, f"{len(choices)} choices where one was asked for")
+    require(len(choices) == 1, f"{len(choices)} choices where one was requested")
     message = require_field(choices[0], "message", dict, "the choice")
     require_value(message, "role", "assistant", "the message")
     calls = tuple(_read_call(call, f"call {index}") for index, call in enumerate(message.get("tool_calls", [])))
@@ -96,7 +96,7 @@ def _check_answer(text: str, calls: Sequence[ToolCall], finish: str) -> CheckedA
 def _read_stream(body: bytes) -> CheckedAnswer:
     stream = _StreamChecker()
     events = parse_sse(body)
-    require(not any(frame.event for frame in events), "the stream has event: lines, which this wire does not know")
+    require(not any(frame.event for frame in events), "the stream has event: lines, which this wire does not have")
     require(events and events[-1].data == "[DONE]", "the stream does not end with data: [DONE]")
     require(body.endswith(b"data: [DONE]\n\n"), "something follows data: [DONE]")
     for frame in events[:-1]:
@@ -105,7 +105,7 @@ def _read_stream(body: bytes) -> CheckedAnswer:
 
 
 class _StreamChecker:
-    """What was seen so far of one stream."""
+    """Checks one stream, chunk by chunk."""
 
     def __init__(self) -> None:
         self.head: tuple[Any, ...] | None = None
@@ -174,7 +174,7 @@ class _StreamChecker:
         require(self.has_role, "the stream has no delta")
         finish = self.finish or ""
         require(finish, "the stream has no finish_reason")
-        require(self.has_usage, "the stream has no usage, which was asked for")
+        require(self.has_usage, "the stream has no usage, although the request includes it")
         calls = [
             ToolCall(call["id"], call["name"], require_object_text(call["arguments"], f"call {index}: its arguments"))
             for index, call in enumerate(self.calls)

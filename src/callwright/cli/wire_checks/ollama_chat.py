@@ -1,4 +1,4 @@
-"""Ollama's chat, strictly: a JSON object per line, arguments as objects, and `done` on the last line only."""
+"""The strict check of Ollama's chat: one JSON object per line, arguments as objects, `done` only on the last line."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _read_response(body: bytes) -> CheckedAnswer:
 
 
 def _read_stream(body: bytes) -> CheckedAnswer:
-    require(body.endswith(b"\n"), "the last line is not ended")
+    require(body.endswith(b"\n"), "the last line has no line break")
     return _read_lines(body[:-1].split(b"\n"))
 
 
@@ -72,7 +72,7 @@ def _read_done_reason(value: Any) -> str:
 
 
 def _read_call(call: Any, index: int, where: str) -> ToolCall:
-    """Ollama's calls need no id; the place in the turn stands for one."""
+    """Read a call. Calls of Ollama need no id; their index is used instead."""
     function = require_field(call, "function", dict, where)
     require(require_field(function, "name", str, where), f"{where}: a call has an empty name")
     arguments = require_field(function, "arguments", dict, f"{where}: a call")

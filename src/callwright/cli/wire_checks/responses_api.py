@@ -1,8 +1,8 @@
-"""Responses, strictly: every item announced, streamed and closed, and one terminal event.
+"""The strict check of Responses: every item is added, streamed and done, and there is one terminal event.
 
-The measurements behind each rule: Codex 0.166 needs `output_item.done` and `response.completed`, Qwen Code and the
-AI SDK need the `added` and `delta` events too, and opencode asks again without end when `response.completed` is
-missing or has no usage.
+Each rule comes from a measurement. Codex 0.166 needs `output_item.done` and `response.completed`. Qwen Code and the
+AI SDK also need the `added` and `delta` events. opencode retries endlessly if `response.completed` is missing or has
+no usage.
 """
 
 from __future__ import annotations
@@ -86,13 +86,13 @@ def _read_message_text(item: Any) -> str:
 
 
 def _read_stream(body: bytes) -> CheckedAnswer:
-    events = [frame for frame in parse_sse(body) if frame.data != "[DONE]"]  # no client minds it, and none needs it
+    events = [frame for frame in parse_sse(body) if frame.data != "[DONE]"]  # optional: clients ignore it
     require(events, "the stream is empty")
     stream = _StreamChecker()
     for number, frame in enumerate(events):
         event = decode_json(frame.data, "an event")
         kind = require_field(event, "type", str, "an event")
-        require(frame.event == kind, f"the line event: {frame.event!r} stands before data of type {kind}")
+        require(frame.event == kind, f"the line event: {frame.event!r} is followed by data of type {kind}")
         require(
             require_field(event, "sequence_number", int, kind) == number, f"{kind}: its sequence_number is not {number}"
         )
@@ -102,7 +102,7 @@ def _read_stream(body: bytes) -> CheckedAnswer:
 
 
 class _StreamChecker:
-    """What was seen so far of one stream."""
+    """Checks one stream, event by event."""
 
     def __init__(self) -> None:
         self.id = ""
@@ -149,11 +149,11 @@ class _StreamChecker:
         require_value(event, "output_index", len(self.items), kind)
         _, name, step = kind.split(".", 2)
         if name == "content_part":
-            require(self.has_open_part == (step == "done"), f"{kind}: the part is not open, or still is")
+            require(self.has_open_part == (step == "done"), f"{kind}: the part is already open or not open")
             self.has_open_part = step == "added"
         elif name in ("output_text", "function_call_arguments"):
             require(self.has_open_part or name != "output_text", f"{kind} comes while no part is open")
-            require(not self.is_content_done, f"{kind} comes after the end of what it adds to")
+            require(not self.is_content_done, f"{kind} comes after the done event of its content")
             if step == "delta":
                 self.pieces += require_field(event, "delta", str, kind)
             elif step == "done":
@@ -171,14 +171,15 @@ class _StreamChecker:
         if item.get("type") in ("function_call", "message"):
             require(self.is_content_done, f"a {item['type']} was streamed without its closing events")
             whole = item.get("arguments") if item["type"] == "function_call" else _read_message_text(item)
-            require(whole == self.pieces, f"{where}: the item is not what its deltas join to")
+            require(whole == self.pieces, f"{where}: the item differs from its deltas")
         self.items.append(item)
         self.open_item = None
 
     def close(self) -> CheckedAnswer:
         require(self.final_response is not None, "the stream ends without response.completed")
         require(
-            self.final_response["output"] == self.items, "response.completed does not hold the items that were streamed"
+            self.final_response["output"] == self.items,
+            "the items of response.completed differ from the streamed items",
         )
         return _read_completed(self.final_response)
 
