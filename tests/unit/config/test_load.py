@@ -248,7 +248,7 @@ def test_a_mistake_of_the_command_line_names_the_flag() -> None:
         (f"{BACKEND}headers = 'Bearer x'", '4: [[backends]] "a" headers is a string; it must be a table of strings'),
         (
             f"{BACKEND}kind = 'olama'",
-            '"harmony", "conversation", "codex", "scripted" or "embedded"; did you mean "ollama"?',
+            '"harmony", "conversation", "codex", "scripted", "embedded" or "plugin"; did you mean "ollama"?',
         ),
         ("[[keys]]\nkey = 'x'", '1: [[keys]] number 1 has no "name"; add name = "…"'),
         ("[[keys]]\nname = 'x'", '1: [[keys]] "x" has no "key"; add key = "…"'),
