@@ -236,4 +236,4 @@ def test_a_starting_file_loads_without_an_environment(found: tuple[BackendSettin
     assert config.backends == (found or config.backends)
     assert len(config.backends) == 1
     assert [model.name for model in config.models] == (["a", "b"] if found else ["coder"])
-    assert render_starter_config(found, models).count("# What clients ask for.") == 1
+    assert render_starter_config(found, models).count("# The name that clients use.") == 1
