@@ -1,7 +1,8 @@
-"""Wires: the four HTTP APIs that clients and servers speak, each as pure functions from bytes to values and back.
+"""Wires: the four HTTP APIs of clients and servers, each as pure functions from bytes to values and back.
 
-Each wire serves (reads a client's request, writes events as that client's stream) and calls (writes a request for
-a server, reads its stream as events). Nothing here opens a socket, looks at a clock or draws a random number.
+Each wire has a server codec (reads a client's request, writes events as that client's stream) and a client codec
+(writes a request for a server, reads its stream as events). Nothing here opens a socket, reads a clock or uses
+randomness.
 """
 
 from __future__ import annotations

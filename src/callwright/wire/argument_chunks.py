@@ -1,4 +1,4 @@
-"""Cuts: a call's arguments on their way out, in the pieces that a client wants (W-12)."""
+"""Split a call's arguments into the chunks that a client expects (W-12)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _SIZES = {"generated": 0, "whole": sys.maxsize}
 
 
 class ArgumentChunker:
-    """The arguments of one call after the other: as they are generated, whole, or so many characters at a time."""
+    """Splits the arguments of consecutive calls: as generated, complete, or into chunks of a fixed size."""
 
     __slots__ = ("_length", "_pending", "_size")
 
@@ -21,7 +21,7 @@ class ArgumentChunker:
         self._length = 0
 
     def feed(self, text: str) -> list[str]:
-        """More of the arguments; the pieces that are ready."""
+        """Add more of the arguments and return the chunks that are ready."""
         if self._size <= 0:
             return [text]
         self._pending.append(text)
@@ -29,12 +29,12 @@ class ArgumentChunker:
         return [] if self._length < self._size else self._split_chunks(self._size)
 
     def drain(self) -> list[str]:
-        """The call is over: what is left of its arguments."""
+        """End the call and return the rest of its arguments."""
         return self._split_chunks(self._length) if self._length else []
 
     def _split_chunks(self, size: int) -> list[str]:
         text = "".join(self._pending)
-        whole = len(text) - len(text) % size
-        self._pending = [text[whole:]]
-        self._length = len(text) - whole
-        return [text[at : at + size] for at in range(0, whole, size)]
+        end = len(text) - len(text) % size
+        self._pending = [text[end:]]
+        self._length = len(text) - end
+        return [text[at : at + size] for at in range(0, end, size)]

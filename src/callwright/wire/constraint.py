@@ -1,6 +1,6 @@
-"""How servers are told what an answer is held to: the fields that each of them has for it.
+"""The request fields for constrained decoding, for each kind of server.
 
-A server that knows a grammar gets that, because a grammar leaves room for words; the others get the schema.
+A server that supports grammars gets the grammar, because a grammar allows text as well; the others get the schema.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from callwright.model import Constraint
 __all__ = ["GRAMMAR_FLAVOURS", "ConstraintFlavour", "build_constraint_fields"]
 
 ConstraintFlavour = Literal["llamacpp", "vllm", "openai", "ollama"]
-"""Whose way of saying it."""
+"""The kind of server."""
 
 GRAMMAR_FLAVOURS: frozenset[ConstraintFlavour] = frozenset({"llamacpp", "vllm"})
-"""Those that take a grammar."""
+"""The servers that accept a grammar."""
 
 _SCHEMA_NAME = "answer"
-"""OpenAI wants a name for a schema."""
+"""OpenAI requires a name for a schema."""
 
 
 def build_constraint_fields(flavour: ConstraintFlavour, constraint: Constraint | None) -> dict[str, Any]:
-    """The fields of a request's body; none where there is nothing to say, or no way to say it."""
+    """Return the fields for a request's body; empty if there is no constraint, or the server has no field for it."""
     if constraint is None:
         return {}
     grammar, schema = constraint.grammar, constraint.schema

@@ -1,4 +1,4 @@
-"""The words of an error: clients show them as they are, so they say who failed."""
+"""The text of an error: clients show it unchanged, so it says who failed."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ _SOURCE_PREFIXES: dict[ErrorSource, str] = {
 
 
 def error_text(error: ErrorResponse) -> str:
-    """The message for the client's user."""
+    """Return the message for the client's user."""
     return _SOURCE_PREFIXES[error.fault] + error.message

@@ -1,7 +1,7 @@
-"""Reading: what every reader does with a failure in the middle of its bytes, whatever the wire.
+"""Event reader: what every reader does with a failure in the middle of its bytes, whatever the wire.
 
-A read may hold words and then an error or garbage. The words are handed over first and the error is kept for the next
-call, so a failure never takes with it what was said before. Costs one `try` for each read.
+The bytes of one read may contain text and then an error or garbage. The text is returned first and the error is raised
+by the next call, so a failure never loses the output before it. The cost is one `try` per read.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ __all__ = ["EventReader"]
 
 
 class EventReader(ABC):
-    """A `Reader` but for what the bytes mean: a wire's own reader says that, event by event."""
+    """A `WireReader` without the decoding, which the reader of a wire implements, event by event."""
 
     _pending_error: BackendError | WireError | None = None
-    """The error that came after the events of the last call."""
+    """The error that followed the events of the last call."""
 
     def feed(self, data: bytes) -> list[Event]:
-        """Events of these bytes."""
+        """Return the events of these bytes."""
         self.raise_pending_error()
         out: list[Event] = []
         try:
@@ -31,7 +31,7 @@ class EventReader(ABC):
         return out
 
     def close(self) -> list[Event]:
-        """The server closed the stream."""
+        """End the stream and return the last events."""
         self.raise_pending_error()
         out: list[Event] = []
         try:
@@ -41,14 +41,14 @@ class EventReader(ABC):
         return out
 
     def raise_pending_error(self) -> None:
-        """Raise the error that came after the events of the last call, if one did."""
+        """Raise the error that followed the events of the last call, if there is one."""
         if self._pending_error is not None:
             error, self._pending_error = self._pending_error, None
             raise error
 
     @abstractmethod
     def _process_data(self, data: bytes, out: list[Event]) -> None:
-        """Add the events of these bytes; raise where the server failed."""
+        """Add the events of these bytes; raise if the server failed."""
 
     @abstractmethod
     def _process_end(self, out: list[Event]) -> None:

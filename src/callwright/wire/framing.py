@@ -1,8 +1,8 @@
-"""Framing: server-sent events and lines of JSON, cut out of bytes and written back.
+"""Framing: split bytes into server-sent events and lines of JSON, and write them.
 
-Readers take bytes cut anywhere, also inside a character or a line end, and give back whole frames. They hold one
-frame at most, of `LIMIT` bytes; more is a `WireError`, and takes no frames with it as long as a read is no longer than
-that. Each byte is looked at a fixed number of times, however small the pieces are that it comes in.
+Readers accept bytes that are split anywhere, even inside a character or a line end, and return complete frames. They
+buffer at most one frame of `MAX_FRAME_BYTES` bytes; more raises a `WireError`, which loses no frames as long as a read
+is no longer than that. Each byte is examined a fixed number of times, however small the pieces are.
 """
 
 from __future__ import annotations
@@ -35,31 +35,31 @@ SSE_END = b"\n\n"
 SSE_DONE = b"data: [DONE]\n\n"
 
 JSON_DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What decoding JSON from strangers may raise: msgspec leaves bad UTF-8 inside a string, and depth, to Python."""
+"""Errors of decoding untrusted JSON: msgspec leaves invalid UTF-8 inside a string, and depth, to Python."""
 
 SseEvent = tuple[bytes, bytes]
 """One server-sent event: its name, often empty, and its data."""
 
 _encode_value = msgspec.json.Encoder().encode
-# Legal in JSON, and line ends to whoever cuts decoded text with `str.splitlines`, as httpx's `iter_lines` does.
+# Valid in JSON, but line ends for code that splits decoded text with `str.splitlines`, like httpx's `iter_lines`.
 _LINE_END_ESCAPES = ((b"\xc2\x85", rb"\u0085"), (b"\xe2\x80\xa8", rb"\u2028"), (b"\xe2\x80\xa9", rb"\u2029"))
 
 
 def encode_json_string(text: str) -> bytes:
-    """A text as a JSON string that may stand in a line: no line end of any kind is left in it."""
+    """Encode a text as a JSON string without any kind of line end."""
     raw = encode_json(text)
     return raw if text.isascii() else escape_line_ends(raw)
 
 
 def escape_line_ends(raw: bytes) -> bytes:
-    """JSON as one line, whatever the reader takes for a line end."""
+    """Return JSON as one line, whatever the reader treats as a line end."""
     for end, escape in _LINE_END_ESCAPES:
         raw = raw.replace(end, escape)
     return raw
 
 
 def encode_json(value: Any) -> bytes:
-    """A value as JSON. Half of a surrogate pair, which no UTF-8 can carry, becomes a replacement character."""
+    """Encode a value as JSON. Half of a surrogate pair, which UTF-8 cannot encode, becomes a replacement character."""
     try:
         return _encode_value(value)
     except UnicodeEncodeError:
@@ -68,19 +68,19 @@ def encode_json(value: Any) -> bytes:
 
 
 def encode_comment(text: str) -> bytes:
-    """A comment in a stream of server-sent events: clients skip it."""
+    """Encode a comment in a stream of server-sent events, which clients skip."""
     return b": " + " ".join(text.split()).encode("utf-8", "replace") + SSE_END
 
 
 class LineReader:
-    """Cuts bytes into lines. LF, CRLF and CR end a line, CR as soon as it is clear that no LF follows."""
+    """Splits bytes into lines. LF, CRLF and CR end a line, CR as soon as it is clear that no LF follows."""
 
     def __init__(self, limit: int = MAX_FRAME_BYTES) -> None:
         self._limit = limit
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The lines that these bytes end, without their line ends."""
+        """Return the lines that these bytes end, without their line ends."""
         end = data.rfind(b"\n") + 1
         if not end:
             self._buffer_data(data)
@@ -94,14 +94,14 @@ class LineReader:
         return block.splitlines()
 
     def close(self) -> list[bytes]:
-        """The last line, if it has no end."""
+        """Return the last line, if it has no line end."""
         rest = bytes(self._buffer)
         self._buffer.clear()
         return rest.splitlines()
 
     @property
     def pending_bytes(self) -> int:
-        """How many bytes wait for their line's end."""
+        """How many bytes wait for the end of their line."""
         return len(self._buffer)
 
     def _buffer_data(self, data: bytes) -> None:
@@ -111,7 +111,7 @@ class LineReader:
 
 
 class SseReader:
-    """Cuts bytes into server-sent events. An event without the empty line after it counts at the end of the stream."""
+    """Splits bytes into server-sent events. At the end of the stream, an event without its empty line counts too."""
 
     def __init__(self, limit: int = MAX_FRAME_BYTES) -> None:
         self._limit = limit
@@ -121,11 +121,11 @@ class SseReader:
         self._size = 0
 
     def feed(self, data: bytes) -> list[SseEvent]:
-        """The events that these bytes end."""
+        """Return the events that these bytes end."""
         return self._parse_lines(self._lines.feed(data))
 
     def close(self) -> list[SseEvent]:
-        """The event that the stream broke off in, if it has data."""
+        """Return the event that the stream ended in, if it has data."""
         return self._parse_lines([*self._lines.close(), b""])
 
     def _parse_lines(self, lines: list[bytes]) -> list[SseEvent]:

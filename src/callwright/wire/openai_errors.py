@@ -1,7 +1,7 @@
-"""OpenAI's error object, written for clients and read from the many servers that speak it with an accent.
+"""OpenAI's error object: written for clients, and read from the many servers that vary it.
 
-Reading never raises: whatever the body is, a `BackendError` comes out of it, with the model's own output in `salvage`
-where the server quotes it.
+Reading never raises: whatever the body is, the result is a `BackendError`, with the model's own output in `salvage` if
+the server quotes it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _FAULT_BY_STATUS: dict[int, BackendErrorKind] = {
 }
 _RETRYABLE_STATUSES = frozenset({408, 429})
 _MAX_MESSAGE_CHARACTERS = 2000
-# llama.cpp quotes all that it could not read (llama.cpp #20532), Ollama the arguments of the call (ollama #12884).
+# llama.cpp quotes all that it could not parse (llama.cpp #20532), Ollama the arguments of the call (ollama #12884).
 _OUTPUT_QUOTES = (
     re.compile(r"Failed to parse input at pos \d+: (.*)", re.DOTALL),
     re.compile(r"error parsing tool call: raw='(.*)', err=", re.DOTALL),
@@ -36,7 +36,7 @@ _OUTPUT_QUOTES = (
 
 
 def encode_error_body(error_response: ErrorResponse) -> bytes:
-    """The error that a client gets to see, as a body or as an event; the message says who failed."""
+    """Encode the error that a client sees, as a body or as an event; the message says who failed."""
     error = {
         "message": error_text(error_response),
         "type": error_response.kind,
@@ -47,18 +47,18 @@ def encode_error_body(error_response: ErrorResponse) -> bytes:
 
 
 def parse_backend_error(status: int, body: bytes) -> BackendError:
-    """What an answer with that status means, or an error in a stream, whose status is 0 here.
+    """Return the error for an answer with that status, or for an error in a stream, whose status is 0 here.
 
-    The complaint may be the object, what wraps it, or a bare text.
+    The body may be the error object, an object around it, or plain text.
     """
     text = body.decode("utf-8", "replace").strip()
     try:
-        found = _unwrap_error(msgspec.json.decode(body))
+        error = _unwrap_error(msgspec.json.decode(body))
     except JSON_DECODE_ERRORS:
-        found = text
-    reported = status or _find_status(found)
-    message = _find_message(found) or text or "no reason was given"
-    salvage = _find_salvage(found, message)
+        error = text
+    reported = status or _find_status(error)
+    message = _find_message(error) or text or "no reason was given"
+    salvage = _find_salvage(error, message)
     shown = message if len(message) <= _MAX_MESSAGE_CHARACTERS else f"{message[:_MAX_MESSAGE_CHARACTERS]}…"
     return BackendError(
         f"the backend answered {reported}: {shown}" if reported else f"the backend reported an error: {shown}",
@@ -70,7 +70,7 @@ def parse_backend_error(status: int, body: bytes) -> BackendError:
 
 
 def _unwrap_error(value: object) -> object:
-    """The error itself. Mistral and FastAPI servers put it under `detail`, some in a list."""
+    """Return the error object itself. Mistral and FastAPI servers put it under `detail`, some in a list."""
     while True:
         if isinstance(value, dict) and value.get("error"):
             value = value["error"]
@@ -83,7 +83,7 @@ def _unwrap_error(value: object) -> object:
 
 
 def _find_status(error: object) -> int:
-    """The HTTP status that an error in a stream names."""
+    """Return the HTTP status that an error in a stream contains."""
     if not isinstance(error, dict):
         return 0
     candidates = (error.get(key) for key in ("status_code", "status", "code"))
@@ -97,7 +97,7 @@ def _find_message(error: object) -> str:
 
 
 def _find_salvage(error: object, message: str) -> str:
-    """Groq has it in a field of its own (groq-typescript #103), others in the words of the message."""
+    """Return the model's output. Groq has a field for it (groq-typescript #103), others quote it in the message."""
     if isinstance(error, dict) and isinstance(error.get("failed_generation"), str):
         return str(error["failed_generation"])
-    return next((found[1] for quote in _OUTPUT_QUOTES if (found := quote.search(message))), "")
+    return next((match[1] for quote in _OUTPUT_QUOTES if (match := quote.search(message))), "")

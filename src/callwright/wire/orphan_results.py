@@ -1,7 +1,7 @@
-"""Orphans: tool results whose call is not in the conversation.
+"""Tool results whose call is not in the conversation.
 
-Beside calls one is stale, or left over by a compaction: clients send such, and the history is mended before it is sent.
-Where no message made any call there is nothing to mend: the request is wrong, and says so (seed S0, 6.8.4).
+In a conversation with calls, such a result is stale or left over by a compaction: clients send those, and the history
+is repaired. Without any call there is nothing to repair: the request is wrong and is refused (seed S0, 6.8.4).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ __all__ = ["check_orphan_results"]
 
 
 def check_orphan_results(messages: Iterable[Message], path: str) -> None:
-    """Raise `RequestError` for results in a conversation without calls. `path`: where the first of them came in."""
+    """Raise `RequestError` for results in a conversation without calls. `path` is that of the first one."""
     parts = [part for message in messages for part in message.parts]
     result = next((part for part in parts if isinstance(part, ToolResult)), None)
     if result is None or any(isinstance(part, ToolCall) for part in parts):

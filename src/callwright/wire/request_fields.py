@@ -1,7 +1,7 @@
-"""Fields: a client's JSON read with care, every complaint naming the field that is wrong.
+"""Read a client's JSON with type checks; every error names the field that is wrong.
 
-What is raised is a `RequestError` with a path such as `messages[2].content`; only nesting beyond the interpreter's
-limit is left to the caller, because it may show later too. A field that is null counts as left out.
+Errors are `RequestError` with a path such as `messages[2].content`. Only nesting beyond the interpreter's limit is left
+to the caller, because it may be noticed later. A field that is null counts as missing.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _TYPE_NAMES = {
 
 
 def parse_body(body: bytes) -> RequestFields:
-    """The object that a request's body is. `RecursionError` if it is nested too deeply, as from any work with it."""
+    """Parse the object in a request's body. Raise `RecursionError` if it is nested too deeply."""
     try:
         value = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError) as problem:
@@ -37,21 +37,22 @@ def parse_body(body: bytes) -> RequestFields:
 
 
 def _decode_replacing_surrogates(body: bytes, problem: Exception) -> Any:
-    """A body with half of an escaped surrogate pair, as JavaScript writes a text that was cut inside an emoji."""
+    """Decode a body with half of an escaped surrogate pair, as JavaScript writes a text that was cut inside an
+    emoji."""
     try:
         text = json.dumps(json.loads(body), ensure_ascii=False)
         return msgspec.json.decode(text.encode("utf-8", "replace"))
     except ValueError:
-        raise RequestError(f"the body is no valid JSON: {problem}") from problem
+        raise RequestError(f"the body is not valid JSON: {problem}") from problem
 
 
 def describe_type(value: object) -> str:
-    """What a JSON value is, in words."""
+    """Return the type of a JSON value, for a message."""
     return _TYPE_NAMES.get(type(value), "null")
 
 
 class RequestFields:
-    """One object of a request, and the path that leads to it."""
+    """One object of a request, and its path."""
 
     __slots__ = ("path", "values")
 
@@ -62,18 +63,18 @@ class RequestFields:
         self.path = path
 
     def format_path(self, key: str) -> str:
-        """The path of a field."""
+        """Return the path of a field."""
         return f"{self.path}.{key}" if self.path else key
 
-    def build_error(self, key: str, wanted: str) -> RequestError:
-        """The complaint about a field that is not what it should be."""
+    def build_error(self, key: str, expected: str) -> RequestError:
+        """Return the error for a field that is not of the expected type."""
         path = self.format_path(key)
         if self.values.get(key) is None:
-            return RequestError(f"{path} is missing: it must be {wanted}", param=path)
-        return RequestError(f"{path} must be {wanted}, not {describe_type(self.values[key])}", param=path)
+            return RequestError(f"{path} is missing: it must be {expected}", param=path)
+        return RequestError(f"{path} must be {expected}, not {describe_type(self.values[key])}", param=path)
 
     def get(self, key: str, *kinds: type[T]) -> T | None:
-        """A field of one of these kinds, or None. An integer is a number too; a boolean is neither."""
+        """Return a field of one of these types, or None. An integer is a number too; a boolean is neither."""
         value = self.values.get(key)
         if value is None:
             return None
@@ -82,27 +83,27 @@ class RequestFields:
         raise self.build_error(key, " or ".join(_TYPE_NAMES[each] for each in kinds))
 
     def get_text(self, *keys: str) -> str:
-        """The first of these fields that is there, a string; else the empty one."""
-        return next((found for key in keys if (found := self.get(key, str))), "")
+        """Return the first of these fields that is present, as a string; otherwise an empty string."""
+        return next((text for key in keys if (text := self.get(key, str))), "")
 
     def require_text(self, key: str) -> str:
-        """A string that must be there."""
-        found = self.get(key, str)
-        if not found:
-            raise self.build_error(key, "a string that is not empty" if found == "" else "a string")
-        return found
+        """Return a string that must be present."""
+        text = self.get(key, str)
+        if not text:
+            raise self.build_error(key, "a non-empty string" if text == "" else "a string")
+        return text
 
     def get_object(self, key: str) -> RequestFields | None:
-        """A field that is an object, or None."""
+        """Return a field that is an object, or None."""
         value = self.values.get(key)
         return None if value is None else RequestFields(value, self.format_path(key))
 
     def iter_items(self, key: str) -> Iterator[tuple[Any, str]]:
-        """The items of a list, each with its path."""
+        """Yield the items of a list, each with its path."""
         for position, value in enumerate(self.get(key, list) or ()):
             yield value, f"{self.format_path(key)}[{position}]"
 
     def iter_objects(self, key: str) -> Iterator[RequestFields]:
-        """The items of a list of objects."""
+        """Yield the items of a list of objects."""
         for value, path in self.iter_items(key):
             yield RequestFields(value, path)

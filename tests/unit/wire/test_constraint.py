@@ -58,4 +58,4 @@ def test_a_server_with_grammars_is_never_told_both() -> None:
 )
 def test_the_wires_pass_it_on(called: Any, flavour: ConstraintFlavour, field: str) -> None:
     fields = build_constraint_fields(flavour, BOTH)
-    assert json.loads(called.body(REQUEST, fields))[field] == fields[field]
+    assert json.loads(called.encode_request(REQUEST, fields))[field] == fields[field]

@@ -228,7 +228,7 @@ fields = st.sampled_from(
 )
 def test_no_json_makes_decoding_raise_anything_else(body: dict[str, Any], served: Any) -> None:
     with suppress(RequestError):
-        served.decode(json.dumps({"model": "m", **body}).encode())
+        served.decode_request(json.dumps({"model": "m", **body}).encode())
 
 
 @pytest.mark.parametrize("body", [b'{"model":"\xff"}', b'{"model":"m","messages":' + b"[" * 100_000, b"", b"[]"])

@@ -283,7 +283,7 @@ def test_reasons(reason: str | None, want: str) -> None:
 
 def test_a_stream_that_breaks_off_is_an_error() -> None:
     for data in (b"", sent(spoke(content="Hi"))):
-        with pytest.raises(BackendError, match="before it said"):
+        with pytest.raises(BackendError, match="before it sent done"):
             read(data)
 
 

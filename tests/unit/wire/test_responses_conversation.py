@@ -108,7 +108,7 @@ def test_streamed_items_lead_back_too() -> None:
     encoder.begin_stream()
     encoder.encode_events(EVENTS)
     encoder.end_stream()
-    named = [item.id for item in encoder.answer.items]  # type: ignore[attr-defined]
+    named = [item.id for item in encoder.response.items]  # type: ignore[attr-defined]
     ask = decode(input=[*({"type": "item_reference", "id": name} for name in named), *RESULTS])
     assert resolve_references(ask, {"a": (user("hi"), ANSWER)}).request.messages[0] == ANSWER
 

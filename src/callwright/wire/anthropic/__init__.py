@@ -1,4 +1,4 @@
-"""Anthropic's Messages: what Claude Code speaks, and the servers that it can be pointed at."""
+"""Anthropic's Messages API: the API of Claude Code, and of the servers that it can be pointed at."""
 
 from callwright.wire.anthropic.call import AnthropicClientCodec
 from callwright.wire.anthropic.serve import AnthropicServerCodec

@@ -1,8 +1,8 @@
-"""Anthropic Messages, how a server is asked: the request that it gets.
+"""Anthropic Messages, client side: the request for a server.
 
-What this API wants that others do not: instructions beside the messages, user and assistant taking turns, all results
-of a turn first in the message after it, and thinking given back only as it was signed. Fields that it does not know it
-refuses, so nothing is sent on chance; sampling options of other APIs are left out.
+What differs from other APIs: instructions are separate from the messages, user and assistant alternate, all results of
+a turn come first in the message after it, and reasoning is sent back only with its signature. The API refuses unknown
+fields, so only supported fields are sent; sampling options of other APIs are omitted.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ _SAMPLING_OPTIONS = ("temperature", "top_p", "top_k")
 _TOOL_CHOICES = {"auto": "auto", "none": "none", "required": "any"}
 _REASONING_EFFORTS = {"minimal": "low"}
 _BETA_FIELDS = frozenset({"context_management"})
-"""Fields that are refused without an `anthropic-beta` header, which a client's request does not bring along."""
+"""Fields that are refused without an `anthropic-beta` header, which a client's request does not include."""
 
 ContentBlock = dict[str, Any]
 
 
 class AnthropicClientCodec:
-    """The calling half of this wire."""
+    """The client half of this wire."""
 
     name = "anthropic"
 
     def get_path(self, request: Request) -> str:
-        """After an address without `/v1`, such as `https://api.anthropic.com`."""
+        """Return the path after a base URL without `/v1`, such as `https://api.anthropic.com`."""
         return "/v1/messages"
 
     def build_headers(self, key: str) -> dict[str, str]:
@@ -47,11 +47,11 @@ class AnthropicClientCodec:
         return {**version, "x-api-key": key} if key else version
 
     def encode_request(self, request: Request, extra: dict[str, Any]) -> bytes:
-        """The request. `RequestError` when it asks for what this API does not have."""
+        """Encode the request. Raise `RequestError` if it needs something that this API does not have."""
         system, messages = _encode_messages(request.messages)
-        given = {key: value for key, value in extra.items() if key not in _BETA_FIELDS}
+        own_fields = {key: value for key, value in extra.items() if key not in _BETA_FIELDS}
         body: dict[str, Any] = {
-            **given,
+            **own_fields,
             "model": request.model,
             "max_tokens": request.options.get("max_tokens", DEFAULT_MAX_TOKENS),
             "messages": messages,
@@ -62,9 +62,9 @@ class AnthropicClientCodec:
         body |= {name: request.options[name] for name in _SAMPLING_OPTIONS if name in request.options}
         if stops := [stop for stop in request.options.get("stop", ()) if not stop.isspace()]:
             body["stop_sequences"] = stops
-        if "output_config" not in given and (config := _build_output_config(request.options)):
+        if "output_config" not in own_fields and (config := _build_output_config(request.options)):
             body["output_config"] = config
-        body |= _encode_tools(request, given.get("tools", []))
+        body |= _encode_tools(request, own_fields.get("tools", []))
         if "thinking" in body and not _can_think(body["thinking"], request, messages):
             del body["thinking"]
         return msgspec.json.encode(body)
@@ -77,7 +77,7 @@ class AnthropicClientCodec:
 
 
 def _encode_tools(request: Request, hosted: list[dict[str, Any]]) -> dict[str, Any]:
-    """The client's tools, and those of the server that the client asked for."""
+    """Encode the client's tools, and the hosted tools that the client requested."""
     if not request.tools:
         return {"tools": hosted} if hosted else {}
     own = [
@@ -102,10 +102,10 @@ def _build_output_config(options: dict[str, Any]) -> dict[str, Any]:
     effort = options.get("reasoning_effort")
     if effort and effort != "none":
         config["effort"] = _REASONING_EFFORTS.get(effort, effort)
-    wanted = options.get("response_format") or {}
-    if wanted.get("type") == "json_schema":
-        config["format"] = {"type": "json_schema", "schema": wanted.get("json_schema", {}).get("schema", {})}
-    elif wanted.get("type") == "json_object":
+    response_format = options.get("response_format") or {}
+    if response_format.get("type") == "json_schema":
+        config["format"] = {"type": "json_schema", "schema": response_format.get("json_schema", {}).get("schema", {})}
+    elif response_format.get("type") == "json_object":
         raise RequestError(
             "response_format json_object is not available on this backend: use json_schema", param="response_format"
         )
@@ -113,8 +113,8 @@ def _build_output_config(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _can_think(thinking: Any, request: Request, messages: list[ContentBlock]) -> bool:
-    """Thinking is refused where a call is forced, and, unless it is adaptive, in a round of calls that began without
-    signed thinking; ours may have, since what other models thought has no signature.
+    """Whether thinking can be enabled. It is refused where a call is forced, and, unless it is adaptive, in a round of
+    calls that began without signed thinking, which is possible because reasoning of other models has no signature.
     """
     if request.tools and request.tool_choice not in ("auto", "none"):
         return False
@@ -125,14 +125,14 @@ def _can_think(thinking: Any, request: Request, messages: list[ContentBlock]) ->
 
 
 def _encode_messages(messages: tuple[Message, ...]) -> tuple[str, list[ContentBlock]]:
-    """Instructions that come first, and the rest with one message for each change of speaker."""
+    """Return the instructions that come first, and the rest with one message for each change of role."""
     system: list[str] = []
     turns: list[ContentBlock] = []
     for message in messages:
         if message.role in ("system", "developer") and not turns:
             system += [part.text for part in message.parts if isinstance(part, Text) and part.text]
             continue
-        # Instructions further down are said by the user: only some models take them as such.
+        # Later instructions become user text: only some models accept them as system messages.
         role = "assistant" if message.role == "assistant" else "user"
         blocks = [block for part in message.parts for block in _encode_part(part)]
         if turns and turns[-1]["role"] == role:
@@ -146,7 +146,7 @@ def _encode_messages(messages: tuple[Message, ...]) -> tuple[str, list[ContentBl
 
 
 def _encode_part(part: Part) -> list[ContentBlock]:
-    """One block, or none where this API would refuse it: blank text, thinking that it did not sign."""
+    """Encode a part as one block, or none if this API would refuse it: blank text, reasoning without its signature."""
     match part:
         case Text(text):
             return [{"type": "text", "text": text}] if text.strip() else []
@@ -171,7 +171,7 @@ def _encode_part(part: Part) -> list[ContentBlock]:
 
 
 def _sanitize_id(call_id: str) -> str:
-    """Other characters are refused, and Kimi's ids (`functions.name:0`) have some."""
+    """Replace characters that are refused; Kimi's ids (`functions.name:0`) have some."""
     return re.sub(r"[^a-zA-Z0-9_-]", "_", call_id)
 
 

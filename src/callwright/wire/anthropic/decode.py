@@ -1,10 +1,10 @@
-"""Anthropic Messages, what clients send: a body of `/v1/messages` or `/v1/messages/count_tokens` as an `Ask`.
+"""Anthropic Messages, server side: decode `/v1/messages` and `/v1/messages/count_tokens` as a `ClientRequest`.
 
     {"model": …, "system": …, "messages": [{"role": "user", "content": [{"type": "tool_result", …}, …]}], "tools": […]}
 
-Content is a string or a list of blocks. What a block says reaches the model or is refused by name; `cache_control` and
-other marks on blocks change nothing of what is said and are dropped. Fields of the body that only this API knows go to
-`extra`, as do tools that only its own servers run.
+Content is a string or a list of blocks. The content of a block reaches the model or is refused by name; `cache_control`
+and other marks on blocks do not change the content and are dropped. Fields of the body that only this API has go to
+`extra`, as do tools that only Anthropic's servers run.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from callwright.wire.request_fields import RequestFields, parse_body
 __all__ = ["GATEWAY_SIGNATURE", "decode_request"]
 
 GATEWAY_SIGNATURE = "Y2FsbHdyaWdodA=="
-"""On thinking that we wrote. Clients send signatures back; no server of Anthropic's would take this one."""
+"""The signature on reasoning that this gateway wrote. Clients send signatures back; Anthropic would reject this one."""
 
 _NUMBER_OPTIONS = ("max_tokens", "temperature", "top_p", "top_k")
 _KNOWN_FIELDS = frozenset(
@@ -31,7 +31,7 @@ _TOOL_CHOICES = {"": "auto", "auto": "auto", "any": "required", "none": "none"}
 
 
 def decode_request(body: bytes) -> ClientRequest:
-    """Read a request; `RequestError` names the field that is wrong."""
+    """Decode a request; `RequestError` names the field that is wrong."""
     try:
         return _build_client_request(parse_body(body))
     except (RecursionError, UnicodeDecodeError) as problem:
@@ -66,8 +66,8 @@ def _decode_options(fields: RequestFields) -> dict[str, Any]:
     options["stop"] = read_strings(fields, "stop_sequences")
     if config := fields.get_object("output_config"):
         options["reasoning_effort"] = config.get_text("effort")
-        wanted = config.get_object("format")
-        if wanted and (schema := wanted.get_object("schema")):
+        output_format = config.get_object("format")
+        if output_format and (schema := output_format.get_object("schema")):
             options["response_format"] = {
                 "type": "json_schema",
                 "json_schema": {"name": "answer", "schema": schema.values},
@@ -76,12 +76,12 @@ def _decode_options(fields: RequestFields) -> dict[str, Any]:
 
 
 def _decode_tool_choice(choice: RequestFields) -> str:
-    wanted = choice.get_text("type")
-    if wanted == "tool":
+    kind = choice.get_text("type")
+    if kind == "tool":
         return choice.require_text("name")
-    if wanted not in _TOOL_CHOICES:
+    if kind not in _TOOL_CHOICES:
         raise _build_error(choice, "type", "must be auto, any, tool or none")
-    return _TOOL_CHOICES[wanted]
+    return _TOOL_CHOICES[kind]
 
 
 def _build_error(fields: RequestFields, key: str, why: str) -> RequestError:
@@ -89,10 +89,10 @@ def _build_error(fields: RequestFields, key: str, why: str) -> RequestError:
 
 
 def _decode_tools(fields: RequestFields, loaded: set[str]) -> tuple[list[ToolSpec], list[dict[str, Any]]]:
-    """The tools that the client runs, and those that it expects of Anthropic's servers.
+    """Return the tools that the client runs, and those that it expects Anthropic's servers to run.
 
-    A tool with `defer_loading` is shown to the model once a search has named it: Claude Code 2.1 sends a placeholder
-    so marked, and searches by a tool of its own. Where the search would be the server's, all are shown.
+    A tool with `defer_loading` is shown to the model once a search has named it: Claude Code 2.1 sends such a
+    placeholder and searches with a tool of its own. If the server would have to search, all tools are shown.
     """
     own: list[RequestFields] = []
     hosted: list[RequestFields] = []
@@ -109,18 +109,18 @@ def _decode_tool(tool: RequestFields) -> ToolSpec:
 
 
 class _HistoryDecoder:
-    """The messages so far, and the calls that results may answer."""
+    """Collects the messages so far, and the calls that results may answer."""
 
     def __init__(self) -> None:
         self.messages: list[Message] = []
         self.loaded_tools: set[str] = set()
         """Deferred tools that the client's tool search has found."""
         self.orphan_path = ""
-        """Where the first result is that answers no call."""
+        """The path of the first result without a call."""
         self._call_names: dict[str, str] = {}
 
     def add_message(self, message: RequestFields) -> None:
-        """Take one entry of `messages`."""
+        """Add one entry of `messages`."""
         role = message.get_text("role")
         if role == "user":
             self._add_user_blocks(_list_blocks(message, "content"))
@@ -132,7 +132,7 @@ class _HistoryDecoder:
             raise _build_error(message, "role", "must be user, assistant or system")
 
     def add_instructions(self, owner: RequestFields, key: str) -> None:
-        """Take instructions: a string or text blocks."""
+        """Add instructions: a string or text blocks."""
         self._append_message(
             Message("system", tuple(Text(block.get_text("text")) for block in _list_blocks(owner, key)))
         )
@@ -142,14 +142,14 @@ class _HistoryDecoder:
             self.messages.append(message)
 
     def _add_user_blocks(self, blocks: list[RequestFields]) -> None:
-        """Results come first, whatever stands before them: that is where this API wants them, and others too."""
-        said: list[Part] = []
+        """Add the blocks of a user message, with results first: this API and others require that."""
+        parts: list[Part] = []
         for block in blocks:
             if block.get_text("type") == "tool_result":
                 self._append_message(Message("tool", (self._decode_result(block),)))
             else:
-                said.append(_decode_part(block))
-        self._append_message(Message("user", tuple(said)))
+                parts.append(_decode_part(block))
+        self._append_message(Message("user", tuple(parts)))
 
     def _decode_result(self, block: RequestFields) -> ToolResult:
         call_id = block.require_text("tool_use_id")
@@ -165,14 +165,14 @@ class _HistoryDecoder:
         )
 
     def _load_found_tool(self, block: RequestFields) -> Part | None:
-        """A tool that a search of the client's has found; from now on it is shown to the model."""
+        """Load a tool that the client's search has found; from now on it is shown to the model."""
         if block.get_text("type") != "tool_reference":
             return None
         self.loaded_tools.add(block.require_text("tool_name"))
         return Text(f"The tool {block.get_text('tool_name')} can be called now.")
 
     def _decode_assistant(self, blocks: list[RequestFields]) -> list[Part]:
-        """What the model said. Blocks about tools of Anthropic's servers are no part of this conversation."""
+        """Decode an assistant message. Blocks about tools of Anthropic's servers are dropped."""
         parts: list[Part] = []
         for block in blocks:
             match block.get_text("type"):
@@ -196,7 +196,7 @@ class _HistoryDecoder:
 
 
 def _list_blocks(owner: RequestFields, key: str) -> list[RequestFields]:
-    """Content as blocks: a string is one block of text."""
+    """Return content as blocks: a string is one block of text."""
     value = owner.get(key, str, list)
     if isinstance(value, str):
         return [RequestFields({"type": "text", "text": value}, owner.format_path(key))] if value else []
@@ -204,7 +204,7 @@ def _list_blocks(owner: RequestFields, key: str) -> list[RequestFields]:
 
 
 def _decode_part(block: RequestFields) -> Part:
-    """What a block of a user's message or of a result says."""
+    """Decode a block of a user message or of a result."""
     match block.get_text("type"):
         case "text":
             return Text(block.get_text("text"))
@@ -218,7 +218,7 @@ def _decode_part(block: RequestFields) -> Part:
                 "\n".join(filter(None, lines + [inner.get_text("text") for inner in _list_blocks(block, "content")]))
             )
         case other:
-            raise _build_error(block, "type", f"{other!r} is a kind of content that cannot be passed on")
+            raise _build_error(block, "type", f"{other!r} content is not supported")
 
 
 def _require_source(block: RequestFields) -> RequestFields:
@@ -246,5 +246,5 @@ def _decode_document(block: RequestFields) -> Text:
         case "content":
             words = [inner.get_text("text") for inner in _list_blocks(source, "content")]
         case other:
-            raise _build_error(source, "type", f"{other!r} documents cannot be passed on: send their text")
+            raise _build_error(source, "type", f"{other!r} documents are not supported: send their text")
     return Text("\n".join(filter(None, [block.get_text("title"), block.get_text("context"), *words])))

@@ -1,7 +1,7 @@
-"""Anthropic Messages, what a server answers: its stream, or its message in one piece, as events.
+"""Anthropic Messages, client side: read a server's stream, or its complete message, as events.
 
-Each frame is decoded once, into the few fields that matter. Blocks about tools that the server runs itself are passed
-over. What the server signed, or thought and does not show, is sealed with what it wants to see again.
+Each frame is decoded once, into the few fields that are used. Blocks about tools that the server runs itself are
+skipped. Reasoning that the server signed or redacted is sealed with the data that it expects back.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _ERROR_STATUSES = {
     "timeout_error": 504,
     "overloaded_error": 529,
 }
-"""The status that an error would have had before the stream began."""
+"""The HTTP status for each error type in a stream."""
 
 
 class _ContentBlock(msgspec.Struct):
@@ -89,7 +89,7 @@ class _Message(msgspec.Struct):
 
 
 class _StreamEvent(msgspec.Struct):
-    """An event of the stream; `content` and `stop_reason` are those of a message in one piece."""
+    """An event of the stream; `content` and `stop_reason` are those of a complete message."""
 
     type: str = ""
     index: int = 0
@@ -108,7 +108,7 @@ class _OpenCall:
     def __init__(self, index: int, initial_arguments: str) -> None:
         self.index = index
         self.initial_arguments = initial_arguments
-        """What its start has for arguments: all of them, or an empty object."""
+        """The arguments in its start event: all of them, or an empty object."""
         self.fragments: list[str] = []
 
 
@@ -116,18 +116,18 @@ _decode_event = msgspec.json.Decoder(_StreamEvent).decode
 
 
 class AnthropicReader(EventReader):
-    """One server's stream."""
+    """Reads one server's stream."""
 
     def __init__(self) -> None:
         self._frames = SseReader()
         self._has_started = False
         self._body: bytearray | None = None
-        """The body, when it is no stream."""
+        """The body, if it is not a stream."""
         self._calls: dict[int, _OpenCall] = {}
         self._bare_call: _OpenCall | None = None
-        """A call that ended without arguments: it takes none, or the limit was there. What follows tells."""
+        """A call that ended without arguments: it has none, or the output was truncated. The next event decides."""
         self._signature = ""
-        """Of the open block."""
+        """The signature of the open block."""
         self._call_count = 0
         self._usage = _Usage()
         self._stop_reason: str | None = None
@@ -162,7 +162,7 @@ class AnthropicReader(EventReader):
         try:
             frame = _decode_event(data)
         except JSON_DECODE_ERRORS as problem:
-            raise WireError(f"the server sent an event that cannot be read: {problem}") from problem
+            raise WireError(f"the server sent an invalid event: {problem}") from problem
         if frame.error:
             raise _parse_stream_error(frame.error)
         match frame.type:
@@ -207,7 +207,7 @@ class AnthropicReader(EventReader):
         return [CallDelta(call.index, delta.partial_json)]
 
     def _stop_block(self, at: int) -> list[Event]:
-        """A block is over. That its call is whole only its arguments can say: one cut by a limit is stopped as well."""
+        """End a block. Only its arguments show whether a call is complete: a truncated one is stopped as well."""
         signature, self._signature = self._signature, ""
         if signature not in ("", GATEWAY_SIGNATURE):
             return [ReasoningSealed({"signature": signature})]
@@ -222,14 +222,14 @@ class AnthropicReader(EventReader):
         return []
 
     def _end_bare_call(self, *, complete: bool) -> list[Event]:
-        """Say the end of a call without arguments."""
+        """Write the end of a call without arguments."""
         call, self._bare_call = self._bare_call, None
         if call is None:
             return []
         return [CallDelta(call.index, "{}"), CallEnd(call.index)] if complete else [CallEnd(call.index, complete=False)]
 
     def _read_message(self, message: _StreamEvent) -> list[Event]:
-        """An answer in one piece, from a server that does not stream."""
+        """Read a complete message, from a server that does not stream."""
         self._stop_reason = message.stop_reason
         self._update_usage(message.usage)
         events: list[Event] = []
@@ -238,7 +238,7 @@ class AnthropicReader(EventReader):
         return events + self._finish_turn()
 
     def _update_usage(self, usage: _Usage | None) -> None:
-        """Counts are of all so far: the last of each is right."""
+        """Update the token counts. They are totals: the last of each is right."""
         for name in _Usage.__struct_fields__:
             if (value := getattr(usage, name, None)) is not None:
                 setattr(self._usage, name, value)
@@ -261,7 +261,7 @@ def _build_text_events(text: str | None, thinking: str | None) -> list[Event]:
 
 
 def _parse_usage(usage: _Usage) -> Usage:
-    """Cached tokens are counted beside `input_tokens` here, and among the prompt's everywhere else."""
+    """Return the usage. This API counts cached tokens separately from `input_tokens`; all others include them."""
     cached = usage.cache_read_input_tokens or 0
     return Usage(
         prompt_tokens=(usage.input_tokens or 0) + (usage.cache_creation_input_tokens or 0) + cached,

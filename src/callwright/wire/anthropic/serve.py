@@ -1,14 +1,14 @@
-"""Anthropic Messages, what clients get: events as the stream of `/v1/messages`, the answer in one piece, and errors.
+"""Anthropic Messages, server side: events as the stream of `/v1/messages`, the complete message, and errors.
 
     message_start ( content_block_start content_block_delta* content_block_stop )* message_delta message_stop
 
-Blocks are numbered and one is open at a time, as calls are in our own events, so each run of text, each run of
-reasoning and each call becomes a block. Every event has its `event:` line and both usages are always there: without
-them anthropic-py 2.8 and @ai-sdk/anthropic fail or ask again.
+Blocks are numbered and one is open at a time, like calls in our own events, so each run of text, each run of reasoning
+and each call becomes a block. Every event has its `event:` line, and both usages are always present: without them
+anthropic-py 2.8 and @ai-sdk/anthropic fail or retry.
 
-A turn that fails ends in `error` and `message_stop`. The SDKs raise at the first; who does not know it sees the end.
-There is no `message_delta` then: its stop reason would make the failure look like success (@ai-sdk/anthropic 3.0
-reports `stop`). An open call stays open: at its `content_block_stop` that SDK would take the half call for a whole one.
+A turn that fails ends in `error` and `message_stop`. The SDKs raise at the first; other clients see the end. There is
+no `message_delta` then: its stop reason would make the failure look like success (@ai-sdk/anthropic 3.0 reports
+`stop`). An open call stays open: at its `content_block_stop` that SDK would take the partial call for a complete one.
 """
 
 from __future__ import annotations
@@ -55,9 +55,7 @@ _ERROR_TYPES = {
     503: "overloaded_error",
     529: "overloaded_error",
 }
-_UNFINISHED_TURN = ErrorResponse(
-    status=502, message="the model's turn broke off before its end", fault="backend", kind="api_error"
-)
+_UNFINISHED_TURN = ErrorResponse(status=502, message="the model's turn ended early", fault="backend", kind="api_error")
 
 _BlockKind = Literal["text", "thinking", "tool_use"]
 _DELTA_FIELDS: dict[_BlockKind, tuple[str, str]] = {
@@ -66,7 +64,7 @@ _DELTA_FIELDS: dict[_BlockKind, tuple[str, str]] = {
     "tool_use": ("input_json_delta", "partial_json"),
 }
 _EMPTY_BLOCKS: dict[_BlockKind, dict[str, str]] = {"text": {"text": ""}, "thinking": {"thinking": "", "signature": ""}}
-"""How a block of text begins."""
+"""The content of a block of text when it starts."""
 
 
 def _format_event(kind: str, **fields: Any) -> bytes:
@@ -74,7 +72,7 @@ def _format_event(kind: str, **fields: Any) -> bytes:
 
 
 class AnthropicEncoder:
-    """One client's stream."""
+    """Encodes one client's stream."""
 
     def __init__(self, head: ResponseHead, style: StreamStyle) -> None:
         self._head = head
@@ -84,9 +82,9 @@ class AnthropicEncoder:
         self._index = -1
         self._open_kind: _BlockKind | None = None
         self._delta_prefix = b""
-        """Of a delta of the open block, up to its text."""
+        """A delta event of the open block, up to its text."""
         self._signature = GATEWAY_SIGNATURE
-        """Of the open block, if that is thinking."""
+        """The signature of the open block, if it is reasoning."""
         self._usage = Usage()
         self._finish: Finish | None = None
         self._is_over = False
@@ -124,13 +122,13 @@ class AnthropicEncoder:
         return b""
 
     def _write_text(self, kind: _BlockKind, text: str) -> bytes:
-        """More text or reasoning."""
+        """Write more text or reasoning."""
         start = b"" if self._open_kind == kind else self._open_block(kind, **_EMPTY_BLOCKS[kind])
         piece = self._text_batcher.feed(text)
         return start + self._format_delta(piece) if piece else start
 
     def _write_seal(self, opaque: dict[str, Any]) -> bytes:
-        """The end of thinking as a server of this API told it. Other seals mean nothing to who speaks it."""
+        """Write the end of reasoning as a server of this API sealed it. Seals of other APIs are ignored."""
         if "redacted" in opaque:
             out = self._close_block()
             self._index += 1
@@ -150,7 +148,7 @@ class AnthropicEncoder:
         return self._delta_prefix + encode_json_string(text) + b"}}\n\n"
 
     def _open_block(self, kind: _BlockKind, **fields: Any) -> bytes:
-        """Open a block; what was open is over."""
+        """Open a block and close the previous one."""
         out = self._close_block()
         self._index += 1
         self._open_kind = kind
@@ -200,7 +198,7 @@ class AnthropicEncoder:
 
 
 class AnthropicServerCodec:
-    """The serving half of this wire."""
+    """The server half of this wire."""
 
     name = "anthropic"
     content_type = "text/event-stream"
@@ -214,7 +212,7 @@ class AnthropicServerCodec:
     def encode_response(
         self, client_request: ClientRequest, head: ResponseHead, style: StreamStyle, turns: Sequence[Collected]
     ) -> bytes:
-        """The message. A call that was cut is left out: nobody may run half a call."""
+        """Encode the message. A truncated call is omitted: a client must not run it."""
         turn = turns[0]
         content = (
             [block for each in turn.thoughts for block in _build_thinking_blocks(each)]
@@ -240,7 +238,7 @@ class AnthropicServerCodec:
 
 
 def _build_thinking_blocks(thought: Reasoning) -> Iterator[dict[str, Any]]:
-    """A stretch of reasoning as blocks; none for the seal alone of another API."""
+    """Yield a section of reasoning as blocks; none for a seal of another API without text."""
     opaque = thought.opaque or {}
     if thought.text or "signature" in opaque:
         signature = _to_raw(opaque.get("signature", GATEWAY_SIGNATURE))
@@ -273,7 +271,7 @@ def _build_message(
 
 
 def _build_usage(usage: Usage) -> dict[str, Any]:
-    """This API counts cached tokens beside `input_tokens`, not among them."""
+    """Encode the usage. This API counts cached tokens separately from `input_tokens`."""
     counts: dict[str, Any] = {
         "input_tokens": max(usage.prompt_tokens - usage.cached_tokens, 0),
         "cache_creation_input_tokens": 0,

@@ -1,7 +1,7 @@
-"""Ollama's own API, how a server is asked: the request that it gets, and what its refusals mean.
+"""Ollama's API, client side: the request for a server, and the meaning of its refusals.
 
-Arguments are objects here, pictures bare base64, and results carry their tool's name. There is no choice of tools: the
-one thing that can be done for `none` is to offer none.
+Arguments are objects here, images bare base64, and results have their tool's name. There is no tool choice: for `none`,
+the request offers no tools.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from callwright.wire.openai_errors import parse_backend_error
 __all__ = ["THINKING_UNSUPPORTED", "TOOLS_UNSUPPORTED", "OllamaClientCodec"]
 
 THINKING_UNSUPPORTED = "does not support thinking"
-"""In the message of a `refused` error: the same request without `think` may go through."""
+"""In the message of a `refused` error: the same request without `think` may succeed."""
 TOOLS_UNSUPPORTED = "does not support tools"
-"""In the message of a `refused` error: the model has no native tools, and must be taught them."""
+"""In the message of a `refused` error: the model has no native tools, and they must be described in the prompt."""
 
 _OLLAMA_OPTION_NAMES = {name: own for own, name in OPTION_NAMES.items()}
 _TOP_LEVEL_OPTIONS = frozenset({"response_format", "reasoning_effort"})
@@ -32,7 +32,7 @@ _THINK_VALUES = {"none": False, "minimal": "low", "xhigh": "high", "max": "high"
 
 
 class OllamaClientCodec:
-    """The calling half of this wire."""
+    """The client half of this wire."""
 
     name = "ollama"
 
@@ -40,38 +40,39 @@ class OllamaClientCodec:
         return "/api/chat"
 
     def build_headers(self, key: str) -> dict[str, str]:
-        """Ollama itself asks for no key; what people put before it, Open WebUI for one, does."""
+        """Return the headers. Ollama itself needs no key; a proxy before it, such as Open WebUI, does."""
         return {"authorization": f"Bearer {key}"} if key else {}
 
     def encode_request(self, request: Request, extra: dict[str, Any]) -> bytes:
-        """The request. `RequestError` when it asks for what this API does not have."""
-        given = dict(extra)
-        options = given.pop("options", {}) | {
+        """Encode the request. Raise `RequestError` if it needs something that this API does not have."""
+        own_fields = dict(extra)
+        options = own_fields.pop("options", {}) | {
             _OLLAMA_OPTION_NAMES.get(name, name): value
             for name, value in request.options.items()
             if name not in _TOP_LEVEL_OPTIONS
         }
         body = {
-            **given,
+            **own_fields,
             "model": request.model,
             "messages": [entry for message in request.messages for entry in _encode_message(message)],
             "stream": True,
             "options": options,
         }
-        if tools := _encode_tools(request, given.get("tools", [])):
+        if tools := _encode_tools(request, own_fields.get("tools", [])):
             body["tools"] = tools
         effort = request.options.get("reasoning_effort")
-        if effort and "think" not in given:
+        if effort and "think" not in own_fields:
             body["think"] = _THINK_VALUES.get(effort, effort)
-        if wanted := _encode_format(request.options.get("response_format") or {}):
-            body["format"] = wanted
+        if output_format := _encode_format(request.options.get("response_format") or {}):
+            body["format"] = output_format
         return msgspec.json.encode(body)
 
     def create_reader(self) -> WireReader:
         return OllamaReader()
 
     def parse_error(self, status: int, body: bytes) -> BackendError:
-        """`NO_THINKING` or `NO_TOOLS` is in the message where that is why."""
+        """Return the error; its message contains `THINKING_UNSUPPORTED` or `TOOLS_UNSUPPORTED` if that is the
+        reason."""
         return parse_backend_error(status, body)
 
 
@@ -92,14 +93,14 @@ def _encode_tools(request: Request, others: list[dict[str, Any]]) -> list[dict[s
     return own + others
 
 
-def _encode_format(wanted: dict[str, Any]) -> Any:
-    if wanted.get("type") == "json_schema":
-        return wanted.get("json_schema", {}).get("schema", {})
-    return "json" if wanted.get("type") == "json_object" else None
+def _encode_format(response_format: dict[str, Any]) -> Any:
+    if response_format.get("type") == "json_schema":
+        return response_format.get("json_schema", {}).get("schema", {})
+    return "json" if response_format.get("type") == "json_object" else None
 
 
 def _encode_message(message: Message) -> list[dict[str, Any]]:
-    """One entry of `messages`; a message of results has one for each."""
+    """Encode an entry of `messages`; a message of results has one for each."""
     results = [part for part in message.parts if isinstance(part, ToolResult)]
     if results:
         return [_encode_result(result) for result in results]
@@ -128,5 +129,5 @@ def _encode_result(result: ToolResult) -> dict[str, Any]:
 def _get_base64(image: Image) -> str:
     _, _, data = image.url.partition(";base64,")
     if not data:
-        raise RequestError("this backend takes images as data only, not by address", param="messages")
+        raise RequestError("this backend accepts images only as data, not by URL", param="messages")
     return data

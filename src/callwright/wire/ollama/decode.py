@@ -1,10 +1,10 @@
-"""Ollama's own API, what clients send: bodies of `/api/chat` and `/api/generate` as an `Ask`.
+"""Ollama's API, server side: decode `/api/chat` and `/api/generate` as a `ClientRequest`.
 
     {"model": …, "messages": [{"role": "tool", "content": "…", "tool_name": "…"}], "tools": […], "options": {…}}
 
-A client gets a stream unless it says `"stream": false`. Ids of calls are optional here: calls without one are numbered
+A client gets a stream unless it sends `"stream": false`. Call ids are optional here: calls without one are numbered
 through the conversation, so the same history gives the same ids, and a result without one answers the oldest open call
-of its tool. What the server is told and the model never hears of (`num_ctx`, `keep_alive` …) goes to `extra`.
+of its tool. Options for the server, not the model (`num_ctx`, `keep_alive` …), go to `extra`.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ OPTION_NAMES = {
     "presence_penalty": "presence_penalty",
     "frequency_penalty": "frequency_penalty",
 }
-"""Numbers: Ollama's name, and everybody's."""
+"""Numeric options: Ollama's name, and the shared name."""
 
 _CHAT_FIELDS = frozenset({"model", "messages", "tools", "stream", "format", "options"})
 _GENERATE_FIELDS = frozenset({"model", "prompt", "system", "images", "suffix", "stream", "format", "options"})
 _ROLES: dict[str, Role] = {"system": "system", "developer": "developer", "user": "user", "assistant": "assistant"}
 _IMAGE_SIGNATURES = {"/9j/": "image/jpeg", "iVBOR": "image/png", "R0lGOD": "image/gif", "UklGR": "image/webp"}
-"""How the base64 of an image file begins."""
+"""The first characters of the base64 of an image file."""
 
 
 def decode_chat_request(body: bytes) -> ClientRequest:
-    """Read a request of `/api/chat`."""
+    """Decode a request of `/api/chat`."""
     fields = parse_body(body)
     history = _HistoryDecoder()
     for message in fields.iter_objects("messages"):
@@ -58,7 +58,7 @@ def decode_chat_request(body: bytes) -> ClientRequest:
 
 
 def decode_generate_request(body: bytes) -> ClientRequest:
-    """Read a request of `/api/generate`: one prompt, no tools."""
+    """Decode a request of `/api/generate`: one prompt, no tools."""
     fields = parse_body(body)
     if fields.get_text("suffix"):
         raise RequestError("suffix is not supported: a chat model cannot fill in the middle", param="suffix")
@@ -79,8 +79,8 @@ def _build_client_request(
     options, extra["options"] = _decode_options(fields.get_object("options"))
     if isinstance(think := fields.values.get("think"), str):
         options["reasoning_effort"] = think
-    if wanted := _decode_format(fields):
-        options["response_format"] = wanted
+    if response_format := _decode_format(fields):
+        options["response_format"] = response_format
     extra |= {key: value for key, value in fields.values.items() if key not in known}
     stream = fields.get("stream", bool)
     return ClientRequest(
@@ -92,9 +92,7 @@ def _build_client_request(
 
 
 def _decode_options(options_fields: RequestFields | None) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The options that every server knows, and the others, whatever they are: Ollama's VS Code extension 0.0.8 puts
-    private marks of its own among them.
-    """
+    """Return the options that every server knows, and all others: Ollama's VS Code extension 0.0.8 adds some."""
     if options_fields is None:
         return {}, {}
     options = {
@@ -103,21 +101,21 @@ def _decode_options(options_fields: RequestFields | None) -> tuple[dict[str, Any
     if options.get("max_tokens", 0) < 0:
         del options["max_tokens"]  # -1 and -2 are no limit
     stop = options_fields.get("stop", str, list)
-    found: dict[str, Any] = dict(options)
+    values: dict[str, Any] = dict(options)
     if stop:
-        found["stop"] = [stop] if isinstance(stop, str) else read_strings(options_fields, "stop")
-    return found, {
+        values["stop"] = [stop] if isinstance(stop, str) else read_strings(options_fields, "stop")
+    return values, {
         key: value for key, value in options_fields.values.items() if key not in OPTION_NAMES and key != "stop"
     }
 
 
 def _decode_format(fields: RequestFields) -> dict[str, Any] | None:
-    wanted = fields.get("format", str, dict)
-    if isinstance(wanted, dict):
-        return {"type": "json_schema", "json_schema": {"name": "answer", "schema": wanted}}
-    if wanted not in (None, "", "json"):
+    output_format = fields.get("format", str, dict)
+    if isinstance(output_format, dict):
+        return {"type": "json_schema", "json_schema": {"name": "answer", "schema": output_format}}
+    if output_format not in (None, "", "json"):
         raise RequestError('format must be "json" or a JSON schema', param="format")
-    return {"type": "json_object"} if wanted else None
+    return {"type": "json_object"} if output_format else None
 
 
 def _decode_tool(tool: RequestFields) -> ToolSpec:
@@ -131,27 +129,27 @@ def _decode_tool(tool: RequestFields) -> ToolSpec:
 
 
 def _decode_images(owner: RequestFields) -> list[Image]:
-    """Pictures are bare base64 here."""
-    found = []
+    """Decode images, which are bare base64 here."""
+    images = []
     for data in read_strings(owner, "images"):
         media_type = next((kind for start, kind in _IMAGE_SIGNATURES.items() if data.startswith(start)), "image/png")
-        found.append(Image(f"data:{media_type};base64,{data}", media_type))
-    return found
+        images.append(Image(f"data:{media_type};base64,{data}", media_type))
+    return images
 
 
 class _HistoryDecoder:
-    """The messages so far, and the calls that wait for a result."""
+    """Collects the messages so far, and the calls that wait for a result."""
 
     def __init__(self) -> None:
         self.messages: list[Message] = []
         self.orphan_path = ""
-        """Where the first result is that answers no call."""
+        """The path of the first result without a call."""
         self._count = 0
         self._call_names: dict[str, str] = {}
         self._open_calls: dict[str, str] = {}
 
     def add_message(self, message: RequestFields) -> None:
-        """Take one entry of `messages`."""
+        """Add one entry of `messages`."""
         role = message.get_text("role")
         if role == "tool":
             self.messages.append(Message("tool", (self._decode_result(message),)))

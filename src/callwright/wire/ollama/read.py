@@ -1,7 +1,7 @@
-"""Ollama's own API, what a server answers: its lines of JSON as events.
+"""Ollama's API, client side: read a server's lines of JSON as events.
 
-Calls come whole, several in a line or one in each, often all with `index: 0` (ollama/ollama#15457): each is a call of
-its own, in the order in which it comes. An answer that is not streamed is a single line of the same kind.
+Calls arrive complete, several in a line or one in each, often all with `index: 0` (ollama/ollama#15457): each is a
+separate call, in order of arrival. An answer without streaming is a single line of the same kind.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _decode_line = msgspec.json.Decoder(_Line).decode
 
 
 class OllamaReader(EventReader):
-    """One server's stream."""
+    """Reads one server's stream."""
 
     def __init__(self) -> None:
         self._lines = LineReader()
@@ -73,7 +73,7 @@ class OllamaReader(EventReader):
     def _process_end(self, out: list[Event]) -> None:
         self._read_lines(self._lines.close(), out)
         if not self._is_over:
-            raise BackendError("the server closed the stream before it said that it was done", retryable=True)
+            raise BackendError("the server closed the stream before it sent done", retryable=True)
 
     def _read_lines(self, lines: list[bytes], out: list[Event]) -> None:
         for line in lines:
@@ -84,7 +84,7 @@ class OllamaReader(EventReader):
         try:
             line = _decode_line(data)
         except JSON_DECODE_ERRORS as problem:
-            raise WireError(f"the server sent a line that cannot be read: {problem}") from problem
+            raise WireError(f"the server sent an invalid line: {problem}") from problem
         if line.error:
             raise parse_backend_error(0, msgspec.json.encode(line.error))
         if message := line.message:
@@ -111,7 +111,7 @@ class OllamaReader(EventReader):
         ]
 
     def _map_finish_reason(self, done_reason: str | None) -> FinishReason:
-        """`stop` is also how a turn of calls ends here; `load` and `unload` are the ends of turns without words."""
+        """Map the reason. `stop` also ends a turn of calls here; `load` and `unload` end turns without text."""
         if done_reason == "length":
             return "length"
         return "tool_calls" if self._call_count else "stop"

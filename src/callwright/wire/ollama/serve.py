@@ -1,13 +1,13 @@
-"""Ollama's own API, what clients get: events as lines of JSON, the answer in one piece, and errors.
+"""Ollama's API, server side: events as lines of JSON, the complete answer, and errors.
 
     {"model": …, "created_at": …, "message": {"role": "assistant", "content": "Hello"}, "done": false}
     {"model": …, "created_at": …, "message": {"role": "assistant", "content": ""}, "done": true, "done_reason": …}
 
-This API has no parts of a call: each goes out whole, when it ends, and one that was cut does not go out at all. The
-last line, and no other, says that it is done. A turn that fails has a line with `error` before it: ollama-py 0.6 and
-ollama-js 0.6 raise there, and who does not look for it sees the end all the same, with a reason that is no success.
+This API has no partial calls: each call is sent when it ends, and a truncated one is not sent. Only the last line has
+`done: true`. A turn that fails has a line with `error` before it: ollama-py 0.6 and ollama-js 0.6 raise there; other
+clients see the end all the same, with a reason that is not success.
 
-`/api/generate` is the same under other names, and without calls.
+`/api/generate` has the same content under other names, and no calls.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ __all__ = ["OLLAMA_CHAT_CODEC", "OLLAMA_GENERATE_CODEC", "OllamaEncoder", "Ollam
 _encode_json = msgspec.json.encode
 _TextField = Literal["content", "thinking"]
 _FieldsBuilder = Callable[[dict[str, Any]], dict[str, Any]]
-"""Where a path puts what the model says, which comes as the fields of a chat's message."""
+"""Maps the fields of a chat message to the fields of a path."""
 
-_UNFINISHED_TURN = ErrorResponse(status=502, message="the model's turn broke off before its end", fault="backend")
+_UNFINISHED_TURN = ErrorResponse(status=502, message="the model's turn ended early", fault="backend")
 
 
 def _build_chat_fields(message_fields: dict[str, Any]) -> dict[str, Any]:
@@ -49,7 +49,7 @@ def _build_generate_fields(message_fields: dict[str, Any]) -> dict[str, Any]:
 
 
 class OllamaEncoder:
-    """One client's stream."""
+    """Encodes one client's stream."""
 
     def __init__(self, head: ResponseHead, style: StreamStyle, build_fields: _FieldsBuilder) -> None:
         self._head = head
@@ -58,7 +58,7 @@ class OllamaEncoder:
         self._text_batcher = TextBatcher()
         self._text_field: _TextField = "content"
         self._line_frames = {kind: _split_line(head, build_fields, kind) for kind in ("content", "thinking")}
-        """What stands before and after the text of a line."""
+        """The bytes before and after the text of a line."""
         self._call_start = CallStart(0, "", "")
         self._fragments: list[str] = []
         self._usage: Usage | None = None
@@ -70,7 +70,7 @@ class OllamaEncoder:
         return self._text_batcher.has_pending
 
     def begin_stream(self) -> bytes:
-        """Nothing: this stream has no head."""
+        """Return nothing: this stream has no head."""
         return b""
 
     def encode_events(self, events: Sequence[Event], choice: int = 0) -> bytes:
@@ -118,7 +118,7 @@ class OllamaEncoder:
         return self._format_text_line(piece) if piece else b""
 
     def encode_heartbeat(self) -> bytes:
-        """Lines of JSON have no comments; an empty piece of text is as near as it gets, for who asks for events."""
+        """Return an empty piece of text, if the client expects events: lines of JSON have no comments."""
         if self._is_over or self._style.heartbeat != "event":
             return b""
         return _format_line(self._head, self._build_fields({}))
@@ -146,7 +146,7 @@ class OllamaEncoder:
 
 
 class OllamaServerCodec:
-    """The serving half of this wire, for one of its two paths."""
+    """The server half of this wire, for one of its two paths."""
 
     content_type = "application/x-ndjson"
 
@@ -159,7 +159,7 @@ class OllamaServerCodec:
         try:
             return self._decode_body(body)
         except (RecursionError, UnicodeDecodeError) as problem:
-            raise RequestError(f"the body cannot be read: {problem}") from problem
+            raise RequestError(f"the body is invalid: {problem}") from problem
 
     def create_encoder(self, client_request: ClientRequest, head: ResponseHead, style: StreamStyle) -> StreamEncoder:
         return OllamaEncoder(head, style, self._build_fields)
@@ -168,13 +168,13 @@ class OllamaServerCodec:
         self, client_request: ClientRequest, head: ResponseHead, style: StreamStyle, turns: Sequence[Collected]
     ) -> bytes:
         turn = turns[0]
-        said: dict[str, Any] = {"content": _to_raw(turn.text)}
+        message_fields: dict[str, Any] = {"content": _to_raw(turn.text)}
         if turn.reasoning and style.reasoning_fields:
-            said["thinking"] = _to_raw(turn.reasoning)
+            message_fields["thinking"] = _to_raw(turn.reasoning)
         if calls := [call for call in turn.tool_calls if call.complete]:
-            said |= _build_calls(calls)
+            message_fields |= _build_calls(calls)
         return _format_line(
-            head, self._build_fields(said), _build_ending(_map_done_reason(turn.finish_reason), turn.usage)
+            head, self._build_fields(message_fields), _build_ending(_map_done_reason(turn.finish_reason), turn.usage)
         )
 
     def encode_error(self, error: ErrorResponse) -> bytes:
@@ -196,7 +196,7 @@ def _format_line(head: ResponseHead, fields: dict[str, Any], ending: dict[str, A
 
 
 def _split_line(head: ResponseHead, build_fields: _FieldsBuilder, kind: str) -> tuple[bytes, bytes]:
-    """A line with a hole where its text goes."""
+    """Split a line at the position of its text."""
     hole = b'"\0"'
     start, _, end = _format_line(head, build_fields({kind: msgspec.Raw(hole)})).partition(hole)
     return start, end
@@ -219,7 +219,7 @@ def _map_done_reason(reason: str | None) -> str:
 
 
 def _build_ending(reason: str, usage: Usage | None) -> dict[str, Any]:
-    """The last line's own fields. Nobody here has a clock: a duration of 0 says that it is not known."""
+    """Build the fields of the last line. Wires have no clock: durations are 0, which means unknown."""
     usage = usage or Usage()
     return {
         "done": True,

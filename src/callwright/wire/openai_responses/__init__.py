@@ -1,7 +1,7 @@
-"""OpenAI's Responses API (`/v1/responses`), which Codex speaks and nothing else, and others too.
+"""OpenAI's Responses API (`/v1/responses`), the only API of Codex, which other clients use too.
 
-`request` reads what a client asks, `encoder` writes what it gets, `conversation` joins one request to the next; `call`
-and `reader` do the same towards a server.
+`decode` reads a client's request, `encode` writes the answer, `previous_response` joins one request to the next; `call`
+and `read` do the same for a server.
 """
 
 from callwright.wire.openai_responses.call import OpenAIResponsesClientCodec, encode_message_items

@@ -1,7 +1,7 @@
-"""The calling half: a request written for a server that speaks the Responses API.
+"""The client half: encode a request for a server with the Responses API.
 
-Nothing is left on the server: every request holds the whole conversation, and asks not to be stored. Reasoning goes
-back only where the server gave its encrypted form; its id alone would name something that was never stored.
+Nothing is stored on the server: every request contains the whole conversation, with `store: false`. Reasoning is sent
+back only in the encrypted form that the server gave; its id alone would refer to something that was never stored.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["OpenAIResponsesClientCodec", "encode_message_items"]
 _TOOL_CHOICE_MODES = ("auto", "none", "required")
 _SHARED_OPTIONS = ("temperature", "top_p")
 _HANDLED_FIELDS = ("input", "instructions", "tools", "reasoning", "text")
-"""Fields of `Ask.extra` that are not passed on as they are: see `request`."""
+"""Fields of `ClientRequest.extra` that are not passed on unchanged: see `decode`."""
 
 
 class OpenAIResponsesClientCodec:
@@ -31,15 +31,15 @@ class OpenAIResponsesClientCodec:
     name = "openai_responses"
 
     def get_path(self, request: Request) -> str:
-        """After an address that ends in `/v1`."""
+        """Return the path after a base URL that ends in `/v1`."""
         return "/responses"
 
     def build_headers(self, key: str) -> dict[str, str]:
-        """The key, if there is one."""
+        """Return the key, if there is one."""
         return {"authorization": f"Bearer {key}"} if key else {}
 
     def encode_request(self, request: Request, extra: dict[str, Any]) -> bytes:
-        """The request, streaming."""
+        """Encode a streaming request."""
         body: dict[str, Any] = {
             "model": request.model,
             "input": [item for message in request.messages for item in encode_message_items(message)],
@@ -54,22 +54,22 @@ class OpenAIResponsesClientCodec:
             body["parallel_tool_calls"] = request.parallel_tool_calls
         body |= _encode_options(request.options, extra)
         if "reasoning" in body:
-            # Not of every model: those that do not reason refuse to encrypt it.
+            # Not for every model: those without reasoning refuse to encrypt it.
             body["include"] = ["reasoning.encrypted_content"]
         body |= {key: value for key, value in extra.items() if key not in _HANDLED_FIELDS}
         return msgspec.json.encode(body)
 
     def create_reader(self) -> WireReader:
-        """A reader of one answer."""
+        """Create the reader for one answer."""
         return OpenAIResponsesReader()
 
     def parse_error(self, status: int, body: bytes) -> BackendError:
-        """What an answer with that status means."""
+        """Return the error for an answer with that status."""
         return parse_backend_error(status, body)
 
 
 def _encode_tool(tool: ToolSpec) -> dict[str, Any]:
-    # Without `strict` the API makes the schema strict where it can, and demands every property.
+    # Without `strict` the API makes the schema strict where it can, and requires every property.
     schema = tool.parameters or {"type": "object", "properties": {}}
     return {
         "type": "function",
@@ -81,27 +81,27 @@ def _encode_tool(tool: ToolSpec) -> dict[str, Any]:
 
 
 def _encode_options(options: dict[str, Any], extra: dict[str, Any]) -> dict[str, Any]:
-    """The options that this API has; it refuses all others (`stop`, `seed`, the penalties)."""
-    found = {key: options[key] for key in _SHARED_OPTIONS if key in options}
+    """Encode the options of this API; it refuses all others (`stop`, `seed`, the penalties)."""
+    encoded = {key: options[key] for key in _SHARED_OPTIONS if key in options}
     if "max_tokens" in options:
-        found["max_output_tokens"] = options["max_tokens"]
+        encoded["max_output_tokens"] = options["max_tokens"]
     effort, form = options.get("reasoning_effort"), options.get("response_format")
     if reasoning := extra.get("reasoning", {}) | ({"effort": effort} if effort else {}):
-        found["reasoning"] = reasoning
+        encoded["reasoning"] = reasoning
     if text := extra.get("text", {}) | ({"format": _flatten_format(form)} if form else {}):
-        found["text"] = text
-    return found
+        encoded["text"] = text
+    return encoded
 
 
 def _flatten_format(form: dict[str, Any]) -> dict[str, Any]:
-    """The form of the answer; chat completions have the name and the schema one level further down."""
+    """Convert the response format; in chat completions the name and the schema are one level deeper."""
     kind = form.get("type", "text")
     inner = form.get(kind)
     return {"type": kind, **inner} if isinstance(inner, dict) else {"type": kind}
 
 
 def encode_message_items(message: Message) -> Iterator[dict[str, Any]]:
-    """A message as items: its words and images together, where calls and results do not come between."""
+    """Yield a message as items: its text and images together, unless calls or results come between."""
     content: list[dict[str, Any]] = []
     for part in message.parts:
         if isinstance(part, Text | Image):

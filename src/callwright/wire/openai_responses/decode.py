@@ -1,8 +1,8 @@
-"""`POST /v1/responses`, read: a body becomes an `Ask`, or a `RequestError` that names the field.
+"""Decode `POST /v1/responses`: a body becomes a `ClientRequest`, or a `RequestError` that names the field.
 
-`Ask.extra` keeps what only this API knows, under its own field names. Some of those are more than passed on:
-`instructions` says that the first message came from there, `tools` and `input` hold what was left out of the request's
-tools and messages, `reasoning` and `text` what is left of them without effort and format.
+`ClientRequest.extra` has what only this API knows, under its own field names. Some fields have a further meaning:
+`instructions` says that the first message came from there, `tools` and `input` have what was left out of the request's
+tools and messages, `reasoning` and `text` what remains of them without effort and format.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from callwright.wire.request_fields import RequestFields, parse_body
 __all__ = ["RESPONSE_ID_PREFIX", "decode_request"]
 
 RESPONSE_ID_PREFIX = "resp_"
-"""Before the id of every answer; `Ask.previous` is without it, the same as the earlier `Head.id`."""
+"""The prefix of every answer's id; `ClientRequest.previous` has no prefix, like the earlier `ResponseHead.id`."""
 _NUMBER_OPTIONS = ("temperature", "top_p", "presence_penalty", "frequency_penalty")
 _KNOWN_FIELDS = {
     "model",
@@ -37,7 +37,7 @@ _TOOL_CHOICE_MODES = ("auto", "none", "required")
 
 
 def decode_request(body: bytes) -> ClientRequest:
-    """Read a request."""
+    """Decode a request."""
     try:
         return _build_client_request(parse_body(body))
     except RecursionError:
@@ -47,7 +47,7 @@ def decode_request(body: bytes) -> ClientRequest:
 def _build_client_request(fields: RequestFields) -> ClientRequest:
     extra = {key: value for key, value in fields.values.items() if key not in _KNOWN_FIELDS and value is not None}
     if fields.get("background", bool):
-        raise RequestError("background: answers are given at once here", param="background")
+        raise RequestError("background is not supported: answers are returned immediately", param="background")
     tools = RequestToolset()
     tools.add_tools(fields.iter_objects("tools"))
     items = _list_items(fields)
@@ -86,7 +86,7 @@ def _build_client_request(fields: RequestFields) -> ClientRequest:
 
 
 def _list_items(fields: RequestFields) -> list[RequestFields]:
-    """The input; a string is short for one message of the user."""
+    """Return the input items; a string is one message of the user."""
     value = fields.values.get("input")
     if isinstance(value, str):
         return [RequestFields({"role": "user", "content": value}, "input")] if value else []
@@ -94,7 +94,7 @@ def _list_items(fields: RequestFields) -> list[RequestFields]:
 
 
 def _decode_tool_choice(fields: RequestFields, tools: RequestToolset, extra: dict[str, Any]) -> tuple[set[str], str]:
-    """Which of the tools are offered, and which of those the model must call."""
+    """Return the names of the offered tools, and the tool choice."""
     everything = set(tools.specs)
     value = fields.values.get("tool_choice")
     if value is None:
@@ -119,7 +119,7 @@ def _decode_tool_choice(fields: RequestFields, tools: RequestToolset, extra: dic
 
 
 def _decode_options(fields: RequestFields, extra: dict[str, Any]) -> dict[str, Any]:
-    """What all wires share, under the names of chat completions."""
+    """Decode the options that all wires share, under the names of chat completions."""
     options: dict[str, Any] = {key: fields.get(key, int, float) for key in _NUMBER_OPTIONS}
     options["max_tokens"] = fields.get("max_output_tokens", int)
     reasoning, text = fields.get_object("reasoning"), fields.get_object("text")
@@ -133,7 +133,7 @@ def _decode_options(fields: RequestFields, extra: dict[str, Any]) -> dict[str, A
 
 
 def _decode_format(form: RequestFields | None) -> dict[str, Any] | None:
-    """The form of the answer as chat completions write it, where the name and the schema are one level further down."""
+    """Convert the response format to that of chat completions, where the name and the schema are one level deeper."""
     if form is None or (kind := form.get_text("type") or "text") == "text":
         return None
     inner = _copy_without(form, "type")

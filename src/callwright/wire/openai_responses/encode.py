@@ -1,9 +1,9 @@
-"""Events as a Responses stream, and as the response at its end: one writer for both.
+"""Encode events as a Responses stream, and as the response at its end, with one writer for both.
 
-Every item that is added is done before the one terminal event, which comes last whatever happened before. The exception
-is a call that was cut: Codex (0.166, measured) runs what it is told is done, whatever status that has, so half a call
-is never done, and not in the response either. All events have an `event:` line and a `sequence_number` that counts
-from 0. A delta is written from a prepared prefix.
+Every item that is added is completed before the one terminal event, which always comes last. The exception is a
+truncated call: Codex (0.166, measured) runs every call that is reported as done, whatever its status, so a partial call
+is never completed, and is not in the response. All events have an `event:` line and a `sequence_number` that counts
+from 0. A delta is written with a prepared prefix.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _ENDINGS: dict[FinishReason, dict[str, str]] = {
     "error": {"status": "failed", "code": "server_error", "message": "the model's turn ended in an error"},
 }
 _COMPLETE_REASONS = ("stop", "tool_calls")
-_UNFINISHED_TURN = {"status": "failed", "code": "server_error", "message": "the answer broke off before its end"}
+_UNFINISHED_TURN = {"status": "failed", "code": "server_error", "message": "the answer ended early"}
 
 _encode_json = msgspec.json.Encoder().encode
 
@@ -59,7 +59,7 @@ TextItemT = TypeVar("TextItemT", bound=MessageItem | ReasoningItem)
 
 
 class OpenAIResponsesEncoder:
-    """Writes one answer."""
+    """Encodes one answer."""
 
     def __init__(self, client_request: ClientRequest, head: ResponseHead, style: StreamStyle) -> None:
         self.response = ResponseObject(client_request, head)
@@ -87,13 +87,13 @@ class OpenAIResponsesEncoder:
         return pieces is not None and pieces.has_pending
 
     def begin_stream(self) -> bytes:
-        """The events before the first item."""
+        """Return the events before the first item."""
         for kind in ("response.created", "response.in_progress"):
             self._emit_event(kind, {"response": self.response.build_body()})
         return self._take_output()
 
     def encode_events(self, events: Sequence[Event], choice: int = 0) -> bytes:
-        """The next events. Those after the turn's end are dropped: the client was told that it is over."""
+        """Encode the next events. Those after the turn's end are dropped: the client has seen the last event."""
         for event in events:
             if self._finish is not None or choice:
                 break
@@ -101,15 +101,16 @@ class OpenAIResponsesEncoder:
         return self._take_output()
 
     def flush(self) -> bytes:
-        """The text that was held back."""
+        """Return the text that was held back."""
         pieces = self._get_open_batcher()
         if self._open_item and pieces and (text := pieces.flush()):
             self._emit_delta(self._open_item, text)
         return self._take_output()
 
     def encode_heartbeat(self) -> bytes:
-        """A sign of life. Codex counts events only, never comments (github.com/openai/codex/issues/31539), and takes
-        any event that it knows; `response.in_progress` changes nothing for anybody."""
+        """Return an event that keeps the connection alive. Codex counts only events, never comments
+        (github.com/openai/codex/issues/31539), and accepts any known event; `response.in_progress` has no other
+        effect."""
         if self._is_over or self._style.heartbeat == "none":
             return b""
         if self._style.heartbeat == "comment":
@@ -118,11 +119,11 @@ class OpenAIResponsesEncoder:
         return self._take_output()
 
     def fail_stream(self, error: ErrorResponse) -> bytes:
-        """Say that the turn failed. Codex (0.166) knows some codes and tries again on all others."""
+        """Encode the failure of the turn. Codex (0.166) handles some codes and retries on all others."""
         return self._finish_response({"status": "failed", "code": _map_error_code(error), "message": error_text(error)})
 
     def end_stream(self, note: str = "") -> bytes:
-        """The last event, after a comment if there is one."""
+        """Return the last event, after a comment if there is one."""
         if note and not self._is_over:
             self._out.append(encode_comment(note))
         return self._finish_response(self._finish or _UNFINISHED_TURN)
@@ -156,7 +157,7 @@ class OpenAIResponsesEncoder:
                     "length" if self._has_cut_call and event.reason in _COMPLETE_REASONS else event.reason
                 ]
                 self._close_item("completed" if self._finish["status"] == "completed" else "incomplete")
-            case _:  # malformed text is for the journal
+            case _:  # malformed text goes only to the journal
                 pass
 
     def _write_text(self, kind: type[MessageItem] | type[ReasoningItem], text: str) -> None:
@@ -165,7 +166,7 @@ class OpenAIResponsesEncoder:
             self._emit_delta(item, piece)
 
     def _ensure_item(self, kind: type[TextItemT]) -> TextItemT:
-        """The open item if it is of that kind, else a new one."""
+        """Return the open item if it is of that kind, otherwise a new one."""
         item = self._open_item
         if type(item) is kind:
             return item
@@ -175,7 +176,7 @@ class OpenAIResponsesEncoder:
         return item
 
     def _write_arguments(self, call: FunctionCallItem, text: str) -> None:
-        """Send text of a call, if there is any, cut as the client wants it."""
+        """Write text of a call, if there is any, in the chunks that the client expects."""
         for piece in self._argument_chunker.feed(text) if text else ():
             self._emit_delta(call, piece)
 
@@ -219,7 +220,7 @@ class OpenAIResponsesEncoder:
         return self._take_output()
 
     def _make_item_id(self, prefix: str, counted: str) -> str:
-        """An id that leads back to this answer: see `conversation`."""
+        """Make an id that contains the id of this answer: see `previous_response`."""
         number = self._counts[counted]
         self._counts[counted] += 1
         return f"{prefix}_{self._head.id}_{number}"
@@ -254,7 +255,7 @@ def _format_event_prefix(kind: str) -> bytes:
 
 
 def _map_error_code(error: ErrorResponse) -> str:
-    """A code of this API, of which openai-python 3.49 has a closed list, or the one besides that Codex acts on."""
+    """Map to a code of this API (openai-python 3.49 has a closed list), or to the other one that Codex handles."""
     if error.code == "context_length_exceeded":
         return error.code
     if error.status == 429:

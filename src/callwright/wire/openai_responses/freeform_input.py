@@ -1,7 +1,7 @@
-"""Free text out of the arguments that stand for it: `{"input": "*** Begin Patch\\n…"}`, decoded while it is written.
+"""Decode the free text in arguments such as `{"input": "*** Begin Patch\\n…"}` while they arrive.
 
-A `custom` tool's input goes to the client as plain text, each character as soon as it is certain. Arguments of another
-shape are held to their end: then their `input` is taken if they have one, and else all of them.
+A `custom` tool's input is sent to the client as plain text, each character as soon as it is certain. Arguments of
+another shape are held back to their end: then their `input` is used if they have one, otherwise all of them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _find_surrogate = re.compile("[\ud800-\udfff]").search
 
 
 class FreeformInputReader:
-    """Reads one call's arguments. `feed` and `close` return text to be appended to the input."""
+    """Reads one call's arguments. `feed` and `close` return text to append to the input."""
 
     def __init__(self) -> None:
         self._arguments: list[str] = []
@@ -28,7 +28,7 @@ class FreeformInputReader:
         self._grammar = self._parse_arguments()
 
     def feed(self, fragment: str) -> str:
-        """More of the arguments."""
+        """Read more of the arguments and return the new text."""
         if not self._has_input:
             self._arguments.append(fragment)
         self._source.feed(fragment)
@@ -36,7 +36,7 @@ class FreeformInputReader:
         return self._take_text()
 
     def close(self) -> str:
-        """The arguments are over: what is left to be said."""
+        """End the arguments and return the rest of the text."""
         self._source.close()
         next(self._grammar)
         return self._take_text(last=True) if self._has_input else _extract_input("".join(self._arguments))
@@ -55,11 +55,11 @@ class FreeformInputReader:
             yield
 
     def _append_text(self, piece: str) -> None:
-        """Take a run of plain characters, or one escape."""
+        """Append a run of plain characters, or one escape."""
         self._new_text.append(json.loads(f'"{piece}"') if piece.startswith("\\") else piece)
 
     def _take_text(self, *, last: bool = False) -> str:
-        """What is new; half of a surrogate pair waits for the other half."""
+        """Return the new text; half of a surrogate pair waits for the other half."""
         text = "".join(self._new_text)
         self._new_text.clear()
         if not last and text and "\ud800" <= text[-1] < "\udc00":
@@ -69,7 +69,7 @@ class FreeformInputReader:
 
 
 def _join_surrogates(text: str) -> str:
-    """The text with its surrogate pairs joined; halves that stayed alone are nothing that UTF-8 can carry."""
+    """Join the surrogate pairs of a text; single halves cannot be encoded as UTF-8 and are replaced."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace") if _find_surrogate(text) else text
 
 

@@ -1,8 +1,8 @@
-"""Input items as messages: a conversation in the Responses API is a flat list, one item for each thing said or done.
+"""Convert input items to messages: a conversation in the Responses API is a flat list of items.
 
-Neighbouring items of the model's side (reasoning, words, calls) become one assistant message, in order. Arguments in
-the history are never parsed: Codex (0.166) sends broken ones back as they were. What we cannot use (searches of hosted
-tools, compactions) is set aside whole.
+Neighbouring items of the assistant (reasoning, text, calls) become one message, in order. Arguments in the history are
+never parsed: Codex (0.166) sends broken ones back unchanged. Unsupported items (searches of hosted tools, compactions)
+are kept separately, unchanged.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from callwright.wire.request_fields import RequestFields
 __all__ = ["REFERENCE_KEY", "InputItemDecoder"]
 
 REFERENCE_KEY = "item_reference"
-"""The key in `Reasoning.opaque` that marks a place where an item of an earlier answer belongs."""
+"""The key in `Reasoning.opaque` that marks the position of an item of an earlier answer."""
 _ROLES = frozenset(get_args(Role)) - {"tool"}
 _TEXT_FIELDS = {"input_text": "text", "output_text": "text", "text": "text", "refusal": "refusal"} | {
-    # Codex's sub-agents get their task in such a part; it is plain text where the model behind is not OpenAI's
-    # (captured from 0.15x in github.com/MetaFARS/codex-relay/issues/60).
+    # Codex's sub-agents get their task in such a part; it is plain text if the model is not OpenAI's (captured from
+    # 0.15x in github.com/MetaFARS/codex-relay/issues/60).
     "encrypted_content": "encrypted_content"
 }
 
@@ -35,7 +35,7 @@ class InputItemDecoder:
     def __init__(self, tools: RequestToolset) -> None:
         self.skipped_items: list[Any] = []
         self.orphan_path = ""
-        """Where the first result is whose call is not in this request."""
+        """The path of the first result whose call is not in this request."""
         self.has_references = False
         self._tools = tools
         self._messages: list[Message] = []
@@ -55,7 +55,7 @@ class InputItemDecoder:
         }
 
     def add_item(self, item: RequestFields) -> None:
-        """Take in one item. Those without a type are messages: SDKs leave it out."""
+        """Add one item. Items without a type are messages: SDKs omit it."""
         reader = self._readers.get(item.get_text("type") or "message")
         if reader:
             reader(item)
@@ -63,14 +63,14 @@ class InputItemDecoder:
             self._skip_item(item)
 
     def build_messages(self) -> tuple[Message, ...]:
-        """The conversation as far as it was read."""
+        """Return the conversation so far."""
         self._close_answer()
         return tuple(self._messages)
 
     def _add_message(self, item: RequestFields) -> None:
         role = item.get_text("role") or "user"
         if role not in _ROLES:
-            raise RequestError(f"{item.format_path('role')}: there is no role {role!r}", param=item.format_path("role"))
+            raise RequestError(f"{item.format_path('role')}: unknown role {role!r}", param=item.format_path("role"))
         parts = _decode_content(item, "content")
         if role == "assistant":
             self._answer += parts
@@ -84,7 +84,7 @@ class InputItemDecoder:
         texts = [
             part.get_text("text") for part in item.iter_objects("content" if item.values.get("content") else "summary")
         ]
-        # Without its id, which is ours: a server that encrypted it for another refuses it (litellm PR #15782).
+        # Without its id, which is ours: a server that encrypted it for another id refuses it (litellm PR #15782).
         encrypted = item.get_text("encrypted_content")
         self._answer.append(Reasoning("\n\n".join(texts), {"encrypted_content": encrypted} if encrypted else None))
 
@@ -119,7 +119,7 @@ class InputItemDecoder:
         self._answer.append(Reasoning("", {REFERENCE_KEY: item.require_text("id")}))
 
     def _skip_item(self, item: RequestFields) -> None:
-        """Keep an item out of the conversation. The result of a call that is out of it has no place in it either."""
+        """Leave an item out of the conversation, and with it the result of a call that is left out."""
         self.skipped_items.append(item.values)
         self._skipped_call_ids.add(item.get_text("call_id"))
 
@@ -134,7 +134,7 @@ class InputItemDecoder:
 
 
 def _decode_content(item: RequestFields, key: str) -> list[Text | Image]:
-    """A content: a string, or a list of parts."""
+    """Decode content: a string, or a list of parts."""
     value = item.values.get(key)
     if isinstance(value, str):
         return [Text(value)] if value else []
@@ -146,9 +146,7 @@ def _decode_part(part: RequestFields) -> Text | Image:
     if kind in _TEXT_FIELDS:
         return Text(part.get_text(_TEXT_FIELDS[kind]))
     if kind != "input_image":
-        raise RequestError(
-            f"{part.path}: content of the type {kind!r} cannot be passed on", param=part.format_path("type")
-        )
+        raise RequestError(f"{part.path}: content of type {kind!r} is not supported", param=part.format_path("type"))
     nested = part.get_object("image_url") if isinstance(part.values.get("image_url"), dict) else None
     url = nested.require_text("url") if nested else part.require_text("image_url")
     return Image(url, url[5:].partition(";")[0] if url.startswith("data:") else "")

@@ -1,7 +1,7 @@
-"""An answer as the Responses API tells it: a list of items, and the response that holds them.
+"""An answer in the Responses API: a list of items, and the response that contains them.
 
-Each kind of item knows the events that open it, the event that lets it grow and those that close it. Text is quoted
-once, when its item is done, and stands in the closing events and in the response as it was quoted.
+Each kind of item has events that open it, an event that adds text, and events that close it. Text is quoted once, when
+its item is done; the closing events and the response use the quoted text.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = [
 
 ItemStatus = Literal["in_progress", "completed", "incomplete"]
 ItemEvent = tuple[str, dict[str, Any]]
-"""An event's type and what it says besides its place."""
+"""An event's type, and its fields besides its position."""
 
 _IN_PROGRESS_FIELDS: dict[str, Any] = {"status": "in_progress", "error": None, "incomplete_details": None}
 _IN_PROGRESS_FIELDS |= {"output": [], "usage": None}
@@ -39,13 +39,13 @@ _EMPTY_TEXT = msgspec.Raw(b'""')
 
 
 class OutputItem(ABC):
-    """One item of the output while it grows, and what it came to."""
+    """One item of the output."""
 
     prefix = ""
     delta_event = ""
-    """The type of the event that brings more of it."""
+    """The type of the event that adds text."""
     location: ClassVar[dict[str, Any]] = {}
-    """Where in the item its text stands, as that event and those around it say it."""
+    """The position of the text in the item, as that event and the closing events contain it."""
 
     def __init__(self, item_id: str, index: int) -> None:
         self.id = item_id
@@ -55,21 +55,21 @@ class OutputItem(ABC):
         self.text = _EMPTY_TEXT
 
     def close(self, status: ItemStatus) -> None:
-        """No more of it comes."""
+        """Complete the item with this status."""
         self.status = status
         self.text = msgspec.Raw(encode_json_string("".join(self.parts)))
 
     def iter_opening_events(self) -> Iterator[ItemEvent]:
-        """The events between the one that adds it and its first delta."""
+        """Yield the events between the one that adds the item and its first delta."""
         yield from ()
 
     @abstractmethod
     def iter_closing_events(self) -> Iterator[ItemEvent]:
-        """The events between its last delta and the one that says it is done."""
+        """Yield the events between the last delta and the one that completes the item."""
 
     @abstractmethod
     def build_body(self) -> dict[str, Any]:
-        """The item as it stands."""
+        """Return the item so far."""
 
 
 class MessageItem(OutputItem):
@@ -95,13 +95,13 @@ class MessageItem(OutputItem):
 
 
 class ReasoningItem(OutputItem):
-    """Reasoning, told as its summary: the part of it that every client shows."""
+    """Reasoning, sent as its summary, which every client shows."""
 
     prefix = "rs"
     delta_event = "response.reasoning_summary_text.delta"
     location: ClassVar[dict[str, Any]] = {"summary_index": 0}
     encrypted = ""
-    """What the server behind us wants to see again."""
+    """The encrypted form that the server behind us expects back."""
 
     def iter_opening_events(self) -> Iterator[ItemEvent]:
         yield "response.reasoning_summary_part.added", {**self.location, "part": self._build_part()}
@@ -132,11 +132,11 @@ class FunctionCallItem(OutputItem):
         self.origin = origin
 
     def read_fragment(self, fragment: str) -> str:
-        """What a fragment of the arguments is to the client."""
+        """Return the client's text for a fragment of the arguments."""
         return fragment
 
     def take_rest(self) -> str:
-        """What is left to tell when the arguments are over."""
+        """Return the rest of the text when the arguments are complete."""
         return ""
 
     def iter_closing_events(self) -> Iterator[ItemEvent]:
@@ -168,19 +168,19 @@ class CustomCallItem(FunctionCallItem):
 
 
 class ResponseObject:
-    """The response: what it says of itself and of the request, its items, and how it ended."""
+    """The response: its own fields, those of the request, its items, and how it ended."""
 
     def __init__(self, client_request: ClientRequest, head: ResponseHead) -> None:
         self.items: list[OutputItem] = []
-        """Those that are done."""
+        """The completed items."""
         self.usage = Usage()
-        """Zeros where nobody counted: without it opencode (1.18) asks again without end."""
+        """Zeros if the backend did not count: without usage, opencode (1.18) retries without end."""
         self._ending: dict[str, Any] = {}
         self._head = head
         self._request = _build_request_fields(client_request)
 
     def end_response(self, status: str, *, incomplete: str = "", code: str = "", message: str = "") -> None:
-        """The answer is over."""
+        """End the response."""
         error = {"code": code, "message": msgspec.Raw(encode_json_string(message))} if code else None
         details = {"reason": incomplete} if incomplete else None
         self._ending = {"status": status, "error": error, "incomplete_details": details}
@@ -191,7 +191,7 @@ class ResponseObject:
         return RESPONSE_ID_PREFIX + self._head.id
 
     def build_body(self) -> dict[str, Any]:
-        """The response as it stands. While it goes on its items are told in events only."""
+        """Return the response so far. While it is in progress, its items are only in events."""
         head = {"id": self.id, "object": "response", "created_at": self._head.created, "model": self._head.model}
         if not self._ending:
             return head | _IN_PROGRESS_FIELDS | self._request
@@ -210,8 +210,9 @@ def _build_usage(usage: Usage) -> dict[str, Any]:
 
 
 def _build_request_fields(client_request: ClientRequest) -> dict[str, Any]:
-    """What the response repeats of the request. Not its tools and instructions, though the API does: they may be tens
-    of kilobytes, are sent three times and with every sign of life, and no client that we know reads them there."""
+    """Return the fields of the request that the response repeats. Unlike OpenAI's, it omits tools and instructions:
+    they may be tens of kilobytes, would be sent three times and with every heartbeat, and no known client reads
+    them."""
     request, extra = client_request.request, client_request.extra
     options, choice = request.options, request.tool_choice
     if choice not in ("auto", "none", "required"):

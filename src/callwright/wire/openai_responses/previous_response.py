@@ -1,8 +1,8 @@
-"""What an answer leaves behind for the next request, which may name it and its items instead of sending them again.
+"""State for the next request, which may refer to an answer and its items instead of sending them again.
 
 `previous_response_id` stands for the whole conversation before it, without its instructions. An `item_reference` stands
-for one item: the AI SDK sends those for all items that it knows an id of, unless it is told not to store. Our item ids
-hold the id of their answer and a number, so that both need only one thing kept: the conversation, by the answer's id.
+for one item: the AI SDK sends references for all items with a known id, unless storing is disabled. Our item ids
+contain the id of their answer and a number, so that one stored value serves both: the conversation, by the answer's id.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ __all__ = ["build_stored_messages", "find_referenced_ids", "resolve_references"]
 
 
 def build_stored_messages(client_request: ClientRequest, turn: Collected) -> tuple[Message, ...]:
-    """The conversation to be kept under the answer's id: all that was said before, and the answer.
+    """Return the conversation to store under the answer's id: all earlier messages, and the answer.
 
-    A call that was cut off is not kept: nobody will answer it.
+    A truncated call is not stored: nobody will answer it.
     """
     parts: list[Part] = list(turn.thoughts)
     if turn.text:
@@ -36,20 +36,20 @@ def build_stored_messages(client_request: ClientRequest, turn: Collected) -> tup
 
 
 def find_referenced_ids(client_request: ClientRequest) -> frozenset[str]:
-    """The ids of the earlier answers that a request builds on."""
-    named = {
+    """Return the ids of the earlier answers that a request refers to."""
+    ids = {
         _parse_response_id(_get_reference(part))
         for message in client_request.request.messages
         for part in message.parts
     }
-    return frozenset((named | {client_request.previous}) - {""})
+    return frozenset((ids | {client_request.previous}) - {""})
 
 
 def resolve_references(client_request: ClientRequest, stored: Mapping[str, Sequence[Message]]) -> ClientRequest:
-    """The request with what it only named put in its place, from what is kept under the ids of `recalls`.
+    """Replace the references of a request by the messages that are stored under the ids of `find_referenced_ids`.
 
-    References to items that nobody kept are dropped. A previous answer that nobody kept is an error, in the form that
-    makes VS Code Copilot Chat send the whole conversation again.
+    References to unknown items are dropped. An unknown previous answer is an error, in the form that makes VS Code
+    Copilot Chat send the whole conversation again.
     """
     if client_request.previous and client_request.previous not in stored:
         raise RequestError(
@@ -69,7 +69,7 @@ def resolve_references(client_request: ClientRequest, stored: Mapping[str, Seque
 
 
 def _count_instructions(client_request: ClientRequest) -> int:
-    """How many of the first messages are the request's instructions."""
+    """Return how many of the first messages are the request's instructions."""
     return int("instructions" in client_request.extra)
 
 
@@ -83,7 +83,7 @@ def _parse_response_id(item_id: str) -> str:
 
 
 def _fill_references(message: Message, stored: Mapping[str, Sequence[Message]]) -> Message | None:
-    """The message with the items that it refers to; None if it has nothing else and they are not kept."""
+    """Return the message with the items that it refers to; None if it has nothing else and they are not stored."""
     if not any(map(_get_reference, message.parts)):
         return message
     parts: list[Part] = []
@@ -97,9 +97,9 @@ def _fill_references(message: Message, stored: Mapping[str, Sequence[Message]]) 
 
 
 def _find_item_parts(item_id: str, answer: Sequence[Part]) -> Iterable[Part]:
-    """The part of an answer that one of its items stands for. Its words were kept as one part, whatever calls stood
-    between them: its first message stands for all of them."""
+    """Return the part of an answer that one of its items stands for. Its text is stored as one part, whatever calls
+    came in between: the first message item stands for all of it."""
     kind, number = item_id.partition("_")[0], item_id.rpartition("_")[2]
-    wanted = {"msg": Text, "rs": Reasoning}.get(kind, ToolCall)
-    found = [part for part in answer if isinstance(part, wanted)]
-    return found[int(number) :][:1] if number.isdecimal() and len(number) < 5 else ()
+    part_type = {"msg": Text, "rs": Reasoning}.get(kind, ToolCall)
+    parts = [part for part in answer if isinstance(part, part_type)]
+    return parts[int(number) :][:1] if number.isdecimal() and len(number) < 5 else ()

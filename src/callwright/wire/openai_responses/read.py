@@ -1,7 +1,7 @@
-"""A Responses stream, read: what a server tells in events, or in one response where it does not stream.
+"""Read a Responses stream, or a complete response from a server that does not stream.
 
-Servers differ in what they tell twice: text comes as deltas, again in its finished item, again in the last response,
-and some send only one of these. The first way in which a kind of text comes is the one it is read from.
+Servers differ in what they repeat: text arrives as deltas, again in its finished item, again in the last response, and
+some send only one of these. Each kind of text is read from the source where it arrives first.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _CALL_EVENTS = frozenset(
     for step in ("added", "delta", "done")
 )
 _RESPONSE_ITEM_EVENT = "response.output.done"
-"""What we call an item of the last response: like one that is done, and another way of telling."""
+"""Our name for an item of the last response: like an item that is done, but another source."""
 _ITEM_DONE_EVENTS = ("response.output_item.done", _RESPONSE_ITEM_EVENT)
 _FINAL_EVENTS = frozenset(f"response.{status}" for status in ("completed", "incomplete", "failed", "cancelled"))
 _ERROR_STATUSES = {
@@ -58,14 +58,14 @@ _ERROR_STATUSES = {
 
 
 class OpenAIResponsesReader(EventReader):
-    """One server's answer, from bytes that may be cut anywhere."""
+    """Reads one server's answer, from bytes that may be split anywhere."""
 
     def __init__(self) -> None:
         self._frames = SseReader()
         self._body: bytearray | None = None
-        """The answer of a server that did not stream, as far as it came."""
+        """The body so far, from a server that does not stream."""
         self._has_started = False
-        self._calls = Aggregator(str)  # an empty id: the turn gives the call one of its own
+        self._calls = Aggregator(str)  # an empty id: the turn makes an id for the call
         self._open_calls: dict[int, str] = {}
         """The ids of the calls that are not over."""
         self._text_sources: dict[type[Event], str] = {}
@@ -88,7 +88,7 @@ class OpenAIResponsesReader(EventReader):
 
     def _process_end(self, out: list[Event]) -> None:
         frames = self._frames.close() if self._body is None else [(b"", bytes(self._body))]
-        with suppress(WireError):  # the stream broke off inside an event
+        with suppress(WireError):  # the stream ended inside an event
             for name, frame in frames:
                 out.extend(self._read_event(frame, name))
         if not self._is_over:
@@ -100,9 +100,9 @@ class OpenAIResponsesReader(EventReader):
         try:
             event = msgspec.json.decode(data)
         except JSON_DECODE_ERRORS as problem:
-            raise WireError(f"the backend sent an event that is no JSON: {problem}") from problem
+            raise WireError(f"the backend sent an event that is not JSON: {problem}") from problem
         if not isinstance(event, dict):
-            raise WireError("the backend sent an event that is no object")
+            raise WireError("the backend sent an event that is not an object")
         kind = str(event.get("type", ""))
         if event.get("object") == "response":
             yield from self._finish_response(event)
@@ -119,7 +119,7 @@ class OpenAIResponsesReader(EventReader):
             raise _parse_stream_error(event.get("error") or event)
 
     def _read_text(self, kind: _TextKind, text: object, source: str) -> Iterator[Event]:
-        """Text that came in one of the ways in which servers send it."""
+        """Read text, if it is from the source that is used for its kind."""
         if isinstance(text, str) and text and self._text_sources.setdefault(kind, source) == source:
             yield kind(text)
 
@@ -144,7 +144,7 @@ class OpenAIResponsesReader(EventReader):
         yield from self._read_text(kind, gap.join(text for text in texts if isinstance(text, str)), source)
 
     def _read_item_seal(self, item: dict[str, Any]) -> Iterator[Event]:
-        """The encrypted form of reasoning, with the id that it was encrypted for; once."""
+        """Read the encrypted form of reasoning, with the id that it was encrypted for; once."""
         encrypted = item.get("encrypted_content")
         if item.get("type") == "reasoning" and isinstance(encrypted, str) and encrypted not in self._seen_seals:
             self._seen_seals.add(encrypted)
@@ -160,10 +160,10 @@ class OpenAIResponsesReader(EventReader):
                 yield CallDelta(delta.index, delta.arguments)
 
     def _finish_response(self, response: dict[str, Any], kind: str = "") -> Iterator[Event]:
-        """The last event: what nothing told before, and how it ended."""
+        """Read the last event: what was not read before, and how the response ended."""
         status = response.get("status") or kind.removeprefix("response.")
         if status not in ("completed", "incomplete"):
-            raise _parse_stream_error(response.get("error") or f"the response is {status or 'without a status'}")
+            raise _parse_stream_error(response.get("error") or f"the response has the status {status or 'unknown'}")
         items = response.get("output")
         for item in items if isinstance(items, list) else ():
             yield from self._read_item({"type": _RESPONSE_ITEM_EVENT, "item": item}, _RESPONSE_ITEM_EVENT)
@@ -193,6 +193,6 @@ def _parse_usage(usage: dict[str, Any]) -> Usage:
 
 
 def _parse_stream_error(error: object) -> BackendError:
-    """An error in a stream names a code where an answer would have a status."""
+    """Return the error. An error in a stream has a code where an answer would have a status."""
     code = error.get("code") if isinstance(error, dict) else None
     return parse_backend_error(_ERROR_STATUSES.get(code, 0) if isinstance(code, str) else 0, encode_json(error))

@@ -1,4 +1,4 @@
-"""The serving half: `POST /v1/responses`, streamed or whole."""
+"""The server half: `POST /v1/responses`, streaming or complete."""
 
 from __future__ import annotations
 
@@ -33,29 +33,29 @@ class OpenAIResponsesServerCodec:
     content_type = "text/event-stream"
 
     def decode_request(self, body: bytes) -> ClientRequest:
-        """Read a request; `RequestError` names the field that is wrong."""
+        """Decode a request; `RequestError` names the field that is wrong."""
         return decode_request(body)
 
     def create_encoder(self, client_request: ClientRequest, head: ResponseHead, style: StreamStyle) -> StreamEncoder:
-        """A writer of one stream."""
+        """Create the encoder for one stream."""
         return OpenAIResponsesEncoder(client_request, head, style)
 
     def encode_response(
         self, client_request: ClientRequest, head: ResponseHead, style: StreamStyle, turns: Sequence[Collected]
     ) -> bytes:
-        """The response that a stream of the same turn would end with, for it is made by writing one."""
+        """Encode the response that a stream of the same turn would end with, by encoding a stream."""
         encoder = OpenAIResponsesEncoder(client_request, head, style)
         encoder.encode_events([event for turn in turns[:1] for event in _iter_events(turn)])
         encoder.end_stream()
         return msgspec.json.encode(encoder.response.build_body())
 
     def encode_error(self, error: ErrorResponse) -> bytes:
-        """The body of an error that came before the first byte."""
+        """Encode the body of an error that occurred before the first byte."""
         return encode_error_body(error)
 
 
 def _iter_events(turn: Collected) -> Iterator[Event]:
-    """A turn told again, each thing in one piece."""
+    """Yield the events of a collected turn, each part in one piece."""
     for thought in turn.thoughts:
         if thought.text:
             yield ReasoningDelta(thought.text)

@@ -1,9 +1,9 @@
-"""The tools of a request: what the client calls them, and what the model sees instead.
+"""The tools of a request: the client's names, and what the model sees instead.
 
-The model sees functions only. A `custom` tool (Codex's `exec`, Copilot's `apply_patch`) takes free text, so it becomes
-a function with one string parameter; a tool in a `namespace` (all of Codex's MCP tools) gets a name that holds both.
-The origins lead back: Codex runs a call only under the `name` and the `namespace` that it declared, never under a
-joined name (measured with 0.149 in butterbase-ai/butterbase#134; openai/codex#26234).
+The model sees only functions. A `custom` tool (Codex's `exec`, Copilot's `apply_patch`) takes free text, so it becomes
+a function with one string parameter; a tool in a `namespace` (all of Codex's MCP tools) gets a name that contains both.
+The origins map back: Codex runs a call only under the `name` and the `namespace` that it declared, never under a joined
+name (measured with 0.149 in butterbase-ai/butterbase#134; openai/codex#26234).
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from callwright.wire.request_fields import RequestFields
 __all__ = ["RequestToolset"]
 
 _DEFAULT_NAMESPACE = "functions"
-"""Codex (0.144 and later) puts its own tools in this namespace, and takes calls without one as meant for it."""
+"""Codex (0.144 and later) puts its own tools in this namespace, and accepts calls without a namespace for it."""
 _MAX_NAME_LENGTH = 64
-"""What OpenAI's API and those that follow it accept."""
+"""The limit of OpenAI's API and those that follow it."""
 _INPUT_SCHEMA = {
     "type": "object",
     "properties": {"input": {"type": "string", "description": "All of the input, as plain text."}},
@@ -32,17 +32,17 @@ _INPUT_SCHEMA = {
 
 
 class RequestToolset:
-    """What a request offers, by the names that the model sees."""
+    """The tools of a request, by the names that the model sees."""
 
     def __init__(self) -> None:
         self.specs: dict[str, ToolSpec] = {}
         self.origins: dict[str, ToolOrigin] = {}
         self.hosted_tools: list[Any] = []
-        """Tools that the API's own server runs (`web_search` …): none of ours, and none that a model can call here."""
+        """Tools that the API's own server runs (`web_search` …): this gateway does not offer them to the model."""
         self._names: dict[tuple[str, str], str] = {}
 
     def add_tools(self, tools: Iterable[RequestFields], namespace: str = "") -> None:
-        """Take in a list of tools."""
+        """Add a list of tools."""
         for tool in tools:
             match tool.get_text("type") or "function":
                 case "namespace" if not namespace:
@@ -55,42 +55,44 @@ class RequestToolset:
                     self.hosted_tools.append(tool.values)
 
     def get_model_name(self, name: str, namespace: str = "") -> str:
-        """The name under which the model sees a tool, or would see it if it were offered."""
+        """Return the name under which the model sees a tool, or would see it."""
         namespace = _normalize_namespace(namespace)
         return self._names.get((namespace, name)) or (_join_name(namespace, name) if namespace else name)
 
     def resolve_choice(self, tool: RequestFields) -> str:
-        """The offered tool that a `tool_choice` names."""
+        """Return the tool that a `tool_choice` names."""
         name = self.get_model_name(tool.require_text("name"), tool.get_text("namespace"))
         if name not in self.specs:
             raise RequestError(
-                f"{tool.format_path('name')}: no tool {tool.get_text('name')!r} is offered",
+                f"{tool.format_path('name')}: the request has no tool {tool.get_text('name')!r}",
                 param=tool.format_path("name"),
             )
         return name
 
     def _add_namespace(self, group: RequestFields) -> None:
-        """The members of a namespace. What it says of itself goes to the first: MCP servers put instructions there."""
+        """Add the members of a namespace. Its description goes to the first: MCP servers put instructions there."""
         before = len(self.specs)
         self.add_tools(group.iter_objects("tools"), group.require_text("name"))
-        if (about := group.get_text("description")) and len(self.specs) > before:
+        if (description := group.get_text("description")) and len(self.specs) > before:
             first = list(self.specs.values())[before]
-            self.specs[first.name] = ToolSpec(first.name, f"{first.description}\n\n{about}".strip(), first.parameters)
+            self.specs[first.name] = ToolSpec(
+                first.name, f"{first.description}\n\n{description}".strip(), first.parameters
+            )
 
     def _add_tool(self, tool: RequestFields, namespace: str, kind: str) -> None:
-        given, namespace = tool.require_text("name"), _normalize_namespace(namespace)
-        if (namespace, given) in self._names:
+        client_name, namespace = tool.require_text("name"), _normalize_namespace(namespace)
+        if (namespace, client_name) in self._names:
             return
-        name = next(wish for wish in _iter_name_candidates(namespace, given) if wish not in self.specs)
-        self._names[namespace, given] = name
+        name = next(wish for wish in _iter_name_candidates(namespace, client_name) if wish not in self.specs)
+        self._names[namespace, client_name] = name
         description = tool.get_text("description")
         if kind == "custom":
             self.specs[name] = ToolSpec(name, _append_format(description, tool.get_object("format")), _INPUT_SCHEMA)
-            self.origins[name] = ToolOrigin(given, "custom", namespace)
+            self.origins[name] = ToolOrigin(client_name, "custom", namespace)
         else:
             self.specs[name] = ToolSpec(name, description, tool.get("parameters", dict) or {})
-            if namespace or name != given:
-                self.origins[name] = ToolOrigin(given, "function", namespace)
+            if namespace or name != client_name:
+                self.origins[name] = ToolOrigin(client_name, "function", namespace)
 
 
 def _normalize_namespace(namespace: str) -> str:
@@ -98,12 +100,12 @@ def _normalize_namespace(namespace: str) -> str:
 
 
 def _join_name(namespace: str, name: str) -> str:
-    """Both in one, as Codex joins them where it must (`canonical_flat_name` in its tool_name.rs)."""
+    """Join both names, as Codex does where it must (`canonical_flat_name` in its tool_name.rs)."""
     return f"{namespace.rstrip('_')}__{name.lstrip('_')}"
 
 
 def _iter_name_candidates(namespace: str, name: str) -> Iterator[str]:
-    """Names for a tool, the best first; one of them is free."""
+    """Yield names for a tool, the best first; one of them is free."""
     if not namespace:
         yield name
     elif len(joined := _join_name(namespace, name)) <= _MAX_NAME_LENGTH:
@@ -112,7 +114,7 @@ def _iter_name_candidates(namespace: str, name: str) -> Iterator[str]:
 
 
 def _append_format(description: str, form: RequestFields | None) -> str:
-    """The description, with the grammar that the input must follow: only words can hold the model to it."""
+    """Append the grammar of the input to the description: only text can make the model follow it."""
     if form is None or not (definition := form.get_text("definition")):
         return description
     return f"{description}\n\nThe input must follow this {form.get_text('syntax')} grammar:\n{definition}".strip()
