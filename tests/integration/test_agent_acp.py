@@ -325,7 +325,7 @@ def test_a_limit_ends_the_prompt_and_is_named(tmp_path: Path) -> None:
     async def scenario(editor: Editor) -> None:
         session = await opened(editor, place.root)
         assert await prompted(editor, session, "what is it?") == "max_turn_requests"
-        assert "Stopped: the model was asked 2 times, which is the limit for one task." in editor.said()
+        assert "Stopped: the model was called 2 times, which is the limit for one task." in editor.said()
 
     drive(place, scenario, "--max-iterations", "2")
 

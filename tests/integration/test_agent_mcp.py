@@ -94,7 +94,7 @@ def test_content_of_any_kind_becomes_text_within_limits(tmp_path: Path) -> None:
             assert picture.splitlines() == ["look:", "(image/png, 102 bytes, not shown)", "notes: file:///notes.txt"]
             much = await talk.call("test__much")
             assert len(much) < 70_000
-            assert much.endswith("(134464 more characters are left out)")
+            assert much.endswith("(134464 more characters omitted)")
 
     asyncio.run(scenario())
 
@@ -154,7 +154,7 @@ def test_a_cancelled_call_leaves_the_server_usable(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "why"),
     [
-        (stdio("dies"), r"Its last words: no such file"),
+        (stdio("dies"), r"Its last output on standard error: no such file"),
         (stdio("silent", start_seconds=1), r"it did not answer within 1 seconds"),
         (stdio("soup", start_seconds=1), r"it did not answer within 1 seconds"),
         (McpSettings(name="test", command=("no-such-program-anywhere",)), r"No such file"),

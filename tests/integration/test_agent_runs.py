@@ -198,7 +198,7 @@ def test_without_anybody_there_what_would_be_asked_is_denied_and_said(tmp_path: 
     project = Project(tmp_path, {"build/a": ""}, way=way)
     project.says(
         turn(shell("rm -rf build"), heard="^run the clean"),
-        turn(f"I may not. {COMPLETION_SIGNAL}", heard="nobody was there to ask"),
+        turn(f"I may not. {COMPLETION_SIGNAL}", heard="no user was available to approve"),
     )
     ran = project.run("run the clean command")
     assert ran.code == 3
@@ -219,7 +219,7 @@ def test_a_command_that_the_person_changed_runs_as_changed_and_the_model_is_told
     assert [each.command for each in done.told(ToolStarted)] == ["echo instead"]
     assert len(done.asked) == 1
     said = done.told(TaskSummarized)[0].text
-    assert "The person changed the command to: echo instead" in said
+    assert "The user changed the command to: echo instead" in said
     assert "\ninstead" in said
 
 
@@ -232,7 +232,7 @@ def test_a_change_for_the_worse_is_asked_about_again(tmp_path: Path) -> None:
         ("rm -rf build", "critical"),
     ]
     assert not (project.root / "build").exists()
-    assert "The person changed the command to: rm -rf build" in done.told(TaskSummarized)[0].text
+    assert "The user changed the command to: rm -rf build" in done.told(TaskSummarized)[0].text
 
     denied = work(project, "run it", ApprovalReply(verdict="once", command="rm -rf /"), DENY)
     assert [each.command for each in denied.asked] == ["pip install left-pad", "rm -rf /"]

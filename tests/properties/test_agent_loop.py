@@ -47,7 +47,7 @@ def test_a_loop_played_again_from_its_past_asks_for_the_same(task, said, verdict
     whole = Script(said, deciding(verdicts))
     ended = whole.drive(brief(task, limits=TaskLimits(max_iterations=12)))
     cut = whole.events[:crash]
-    answered = sum(1 for stamped in cut if type(stamped.event).__name__ == "Answered")
+    answered = sum(1 for stamped in cut if type(stamped.event).__name__ == "ModelAnswered")
     again = Script(said[answered:], deciding(verdicts))
     same = again.drive(brief(task, limits=TaskLimits(max_iterations=12)), past=cut)
     assert again.effects == whole.effects

@@ -1,5 +1,5 @@
-"""The agent: coding work done with any model, under permissions that hold.
+"""The agent: performs coding tasks with any model, under enforced permissions.
 
-`loop` decides and does nothing; `session` carries out its effects and decides nothing. Every other package is used by
-the session, owns one thing, and imports neither.
+`loop` decides and performs nothing; `session` performs its effects and decides nothing. The session uses every other
+package; each of them owns one thing and imports neither.
 """

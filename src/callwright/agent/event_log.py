@@ -1,4 +1,4 @@
-"""The log of a session: every event is stored first and shown second, in one order (A-10)."""
+"""The event log of a session: every event is stored first and then shown, in one order (A-10)."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ _ENCODER = msgspec.json.Encoder()
 
 
 def read_events(rows: Iterable[EventRow]) -> list[StampedEvent]:
-    """Events as they were stored."""
+    """Decode stored events."""
     return [StampedEvent(row.seq, row.at, _DECODER.decode(row.body)) for row in rows]
 
 
 class EventLog:
-    """What happened in a session so far, and where what happens next is written down."""
+    """The events of a session so far, and the place to add new ones."""
 
     def __init__(
         self,
         store: SessionEventStore,
         session: str,
-        past: Iterable[StampedEvent] = (),
+        recorded: Iterable[StampedEvent] = (),
         *,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self.events = list(past)
+        self.events = list(recorded)
         self._store = store
         self._session = session
         self._clock = clock
@@ -50,8 +50,8 @@ class EventLog:
         self._write_lock = asyncio.Lock()
 
     async def add(self, event: SessionEvent) -> StampedEvent:
-        """Store it, then show it."""
-        # Whoever waits may be cancelled: the event is stored and shown all the same, before any that comes after it.
+        """Store an event, then show it to all subscribers."""
+        # The caller may be cancelled: the event is still stored and shown before any later one.
         return await asyncio.shield(self._store_event(event))
 
     async def _store_event(self, event: SessionEvent) -> StampedEvent:
@@ -65,7 +65,7 @@ class EventLog:
         return stamped
 
     def _build_head_update(self, event: SessionEvent) -> dict[str, Any]:
-        """What the list of sessions says of it from now on."""
+        """Return the changes to the session's row in the list of sessions."""
         match event:
             case TaskStarted(task=1):
                 return {"working": True, "title": " ".join(event.text.split())[:_MAX_TITLE_CHARS]}
@@ -82,6 +82,6 @@ class EventLog:
                 return {}
 
     def subscribe(self, callback: EventCallback) -> Callable[[], None]:
-        """Show it all events from now on; what is returned ends that."""
+        """Show all later events to `callback`; call the result to unsubscribe."""
         self._callbacks.append(callback)
         return lambda: self._callbacks.remove(callback)

@@ -14,27 +14,27 @@ __all__ = ["UNATTENDED_REPLY", "ApprovalReply", "FileReview", "SessionCatalog", 
 
 
 class ApprovalReply(msgspec.Struct, frozen=True, kw_only=True):
-    """A person's answer to an approval."""
+    """The user's answer to an approval."""
 
     verdict: Literal["once", "always", "deny", "stop"]
     command: str = ""
-    """The command as the person changed it; empty for as it was. A changed command is judged again."""
+    """The command as the user changed it; empty if unchanged. A changed command is judged again."""
     words: str = ""
-    """What the model is told, if anything."""
+    """A note for the model, if any."""
     is_unattended: bool = False
-    """Nobody was there to ask."""
+    """No user was available to answer."""
 
 
 UNATTENDED_REPLY = ApprovalReply(
     verdict="deny",
-    words="Nobody is there to ask: this runs by itself. Go on without it, or say at the end what is needed.",
+    words="This runs unattended, so nobody can approve it. Continue without it, or say at the end what is needed.",
     is_unattended=True,
 )
-"""The answer to every approval where nobody can be asked."""
+"""The answer to every approval when no user is available."""
 
 
 class FileReview(msgspec.Struct, frozen=True, kw_only=True):
-    """A file that the session changed, as it is reviewed: hunk by hunk."""
+    """A changed file for review, hunk by hunk."""
 
     path: str
     added: int
@@ -42,7 +42,7 @@ class FileReview(msgspec.Struct, frozen=True, kw_only=True):
     diff: str
     hunks: tuple[Hunk, ...]
     changed_by_user: bool = False
-    """The person changed it since."""
+    """Whether the user changed it since."""
 
 
 class SessionHandle(Protocol):
@@ -52,50 +52,50 @@ class SessionHandle(Protocol):
 
     @property
     def events(self) -> Sequence[StampedEvent]:
-        """Everything so far."""
+        """All events so far."""
         ...
 
     @property
     def is_busy(self) -> bool:
-        """A task is being worked on."""
+        """Whether a task is running."""
         ...
 
     def subscribe(self, callback: EventCallback) -> Callable[[], None]:
-        """Be shown all events from now on; call what is returned to be shown no more."""
+        """Show all later events to `callback`; call the result to unsubscribe."""
         ...
 
     async def run(self, task: str) -> TaskStopped:
-        """Work on a task to its end; `MisuseError` while another is worked on."""
+        """Run a task to its end. Raises `MisuseError` while another one is running."""
         ...
 
     async def resume(self) -> TaskStopped | None:
-        """Go on with the task that another process left; None when there is none."""
+        """Continue the task that another process left unfinished; None if there is none."""
         ...
 
     def stop(self) -> None:
-        """Stop the work; `run` ends with the reason `person`."""
+        """Stop the task; `run` then ends with the reason `person`."""
         ...
 
     def answer_approval(self, approval: str, reply: ApprovalReply) -> str:
-        """Answer an approval. Returns what is wrong with the answer, in a sentence, or nothing."""
+        """Answer an approval. Returns what is wrong with the answer, or an empty string."""
         ...
 
     async def review_changes(self, task: int = 0) -> tuple[FileReview, ...]:
-        """The changes that are neither kept nor undone; of one task, or of all."""
+        """Return the changes that are neither kept nor undone, of one task or of all."""
         ...
 
     async def keep_changes(self, path: str = "", hunk: str = "", *, task: int = 0) -> ChangesKept:
-        """Keep changes: of everything, of a task, of a file, or a hunk of it."""
+        """Keep changes: all, those of a task or a file, or one hunk."""
         ...
 
     async def undo_changes(
         self, path: str = "", hunk: str = "", *, task: int = 0, force: bool = False
     ) -> ChangesUndone:
-        """Take changes back. What the person changed meanwhile is left alone unless forced."""
+        """Undo changes. Lines that the user changed since are left alone unless forced."""
         ...
 
     async def close(self) -> None:
-        """Stop, and give everything back."""
+        """Stop the task and release all resources."""
         ...
 
 
@@ -109,27 +109,27 @@ class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
     began: float
     updated: float
     state: Literal["idle", "working", "interrupted"]
-    """`interrupted`: a task was begun, and the process that worked on it is gone."""
+    """`interrupted`: a task was started, and the process that ran it has ended."""
     added: int = 0
     removed: int = 0
     events: int = 0
 
 
 class SessionCatalog(Protocol):
-    """The sessions that there are, and how one is opened."""
+    """Lists, opens and deletes sessions."""
 
     async def list_sessions(self, query: str = "", limit: int = 50, offset: int = 0) -> list[SessionRow]:
-        """The newest first; with a query those whose words match."""
+        """Return sessions, newest first; with a query, those whose text matches."""
         ...
 
     async def load_events(self, session: str) -> list[StampedEvent]:
-        """All events of one. `StoreError` when there is no such session."""
+        """Return all events of a session. Raises `StoreError` if it does not exist."""
         ...
 
     async def open(self, session: str = "") -> SessionHandle:
-        """A new session, or that one again. `StoreError` when it is open elsewhere."""
+        """Open a new session, or an existing one. Raises `StoreError` if it is open elsewhere."""
         ...
 
     async def delete(self, session: str) -> None:
-        """Forget it. Files are left as they are."""
+        """Delete a session from the store. Files of the workspace are unchanged."""
         ...

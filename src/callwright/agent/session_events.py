@@ -1,8 +1,8 @@
-"""Session events: everything that happens in a session, in the order in which it happened.
+"""Session events: everything that happens in a session, in order.
 
-They are the only thing that is stored of a session and the only thing that a face is shown, so a session that is
-opened again looks as it did, and a loop that was interrupted goes on where it was. An event is stored first and shown
-second. The answers to effects are events too: `Answered`, `Decided`, `Checkpointed`, `ToolEnded`.
+Only events are stored of a session, and user interfaces show only events; so a reopened session looks as it did, and an
+interrupted loop continues where it was. An event is stored first and then shown. The answers to effects are events too:
+`ModelAnswered`, `CallDecided`, `CheckpointSaved`, `ToolFinished`.
 """
 
 from __future__ import annotations
@@ -56,16 +56,18 @@ __all__ = [
 ]
 
 ModelCallPurpose = Literal["turn", "content", "condense"]
-"""Why a model is asked: to go on with the task, to write the file that a call left open, to sum up what is too long."""
+"""Why the model is called: for the next step of the task, to write the file that a call left open, or to summarize a
+conversation that is too long.
+"""
 StopReason = Literal["done", "unfinished", "iterations", "tokens", "time", "person", "denied", "failed"]
-"""Why a task is over. `unfinished`: the model says that it is done, and what was asked for did not happen."""
+"""Why a task ended. `unfinished`: the model reports that it is done, but the requested change did not happen."""
 ToolStatus = Literal["ok", "error", "denied", "stopped", "unknown"]
-"""`unknown`: the process ended while the tool ran, and nobody can say how far it came. It is not run again."""
+"""`unknown`: the process ended while the tool ran, so its outcome is unknown. It is not run again."""
 ApprovalSubject = Literal["command", "edit", "read", "tool", "again", "server"]
-"""What a person is asked about; `again`: the same call for the third time; `server`: to start an MCP server."""
+"""What needs approval; `again`: the same call for the third time; `server`: starting an MCP server."""
 
 Decider = Literal["policy", "person", "remembered", "settings"]
-"""Who decided; `remembered`: the person, earlier; `settings`: the person, beforehand, or because nobody is there."""
+"""Who decided; `remembered`: the user, earlier; `settings`: the settings, or the lack of a user."""
 
 
 class FileStat(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,75 +80,75 @@ class FileStat(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SessionOpened(msgspec.Struct, frozen=True, kw_only=True, tag="session_opened"):
-    """A session begins; always the first event."""
+    """A session starts; always the first event."""
 
     session: str
     workspace: str
     model: str
     system: str
-    """What the model is told before everything else."""
+    """The system prompt."""
     sandbox: str = ""
     """How commands are confined, in a sentence."""
 
 
 class SessionResumed(msgspec.Struct, frozen=True, kw_only=True, tag="resumed"):
-    """The session was opened again by another process."""
+    """Another process reopened the session."""
 
     model: str
 
 
 class TaskStarted(msgspec.Struct, frozen=True, kw_only=True, tag="task_given"):
-    """A person wants something."""
+    """The user starts a task."""
 
     task: int
     """1, 2, 3 … in this session."""
     text: str
     limits: TaskLimits = TaskLimits()
     window: int = 0
-    """Of the model, in tokens; 0 when nobody knows it."""
+    """The model's context window in tokens; 0 if unknown."""
 
 
 class BranchCreated(msgspec.Struct, frozen=True, kw_only=True, tag="branch_made"):
-    """The task got a git branch of its own."""
+    """A git branch was created for the task."""
 
     branch: str
     previous: str
 
 
 class TurnStarted(msgspec.Struct, frozen=True, kw_only=True, tag="turn_began"):
-    """The model is asked; `number` counts within the task."""
+    """The model is called; `number` counts within the task."""
 
     number: int
     purpose: ModelCallPurpose = "turn"
 
 
 class ThinkingAppended(msgspec.Struct, frozen=True, tag="thinking"):
-    """More of what the model thinks, to be appended."""
+    """More of the model's thinking, to be appended."""
 
     text: str
 
 
 class ThinkingEnded(msgspec.Struct, frozen=True, tag="thinking_ended"):
-    """It has thought for so long."""
+    """How long the model thought."""
 
     seconds: float
 
 
 class TextAppended(msgspec.Struct, frozen=True, tag="text"):
-    """More of what the model says, to be appended."""
+    """More of the model's text, to be appended."""
 
     text: str
 
 
 class CallProgress(msgspec.Struct, frozen=True, kw_only=True, tag="call_writing"):
-    """The model is writing a call, or the content of a file: so many characters by now."""
+    """The number of characters that the model has written so far of a call or of a file's content."""
 
     name: str
     characters: int
 
 
 class ModelAnswered(msgspec.Struct, frozen=True, kw_only=True, tag="answered"):
-    """The model's whole answer. With a `problem` it is none, or only its beginning."""
+    """The model's whole answer. With a `problem` it is missing or incomplete."""
 
     purpose: ModelCallPurpose
     message: Message
@@ -154,112 +156,112 @@ class ModelAnswered(msgspec.Struct, frozen=True, kw_only=True, tag="answered"):
     usage: Usage
     seconds: float
     stopped: bool = False
-    """The person stopped it."""
+    """Whether the user stopped it."""
     problem: str = ""
 
 
 class GroupOpened(msgspec.Struct, frozen=True, kw_only=True, tag="group_opened"):
-    """The calls of one answer begin."""
+    """The calls of one answer start."""
 
     title: str
     calls: int
 
 
 class GroupClosed(msgspec.Struct, frozen=True, tag="group_closed"):
-    """They are over."""
+    """The calls of one answer are finished."""
 
 
 class ApprovalRequested(msgspec.Struct, frozen=True, kw_only=True, tag="approval_asked"):
-    """A person must decide. Nothing goes on until `Decided` comes for the same call."""
+    """An approval is needed. Nothing happens until `CallDecided` for the same call."""
 
     approval: str
-    """To be named in the answer: an answer to another question is none to this one."""
+    """Must be repeated in the answer, so that an answer never applies to another approval."""
     call: str
     subject: ApprovalSubject
     title: str
     why: str
     tier: Tier = "none"
     command: str = ""
-    """May be edited."""
+    """The user may edit it."""
     folder: str = ""
     diff: str = ""
     remember: tuple[str, ...] = ()
-    """What "always" would allow for the rest of this session; empty: it cannot be said always."""
+    """What "always" would allow for the rest of this session; empty if "always" is not possible."""
 
 
 class CallDecided(msgspec.Struct, frozen=True, kw_only=True, tag="decided"):
-    """Whether a call may run, and as what."""
+    """Whether a call may run, and in which form."""
 
     call: ToolCall
-    """As it may run: the person may have changed it."""
+    """The call as it may run: the user may have changed it."""
     verdict: Literal["allow", "deny", "stop"]
     by: Decider
     why: str
     words: str = ""
-    """What the person wants the model to know."""
+    """A note of the user for the model."""
     remembered: tuple[str, ...] = ()
     digest: str = ""
-    """Of the change that was approved: no other may be made."""
+    """The hash of the approved change: no other change may be written."""
 
 
 class CheckpointSaved(msgspec.Struct, frozen=True, kw_only=True, tag="checkpointed"):
-    """The files that a call is going to write are kept as they are."""
+    """The contents of the files that a call will write are stored."""
 
     call: str
     paths: tuple[str, ...]
     problem: str = ""
-    """Why the call cannot be carried out after all."""
+    """Why the call cannot be carried out."""
 
 
 class ToolStarted(msgspec.Struct, frozen=True, kw_only=True, tag="tool_began"):
-    """A call runs from here on."""
+    """A call starts to run."""
 
     call: str
     name: str
     view: str
-    """The call in one line, for people."""
+    """The call in one line, for the user."""
     command: str = ""
 
 
 class ToolOutput(msgspec.Struct, frozen=True, kw_only=True, tag="tool_told"):
-    """Output of a tool while it runs, to be appended."""
+    """Output of a running tool, to be appended."""
 
     call: str
     text: str
 
 
 class ToolFinished(msgspec.Struct, frozen=True, kw_only=True, tag="tool_ended"):
-    """What came of a call, also of one that never ran."""
+    """The result of a call, also of one that never ran."""
 
     call: str
     name: str
     view: str
     status: ToolStatus
     content: str
-    """What the model is told."""
+    """The result for the model."""
     files: tuple[FileStat, ...] = ()
     wrote: bool = False
-    """Something changed, or may have."""
+    """Whether something changed, or may have changed."""
     seconds: float = 0.0
     exit_code: int | None = None
     diff: str = ""
-    """What changed, for people; long ones are cut, and say so."""
+    """The changes, for the user; a long diff is truncated and marked as such."""
 
 
 class ModelNudged(msgspec.Struct, frozen=True, tag="nudged"):
-    """What we told the model on our own account."""
+    """A message that the loop itself sent to the model."""
 
     text: str
 
 
 class HistoryCondensed(msgspec.Struct, frozen=True, kw_only=True, tag="condensed"):
-    """Older messages were shortened, because the window was filling."""
+    """Older messages were shortened because the context window was filling up."""
 
     before: int
     after: int
-    """Tokens, about."""
+    """Approximate tokens."""
     max_result_chars: int = 0
-    """No result is longer than so many characters; 0 for any length."""
+    """The maximum length of a result in characters; 0 for no limit."""
 
 
 class FilesChanged(msgspec.Struct, frozen=True, kw_only=True, tag="files_changed"):
@@ -269,14 +271,14 @@ class FilesChanged(msgspec.Struct, frozen=True, kw_only=True, tag="files_changed
 
 
 class ChangesKept(msgspec.Struct, frozen=True, kw_only=True, tag="kept"):
-    """The person keeps changes: they can no longer be undone."""
+    """The user kept changes: they can no longer be undone."""
 
     paths: tuple[str, ...]
     hunk: str = ""
 
 
 class ChangesUndone(msgspec.Struct, frozen=True, kw_only=True, tag="undone"):
-    """The person took changes back. `conflicts` are sentences about files that were left alone."""
+    """The user undid changes. `conflicts` are sentences about files that were not changed."""
 
     paths: tuple[str, ...]
     hunk: str = ""
@@ -284,13 +286,13 @@ class ChangesUndone(msgspec.Struct, frozen=True, kw_only=True, tag="undone"):
 
 
 class WarningIssued(msgspec.Struct, frozen=True, tag="warned"):
-    """Something that a person should know."""
+    """Something that the user should know."""
 
     text: str
 
 
 class TaskStopped(msgspec.Struct, frozen=True, kw_only=True, tag="stopped"):
-    """The task is over."""
+    """The task has ended."""
 
     task: int
     reason: StopReason
@@ -299,13 +301,13 @@ class TaskStopped(msgspec.Struct, frozen=True, kw_only=True, tag="stopped"):
 
 
 class TaskSummarized(msgspec.Struct, frozen=True, kw_only=True, tag="summarised"):
-    """What the task came to; the last event of a task."""
+    """The result of the task; the last event of a task."""
 
     task: int
     text: str
-    """What the model said last."""
+    """The model's last text."""
     done: tuple[str, ...]
-    """Calls that worked, in a line each."""
+    """Successful calls, one line each."""
     failed: tuple[str, ...]
     denied: tuple[str, ...]
     files: tuple[FileStat, ...]
@@ -345,7 +347,7 @@ SessionEvent = (
 
 
 class StampedEvent(msgspec.Struct, frozen=True):
-    """An event in its place: `seq` counts 1, 2, 3 … without a gap."""
+    """An event with its position: `seq` counts 1, 2, 3 … without gaps."""
 
     seq: int
     at: float
@@ -354,4 +356,4 @@ class StampedEvent(msgspec.Struct, frozen=True):
 
 
 EventCallback = Callable[[StampedEvent], None]
-"""Called with every event, in order, once it is stored. Must return at once."""
+"""Called with every event, in order, after it is stored. Must return immediately."""

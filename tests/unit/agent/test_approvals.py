@@ -66,9 +66,7 @@ class Case:
         tools: dict[str, Tool] = {each.spec.name: each for each in (*BUILTIN_TOOLS, *visitors)}
         self.halt = StopSignal()
         self.log = EventLog(store.sessions, session)
-        self.approvals = Approvals(
-            Policy(mine=RULES), settings, tools, Workspace(root), lambda: ".", self.log, self.halt
-        )
+        self.approvals = Approvals(Policy(RULES), settings, tools, Workspace(root), lambda: ".", self.log, self.halt)
         self.asked: list[ApprovalRequested] = []
         self.replies: list[ApprovalReply] = []
         self.refused: list[str] = []
@@ -200,9 +198,9 @@ def test_the_same_call_for_the_third_time_is_asked_whatever_is_set(tmp_path: Pat
         harmless, harmful = case.asked
         assert {harmless.subject, harmful.subject} == {"again"}
         assert {harmless.remember, harmful.remember} == {()}
-        assert "circles" in harmless.why
+        assert "stuck in a loop" in harmless.why
         assert harmful.tier == "critical"
-        assert "push" in harmful.why.partition("circles")[2], "what is wrong with it is said as well"
+        assert "push" in harmful.why.partition("loop")[2], "what is wrong with it is said as well"
 
     play(tmp_path, scenario, approve=approve)
 
@@ -215,7 +213,7 @@ def test_an_answer_to_another_question_is_none(tmp_path: Path) -> None:
         first = case.deciding("run_terminal_command", command="deploy")
         asked = await case.question()
         for wrong in ("", "ask_0", asked.call, asked.approval.upper(), f"{asked.approval} "):
-            assert case.approvals.submit_reply(wrong, ONCE) == "that question was answered already, or never asked"
+            assert case.approvals.submit_reply(wrong, ONCE) == "this approval was already answered, or does not exist"
         assert not first.done()
         second = case.deciding("guest__do")
         other = await case.question(2)
@@ -237,7 +235,7 @@ def test_the_first_answer_counts(tmp_path: Path) -> None:
         case.approvals.submit_reply(asked.approval, ONCE)
         case.approvals.submit_reply(asked.approval, ApprovalReply(verdict="once", command="rm -rf /"))
         assert (await deciding).verdict == "deny"
-        assert "answered already" in case.approvals.submit_reply(asked.approval, ONCE)
+        assert "already answered" in case.approvals.submit_reply(asked.approval, ONCE)
 
     play(tmp_path, scenario)
 
@@ -245,16 +243,16 @@ def test_the_first_answer_counts(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "arguments", "reply", "why"),
     [
-        ("run_terminal_command", {"command": "git push -f"}, ALWAYS, "this cannot be allowed always, only once"),
-        ("write_file", {"path": ".env", "content": ""}, ALWAYS, "this cannot be allowed always, only once"),
-        ("read_file", {"path": ".env"}, ALWAYS, "this cannot be allowed always, only once"),
+        ("run_terminal_command", {"command": "git push -f"}, ALWAYS, "this can only be allowed once"),
+        ("write_file", {"path": ".env", "content": ""}, ALWAYS, "this can only be allowed once"),
+        ("read_file", {"path": ".env"}, ALWAYS, "this can only be allowed once"),
         ("read_file", {"path": ".env"}, ApprovalReply(verdict="once", command="ls"), "only commands can be edited"),
         ("guest__do", {}, ApprovalReply(verdict="once", command="ls"), "only commands can be edited"),
         (
             "run_terminal_command",
             {"command": "deploy"},
             ApprovalReply(verdict="always", command="deploy fast"),
-            "a command that was edited can be allowed only once",
+            "an edited command can only be allowed once",
         ),
     ],
 )
@@ -278,7 +276,7 @@ def test_words_go_with_the_answer_and_nobody_is_named_who_was_not_there(tmp_path
         decided = await case.command("deploy", ApprovalReply(verdict="deny", words="use make"))
         assert (decided.by, decided.words) == ("person", "use make")
         decided = await case.command("deploy", ApprovalReply(verdict="deny", is_unattended=True))
-        assert (decided.by, decided.why.split(";")[0]) == ("settings", "nobody was there to ask")
+        assert (decided.by, decided.why.split(";")[0]) == ("settings", "no user was available to approve")
 
     play(tmp_path, scenario)
 
@@ -289,7 +287,7 @@ def test_a_stop_ends_every_question(tmp_path: Path) -> None:
         asked = await case.question()
         case.halt.request_stop()
         assert (await deciding).verdict == "stop"
-        assert "answered already" in case.approvals.submit_reply(asked.approval, ONCE)
+        assert "already answered" in case.approvals.submit_reply(asked.approval, ONCE)
 
     play(tmp_path, scenario)
 
@@ -389,7 +387,7 @@ def test_an_edited_command_is_judged_again(
         last = next((reply.command for reply in reversed(more) if reply.command), becomes)
         assert json.loads(decided.call.arguments)["command"] == last
         if verdict == "allow" and len(more) == 0:
-            assert f"The person changed the command to: {becomes}" in decided.words
+            assert f"The user changed the command to: {becomes}" in decided.words
 
     play(tmp_path, scenario)
 

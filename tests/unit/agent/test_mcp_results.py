@@ -48,4 +48,4 @@ def test_the_reason_is_found_inside_of_groups() -> None:
     group = ExceptionGroup("outer", [ExceptionGroup("inner", [OSError("no such program.")])])
     assert _describe_error(group) == "no such program"
     assert _describe_error(KeyError()) == "KeyError"
-    assert _describe_error(None) == "it was closed meanwhile"
+    assert _describe_error(None) == "the connection was closed in the meantime"

@@ -253,7 +253,7 @@ def test_one_result_that_fills_the_window_is_cut_and_the_task_goes_on():
     assert max(brief("x").count_tokens(effect.messages) for effect in script.asked()) < 4000
     (told,) = results(ended)
     assert told.content.startswith("begins x")
-    assert "left out here" in told.content
+    assert "omitted here" in told.content
 
 
 def test_a_task_that_cannot_fit_stops_instead_of_going_in_circles():

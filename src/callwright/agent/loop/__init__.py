@@ -1,1 +1,1 @@
-"""The agent loop: decides what happens next as a generator of effects, and does nothing itself."""
+"""The agent loop: decides what happens next, as a generator of effects, and performs nothing itself."""

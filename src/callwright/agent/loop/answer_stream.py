@@ -1,8 +1,8 @@
-"""The model's answer as a person sees it while it is written: calm, and without our own signals in it.
+"""Prepares the model's answer for display while it is written: at a steady pace, and without control signals.
 
-What is shown is shown at most every 32 ms, text not before it has eight word characters, so that no lone `**` flashes
-up. `[TASK_COMPLETE]`, in any case, is a signal for us and never seen, nor is the beginning of one. While a call is
-being written there is no text, only how far it is. Pure: the time is handed in.
+Updates are shown at most every 32 ms, and text not before it has eight word characters, so that no lone `**` flashes
+up. `[TASK_COMPLETE]`, in any case, is a signal for the loop and never shown, nor is the beginning of one. While a call
+is written there is no text, only its progress. Pure: the time is a parameter.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ __all__ = [
 ]
 
 FLUSH_INTERVAL_S = 0.032
-"""Seconds between two showings."""
+"""Seconds between two updates."""
 _PROGRESS_INTERVAL_S = 0.25
-"""How far a call is changes nothing: it need not be told as often."""
+"""Progress of a call is shown less often, since it changes little."""
 _MIN_WORD_CHARS = 8
 _MAX_BUFFERED_CHARS = 200
-"""So many characters are shown whatever they are."""
+"""This many characters are shown in any case."""
 _MAX_NESTED_SIGNALS = 8
-"""How many beginnings of a signal may stand in each other."""
+"""How many partial signals may be nested."""
 
 COMPLETION_SIGNAL = "[TASK_COMPLETE]"
 _SIGNAL_PATTERN = re.compile(re.escape(COMPLETION_SIGNAL), re.IGNORECASE)
@@ -39,19 +39,19 @@ DisplayEvent = TextAppended | ThinkingAppended | ThinkingEnded | CallProgress
 
 
 def has_completion_signal(text: str) -> bool:
-    """The model says that it is done."""
+    """Return whether the model reports that it is done."""
     return _SIGNAL_PATTERN.search(text) is not None
 
 
 def strip_completion_signal(text: str) -> str:
-    """The text as a person sees it, once it is whole."""
+    """Return the whole text without the signal, for display."""
     return _strip_partial_signal(text)
 
 
 def _split_partial_signal(text: str) -> tuple[str, str]:
-    """What may be shown, and the end that may yet become the signal."""
+    """Split text into what may be shown, and an end that may yet become the signal."""
     while _SIGNAL_PATTERN.search(text):
-        text = _SIGNAL_PATTERN.sub("", text)  # again and again: what is left may join to another one
+        text = _SIGNAL_PATTERN.sub("", text)  # repeatedly: the remaining parts may join to another one
     end = len(text)
     for _ in range(_MAX_NESTED_SIGNALS):
         start = text.rfind("[", max(0, end - len(COMPLETION_SIGNAL)), end)
@@ -62,17 +62,17 @@ def _split_partial_signal(text: str) -> tuple[str, str]:
 
 
 def _strip_partial_signal(text: str) -> str:
-    """What is shown of text that nothing follows: a signal that was cut off is left out as well."""
-    shown, held = _split_partial_signal(text)
-    return shown + held[: held.rfind("[")] if held else shown
+    """Return what is shown of a text that is complete: a partial signal at its end is dropped as well."""
+    visible, rest = _split_partial_signal(text)
+    return visible + rest[: rest.rfind("[")] if rest else visible
 
 
 class AnswerStream:
-    """Events of an answer in, what is shown of it out."""
+    """Converts the events of an answer to events for display."""
 
     def __init__(self, content: str = "") -> None:
         self._content = content
-        """The name of the file, where the whole answer is to become one: then none of it is shown as text."""
+        """The name of the file that the answer's text becomes; if set, none of the text is shown."""
         self._flushed_at = float("-inf")
         self._progress_at = float("-inf")
         self._pending: list[DisplayEvent] = []
@@ -86,7 +86,7 @@ class AnswerStream:
         self._reported_characters = 0
 
     def feed(self, event: Event, now: float) -> list[DisplayEvent]:
-        """Take an event of the model's answer; what is to be shown now."""
+        """Process an event of the model's answer and return what to show now."""
         match event:
             case ReasoningDelta():
                 if self._thinking_since is None:
@@ -115,7 +115,7 @@ class AnswerStream:
         return self.tick(now)
 
     def tick(self, now: float) -> list[DisplayEvent]:
-        """What is to be shown by now."""
+        """Return what to show now."""
         if now - self._flushed_at < FLUSH_INTERVAL_S:
             return []
         self._queue_progress(now)
@@ -123,47 +123,47 @@ class AnswerStream:
 
     @property
     def next_flush_at(self) -> float | None:
-        """When `tick` will have something to show, if nothing else comes."""
+        """When `tick` will have something to show, if no event comes first."""
         return self._flushed_at + FLUSH_INTERVAL_S if self._pending else None
 
     def close(self, now: float) -> list[DisplayEvent]:
-        """The answer is over: what is left of it."""
+        """Finish the answer and return what remains to be shown."""
         self._end_thinking()
         self._end_text()
         return self._flush(now)
 
     def _flush(self, now: float) -> list[DisplayEvent]:
-        shown, self._pending = self._pending, []
-        if shown:
+        events, self._pending = self._pending, []
+        if events:
             self._flushed_at = now
-        return shown
+        return events
 
     def _queue_thinking(self) -> None:
-        shown, self._thinking = _split_partial_signal(self._thinking)
-        if shown:
-            self._queue_delta(ThinkingAppended, shown)
+        visible, self._thinking = _split_partial_signal(self._thinking)
+        if visible:
+            self._queue_delta(ThinkingAppended, visible)
 
     def _end_thinking(self) -> None:
-        if shown := _strip_partial_signal(self._thinking):
-            self._queue_delta(ThinkingAppended, shown)
+        if visible := _strip_partial_signal(self._thinking):
+            self._queue_delta(ThinkingAppended, visible)
         if self._thinking_since is not None:
             self._pending.append(ThinkingEnded(round(self._thinking_until - self._thinking_since, 3)))
         self._thinking_since, self._thinking = None, ""
 
     def _queue_text(self) -> None:
-        shown, held = _split_partial_signal(self._text)
+        visible, rest = _split_partial_signal(self._text)
         needed = 1 if self._has_text else _MIN_WORD_CHARS
-        if len(_WORD_CHAR.findall(shown)) < needed and len(shown) < _MAX_BUFFERED_CHARS:
-            self._text = shown + held
+        if len(_WORD_CHAR.findall(visible)) < needed and len(visible) < _MAX_BUFFERED_CHARS:
+            self._text = visible + rest
             return
-        self._has_text, self._text = True, held
-        self._queue_delta(TextAppended, shown)
+        self._has_text, self._text = True, rest
+        self._queue_delta(TextAppended, visible)
 
     def _end_text(self) -> None:
-        shown, self._text = _strip_partial_signal(self._text), ""
-        if shown.strip():
+        visible, self._text = _strip_partial_signal(self._text), ""
+        if visible.strip():
             self._has_text = True
-            self._queue_delta(TextAppended, shown)
+            self._queue_delta(TextAppended, visible)
 
     def _queue_delta(self, kind: type[TextAppended] | type[ThinkingAppended], text: str) -> None:
         if self._pending and isinstance(last := self._pending[-1], kind):

@@ -1,4 +1,4 @@
-"""Whether a task is really done (A-5): one that asked for changes and made none is not."""
+"""Checks whether a task is really done (A-5): one that requests changes and made none is not."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _LATER_CHANGE_ORDER = re.compile(rf"\b(?:and|then|,)\s+(?:then |also |please )?{
 
 
 def needs_writes(task: str) -> bool:
-    """The words of a task ask for something to be changed.
+    """Return whether a task's text requests a change.
 
-    A guess from English verbs: a question, or an order to look, asks for no change unless a change is ordered after it.
+    A heuristic with English verbs: a question, or an instruction to look, requests no change unless one follows it.
     """
     words = _POLITE_OPENING.sub("", task.strip())
     if _QUESTION_OPENING.match(words):

@@ -1,9 +1,13 @@
-"""Effects: what the loop wants done. The driver does it and answers with the event that says what came of it.
+"""Effects: what the loop requests. `EffectDriver` performs them and answers with the event that records the result.
 
-    CallModel  → Answered        Decide  → Decided        Checkpoint → Checkpointed
-    RunTool    → ToolEnded       Tell    → the event itself
 
-A loop that is given the same answers asks for the same effects: that is how a session goes on after a crash.
+    CallModel       → ModelAnswered
+    DecideCall      → CallDecided
+    SaveCheckpoint  → CheckpointSaved
+    RunTool         → ToolFinished
+    EmitEvent       → the event itself
+
+A loop that receives the same answers requests the same effects: this is how a session continues after a crash.
 """
 
 from __future__ import annotations
@@ -24,41 +28,41 @@ __all__ = ["CallModel", "DecideCall", "Effect", "EffectAnswer", "EmitEvent", "Ru
 
 
 class CallModel(msgspec.Struct, frozen=True, kw_only=True):
-    """Ask the model. Tools are offered on turns only."""
+    """Call the model. Tools are only offered in turns."""
 
     messages: tuple[Message, ...]
     number: int
     purpose: ModelCallPurpose = "turn"
     title: str = ""
-    """What is being written, for people."""
+    """What is being written, for the user."""
     must_edit: bool = False
     """Only tools that change files are offered, and one of them must be called."""
     seconds: float = 0
-    """How long the answer may take, which is what is left of the task's time; 0 for as long as it takes."""
+    """The timeout of the answer, which is what remains of the task's time; 0 for none."""
 
 
 class DecideCall(msgspec.Struct, frozen=True, kw_only=True):
-    """May this call run? `again`: it came for the third time running, so a person must say."""
+    """Decide whether this call may run. `is_repeat`: it is the third in a row, so the user must decide."""
 
     call: ToolCall
     is_repeat: bool = False
 
 
 class SaveCheckpoint(msgspec.Struct, frozen=True, kw_only=True):
-    """Keep what this call is going to overwrite."""
+    """Store what this call will overwrite."""
 
     call: ToolCall
     digest: str
 
 
 class RunTool(msgspec.Struct, frozen=True, kw_only=True):
-    """Run it."""
+    """Run a call."""
 
     call: ToolCall
 
 
 class EmitEvent(msgspec.Struct, frozen=True):
-    """Store this and show it."""
+    """Store an event and show it."""
 
     event: SessionEvent
 

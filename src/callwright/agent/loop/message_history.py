@@ -1,8 +1,8 @@
-"""What the model is told of a task so far, and how it is shortened when the window fills. Pure.
+"""The messages of a task so far, and how they are shortened when the context window fills up. Pure.
 
-A round is an answer of the model with the results of its calls; the two are never parted. The task itself and the last
-rounds stay as they are. What is older is shortened in two steps: long results become a note, then all of it becomes a
-summary that the model writes. Should the last rounds alone be too much, their results are cut.
+A round is an answer of the model with the results of its calls; the two are never separated. The task itself and the
+last rounds stay unchanged. Older rounds are shortened in two steps: long results become a note, then everything becomes
+a summary that the model writes. If the last rounds alone are too long, their results are truncated.
 """
 
 from __future__ import annotations
@@ -26,31 +26,33 @@ __all__ = [
 ]
 
 SUMMARY_PROMPT = (
-    "The conversation is getting too long. Sum it up for yourself, so that you can go on without it: what was asked, "
+    "The conversation is getting too long. Summarize it, so that you can continue without it: what was asked, "
     "what you found out, which files you changed and how, what is still to be done, and what failed. "
     "Only what matters, as a list. Call no tools."
 )
-_NO_SUMMARY = "(Nothing could be kept of it. Look at the files to see what was done.)"
+_NO_SUMMARY = "(It could not be summarized. Look at the files to see what was done.)"
 _RECENT_ROUNDS = 2
 _LONG_RESULT_CHARS = 600
-"""Characters of a result that are worth a note instead."""
-_OMITTED_NOTE = "[{} characters were left out here to save space. Call {} again if you need them.]"
+"""The length in characters from which a result is replaced by a note."""
+_OMITTED_NOTE = "[{} characters were omitted here to save space. Call {} again if you need them.]"
 
-_TRUNCATED_NOTE = "[{} more characters were left out here to save space. Ask for less at a time.]"
+_TRUNCATED_NOTE = "[{} more characters were omitted here to save space. Request less at a time.]"
 
 
 def make_user_message(text: str) -> Message:
-    """A message of the person, or of ours in their place."""
+    """Build a message of the user, or of the loop on the user's behalf."""
     return Message("user", (Text(text),))
 
 
 def make_result_message(call: ToolCall, content: str, *, is_error: bool) -> Message:
-    """What a call came to."""
+    """Build the message with the result of a call."""
     return Message("tool", (ToolResult(call.id, content, name=call.name, is_error=is_error),))
 
 
 def make_answer_message(message: Message) -> Message:
-    """The model's answer as it may be told again: a call that was cut off has no arguments that any server takes."""
+    """Return the model's answer for the next request: servers reject the arguments of a truncated call, so they become
+    {}.
+    """
     return Message(
         message.role, tuple(_complete_call(part) if isinstance(part, ToolCall) else part for part in message.parts)
     )
@@ -61,15 +63,15 @@ def _complete_call(call: ToolCall) -> ToolCall:
 
 
 def _find_recent_rounds(messages: Sequence[Message], start: int) -> int:
-    """Where the rounds begin that stay as they are."""
-    answers = [place for place in range(start, len(messages)) if messages[place].role == "assistant"]
+    """Return the index at which the unchanged rounds begin."""
+    answers = [index for index in range(start, len(messages)) if messages[index].role == "assistant"]
     return answers[-_RECENT_ROUNDS] if len(answers) > _RECENT_ROUNDS else start
 
 
 def shorten_old_results(messages: Sequence[Message], task: int) -> list[Message]:
-    """The same with the long results of older rounds left out. `task` is the place of the task's own message."""
+    """Replace the long results of older rounds with notes. `task` is the index of the task's own message."""
     end = _find_recent_rounds(messages, task + 1)
-    return [_shorten_message(message) if place < end else message for place, message in enumerate(messages)]
+    return [_shorten_message(message) if index < end else message for index, message in enumerate(messages)]
 
 
 def _shorten_message(message: Message) -> Message:
@@ -87,44 +89,49 @@ def _shorten_result(part: ToolResult) -> ToolResult:
     return ToolResult(part.call_id, note, name=part.name, is_error=part.is_error)
 
 
-def truncate_results(messages: Sequence[Message], most: int) -> list[Message]:
-    """The same with no result longer than so many characters: the last resort, for results that fill a window alone."""
+def truncate_results(messages: Sequence[Message], max_chars: int) -> list[Message]:
+    """Truncate all results to a number of characters: the last resort, for results that fill a window alone."""
     return [
-        Message(message.role, tuple(_truncate_result(part, most) for part in message.parts)) for message in messages
+        Message(message.role, tuple(_truncate_result(part, max_chars) for part in message.parts))
+        for message in messages
     ]
 
 
-def _truncate_result(part: Part, most: int) -> Part:
-    if not isinstance(part, ToolResult) or len(part.content) <= most:
+def _truncate_result(part: Part, max_chars: int) -> Part:
+    if not isinstance(part, ToolResult) or len(part.content) <= max_chars:
         return part
-    left = _TRUNCATED_NOTE.format(len(part.content) - most)
-    return ToolResult(part.call_id, f"{part.content[:most]}\n{left}", name=part.name, is_error=part.is_error)
+    note = _TRUNCATED_NOTE.format(len(part.content) - max_chars)
+    return ToolResult(part.call_id, f"{part.content[:max_chars]}\n{note}", name=part.name, is_error=part.is_error)
 
 
 def has_older_messages(messages: Sequence[Message], task: int) -> bool:
-    """Whether there is anything but the first message, the task and the last rounds."""
+    """Return whether there is anything but the first message, the task and the last rounds."""
     return len(drop_oldest_messages(messages, task, len(messages))) < len(messages)
 
 
 def drop_oldest_messages(messages: Sequence[Message], task: int, drop: int) -> list[Message]:
-    """The messages without the `drop` oldest that may go: all but the first, the task, and the last rounds. Rounds go
-    whole."""
+    """Drop the `drop` oldest messages, but never the first one, the task or the last rounds.
+
+    Rounds are dropped as a whole.
+    """
     end = _find_recent_rounds(messages, task + 1)
-    may_go = [place for place in range(1, end) if place != task]
-    gone = set(may_go[:drop])
-    while drop < len(may_go) and messages[may_go[drop]].role == "tool":  # a result without its call says nothing
-        gone.add(may_go[drop])
+    removable = [index for index in range(1, end) if index != task]
+    dropped = set(removable[:drop])
+    while drop < len(removable) and messages[removable[drop]].role == "tool":  # a result is useless without its call
+        dropped.add(removable[drop])
         drop += 1
-    return [message for place, message in enumerate(messages) if place not in gone]
+    return [message for index, message in enumerate(messages) if index not in dropped]
 
 
 def replace_with_summary(messages: Sequence[Message], task: int, answer: Message) -> tuple[list[Message], int]:
-    """The messages with the model's summary in place of all that is older than the last rounds; and where the task is
-    now."""
-    said = "".join(part.text for part in answer.parts if isinstance(part, Text)).strip()
+    """Replace everything older than the last rounds with the model's summary.
+
+    Returns the messages and the new index of the task.
+    """
+    text = "".join(part.text for part in answer.parts if isinstance(part, Text)).strip()
     end = _find_recent_rounds(messages, task + 1)
     head = [message for message in messages[:task] if message.role == "system"]
-    told = make_user_message(
-        f"Your own summary of the conversation so far:\n\n{said or _NO_SUMMARY}\n\nThe task that you are working on:"
+    summary = make_user_message(
+        f"Your own summary of the conversation so far:\n\n{text or _NO_SUMMARY}\n\nThe task that you are working on:"
     )
-    return [*head, told, messages[task], *messages[end:]], len(head) + 1
+    return [*head, summary, messages[task], *messages[end:]], len(head) + 1

@@ -1,4 +1,4 @@
-"""What the model is told on our own account, in one place, so that it is one voice."""
+"""All messages that the loop itself sends to the model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = [
     "strip_code_fence",
 ]
 
-ANSWER_CUT_OFF = "Your answer was cut off at the token limit. Go on from where it ends, in smaller steps."
+ANSWER_CUT_OFF = "Your answer was cut off at the token limit. Continue where it ends, in smaller steps."
 CALL_CUT_OFF = (
     "This call was cut off at the token limit, and nothing was run. Make it smaller: edit the file in parts, or call "
     "write_file with a description instead of the content, and you will be asked for the content by itself."
@@ -29,12 +29,14 @@ NO_FILE_CHANGED = (
     "The task asks for changes, and no file has been changed yet. Make them now with the tools. "
     "If nothing needs to be changed, say why. The task is: {task}"
 )
-EMPTY_ANSWER = f"You said nothing. Call a tool to go on, or tell what you did and end with {COMPLETION_SIGNAL}."
+EMPTY_ANSWER = (
+    f"Your answer was empty. Call a tool to continue, or describe what you did and end with {COMPLETION_SIGNAL}."
+)
 CONTINUE_OR_FINISH = (
-    f"If the task is done, tell what you did and end with {COMPLETION_SIGNAL}. If not, go on: call the next tool now."
+    f"If the task is done, describe what you did and end with {COMPLETION_SIGNAL}. If not, call the next tool now."
 )
 CALL_INTERRUPTED = (
-    "The program was ended while this ran, so nobody knows how far it came. It was not run again. "
+    "The program ended while this ran, so its outcome is unknown. It was not run again. "
     "Look at its traces before you decide what to do."
 )
 WRITE_CONTENT = (
@@ -45,22 +47,22 @@ _CODE_FENCE = re.compile(r"\A\s*(`{3,}|~{3,})[^\n`]*\n(.*?)\n?\1\s*\Z", re.DOTAL
 
 
 def strip_code_fence(text: str) -> str:
-    """The content that a model wrote, without the fence that many put around it all the same."""
+    """Remove the code fence that many models put around a file's content."""
     fenced = _CODE_FENCE.match(text)
     return f"{fenced[2]}\n" if fenced else text
 
 
 def prepend_user_note(words: str, content: str) -> str:
-    """What came of a call, after what the person wants the model to know of it."""
+    """Return the result of a call, after the user's note to the model."""
     return f"{words}\n\n{content}" if words else content
 
 
 def describe_denial(decided: CallDecided) -> str:
-    """Why a call did not run, for the model."""
+    """Describe to the model why a call did not run."""
     why = decided.why.rstrip(".")
-    who = "The person" if decided.by == "person" else "The rules of this session"
+    decider = "The user" if decided.by == "person" else "The rules of this session"
     words = f" They say: {decided.words}" if decided.words and decided.by == "person" else ""
     return (
-        f"{who} did not allow this: {why}.{words} It was not run. Do not try the same in another form; "
-        "find another way, or say what is missing."
+        f"{decider} did not allow this: {why}.{words} It was not run. Do not try the same in another form; "
+        "use another approach, or say what is missing."
     )

@@ -1,4 +1,6 @@
-"""The past of a session: what its events answer when a task is played again, and what the model knew by then."""
+"""The recorded answers of a session: they answer effects when a task is replayed, and give the model's messages so
+far.
+"""
 
 from __future__ import annotations
 
@@ -55,38 +57,38 @@ _REPLAYED_EVENTS = (
     GroupClosed,
     TaskStopped,
 )
-"""What the loop said, or was answered. The rest was for those who watched."""
+"""The events that the loop sent or received. All others are only for display."""
 
 
 class RecordedAnswers:
-    """Answers effects from events, in order, as long as there are any."""
+    """Answers effects from recorded events, in order, as long as there are any."""
 
     def __init__(self, events: Iterable[StampedEvent]) -> None:
         happened = [stamped.event for stamped in events]
         self._events: list[SessionEvent] = [event for event in happened if _is_replayed(event)]
         self._next = 0
         self.started_calls = _find_open_calls(happened, ToolStarted)
-        """Calls that ran when the process ended."""
+        """Calls that were running when the process ended."""
         self.planned_edits = _find_open_calls(happened, CheckpointSaved)
-        """Edits that were to be made, or were being made."""
+        """Edits that were planned or in progress."""
 
     def replay_answer(self, effect: Effect) -> EffectAnswer | None:
-        """What came of it then; None when it was never done, or not to its end.
+        """Return the recorded answer to an effect; None if it was never performed, or not completely.
 
-        `StoreError` when something else was done: the session was written by another version.
+        Raises `StoreError` if another effect was recorded: the session was written by another version.
         """
         if self._next == len(self._events):
             return None
         event = self._events[self._next]
         if not _matches_effect(effect, event):
-            what = f"the session wants {type(effect).__name__} where {type(event).__name__} happened"
+            what = f"the session expects {type(effect).__name__}, but {type(event).__name__} is recorded"
             raise StoreError(f"{what}; it was written by another version of Callwright")
         self._next += 1
         return event
 
 
 def _find_open_calls(events: Iterable[SessionEvent], kind: type[ToolStarted | CheckpointSaved]) -> frozenset[str]:
-    """Calls that came so far and not to their end. In order: some models give every call the same id."""
+    """Return calls that were started and not finished. In order, since some models give every call the same id."""
     left: set[str] = set()
     for event in events:
         if isinstance(event, kind):
@@ -98,7 +100,7 @@ def _find_open_calls(events: Iterable[SessionEvent], kind: type[ToolStarted | Ch
 
 def _is_replayed(event: SessionEvent) -> bool:
     if isinstance(event, CallDecided):
-        return bool(event.call.name)  # a server that may be started is no call of the loop's
+        return bool(event.call.name)  # the approval of a server is not a call of the loop
     return isinstance(event, _REPLAYED_EVENTS)
 
 
@@ -117,18 +119,18 @@ def _matches_effect(effect: Effect, event: SessionEvent) -> bool:
 
 
 def find_unfinished_task(events: Sequence[StampedEvent]) -> int | None:
-    """Where the task begins that has no end; None when all have."""
-    for place in range(len(events) - 1, -1, -1):
-        event = events[place].event
+    """Return the index at which the unfinished task begins; None if there is none."""
+    for index in range(len(events) - 1, -1, -1):
+        event = events[index].event
         if isinstance(event, TaskStopped):
             return None
         if isinstance(event, TaskStarted):
-            return place
+            return index
     return None
 
 
 def build_history(events: Iterable[StampedEvent]) -> tuple[Message, ...]:
-    """What the model was told and said, as far as these events go, as short as the loop made it."""
+    """Build the model's messages from events, as condensed as the loop made them."""
     messages: list[Message] = []
     task = 0
     summary: Message | None = None
@@ -139,22 +141,22 @@ def build_history(events: Iterable[StampedEvent]) -> tuple[Message, ...]:
             case SessionOpened(system=system):
                 messages.append(Message("system", (Text(system),)))
             case TaskStarted(text=text) | ModelNudged(text=text):
-                # A task that was left in the middle of a call: no server takes a call without its result.
+                # The task ended in the middle of a call, and servers reject a call without its result.
                 messages.extend(make_result_message(left, CALL_INTERRUPTED, is_error=True) for left in calls.values())
                 task = len(messages) if isinstance(stamped.event, TaskStarted) else task
                 messages.append(make_user_message(text))
                 calls = {}
             case ModelAnswered(purpose="condense", message=message):
                 summary = message
-            case HistoryCondensed(max_result_chars=most):
+            case HistoryCondensed(max_result_chars=max_chars):
                 messages = shorten_old_results(messages, task)
                 if summary is not None:
                     messages, task = replace_with_summary(messages, task, summary)
                     summary = None
-                messages = truncate_results(messages, most) if most else messages
-            case ModelAnswered(purpose="turn", message=message) as answer if said := _get_usable_parts(answer):
-                messages.append(make_answer_message(Message(message.role, said)))
-                calls = {part.id: part for part in said if isinstance(part, ToolCall)}
+                messages = truncate_results(messages, max_chars) if max_chars else messages
+            case ModelAnswered(purpose="turn", message=message) as answer if parts := _get_usable_parts(answer):
+                messages.append(make_answer_message(Message(message.role, parts)))
+                calls = {part.id: part for part in parts if isinstance(part, ToolCall)}
             case CallDecided(verdict="allow") as decided:
                 words[decided.call.id] = decided.words
             case ToolFinished() as ended:
@@ -168,6 +170,6 @@ def build_history(events: Iterable[StampedEvent]) -> tuple[Message, ...]:
 
 
 def _get_usable_parts(answer: ModelAnswered) -> tuple[Part, ...]:
-    """An answer that broke off made no calls: none of them was looked at."""
+    """Return the parts of an answer; an interrupted answer made no calls, since none of them was processed."""
     parts = answer.message.parts
     return tuple(part for part in parts if isinstance(part, Text)) if answer.stopped or answer.problem else parts

@@ -1,10 +1,11 @@
-"""The loop: one task, from its words to its end. A generator of effects; it does nothing itself.
+"""The loop of one task, from its text to its end: a generator of effects that performs nothing itself.
 
-    task ─▶ CallModel ─▶ calls? ─ each: Decide ─ Checkpoint (edits) ─ RunTool ─▶ results ─▶ CallModel …
-                          └ none: done, or told what is missing
 
-Everything that it knows comes from its brief and from the answers to its effects, so the same answers lead to the same
-effects: a session that was interrupted is played again from its events up to where it was.
+    task ─▶ CallModel ─▶ calls? ─ each: DecideCall ─ SaveCheckpoint (edits) ─ RunTool ─▶ results ─▶ CallModel …
+                          └ none: done, or a nudge about what is missing
+
+All its information comes from its brief and from the answers to its effects, so the same answers lead to the same
+effects: an interrupted session is replayed from its events up to where it was.
 """
 
 from __future__ import annotations
@@ -62,13 +63,13 @@ from callwright.model import Message, Text, ToolCall
 __all__ = ["TaskBrief", "TaskResult", "run_task_loop"]
 
 _MAX_SAME_CALLS = 3
-"""The same call so many times running is asked about."""
+"""The same call this many times in a row needs approval."""
 _CONDENSED_SHARE = 0.75
-"""Of what may be used of the window, so much may still be used after condensing: else it would be done every turn."""
+"""After condensing, at most this share of the usable window may be used: otherwise every turn would condense."""
 _RESULT_LIMITS = (8_000, 2_000, 500)
 """Characters of a result, where the last rounds alone fill the window."""
 _MAX_NUDGES = 2
-"""How often a model is told that it is not done before that is believed."""
+"""How many nudges the model gets before the task ends as unfinished."""
 
 _AnswerT = TypeVar("_AnswerT")
 LoopSteps = Generator[Effect, EffectAnswer, "_TaskEnd | None"]
@@ -76,22 +77,22 @@ LoopSteps = Generator[Effect, EffectAnswer, "_TaskEnd | None"]
 
 @dataclass(frozen=True, kw_only=True)
 class TaskBrief:
-    """What a task begins with."""
+    """The input of a task."""
 
     task: int
     text: str
     history: tuple[Message, ...]
-    """Of the session so far; the first message is the system's."""
+    """The messages of the session so far; the first one is the system prompt."""
     tools: Mapping[str, Tool]
     limits: TaskLimits
     window: int
-    """The model's window in tokens; 0 when nobody knows it."""
+    """The model's context window in tokens; 0 if unknown."""
     count_tokens: Callable[[Sequence[Message]], int]
-    """The tokens of these messages with everything that goes with them."""
+    """Counts the tokens of these messages, including the tools and options of the request."""
 
 
 class TaskResult(NamedTuple):
-    """A task that is over, and what the model knows by then."""
+    """A finished task, and the model's messages at its end."""
 
     stopped: TaskStopped
     history: tuple[Message, ...]
@@ -103,7 +104,7 @@ class _TaskEnd(NamedTuple):
 
 
 def run_task_loop(brief: TaskBrief) -> Generator[Effect, EffectAnswer, TaskResult]:
-    """Work on a task. Every answer that is sent must be the one that `effects` names for the effect."""
+    """Run a task. Every answer that is sent must be the one that `effects` lists for the effect."""
     state = _TaskRun(brief)
     yield EmitEvent(TaskStarted(task=brief.task, text=brief.text, limits=brief.limits, window=brief.window))
     over = None
@@ -119,17 +120,17 @@ class _TaskRun:
     brief: TaskBrief
     messages: list[Message] = field(init=False)
     task_index: int = field(init=False)
-    """Of the task's own message."""
+    """The index of the task's own message."""
     turns: int = 0
     tokens: int = 0
     seconds: float = 0.0
     has_written: bool = False
     unattended_denials: int = 0
-    """Denials that nobody was there to make."""
+    """Denials because no user was available."""
     answers_without_calls: int = 0
-    """Answers without a call, running."""
+    """Consecutive answers without a call."""
     must_edit: bool = False
-    """The next answer has to change something."""
+    """Whether the next answer has to change something."""
     last_call: tuple[str, str] = ("", "")
     same_call_count: int = 0
 
@@ -138,10 +139,10 @@ class _TaskRun:
         self.task_index = len(self.messages) - 1
 
     def check_limits(self) -> _TaskEnd | None:
-        """A limit that is reached."""
+        """Return the end of the task if a limit is reached."""
         limits = self.brief.limits
         if self.turns >= limits.max_iterations:
-            return _TaskEnd("iterations", f"the model was asked {self.turns} times, which is the limit for one task")
+            return _TaskEnd("iterations", f"the model was called {self.turns} times, which is the limit for one task")
         if limits.max_tokens and self.tokens >= limits.max_tokens:
             return _TaskEnd("tokens", f"{self.tokens} tokens were used; the limit for one task is {limits.max_tokens}")
         return self._check_time()
@@ -149,11 +150,11 @@ class _TaskRun:
     def _check_time(self) -> _TaskEnd | None:
         limit = self.brief.limits.timeout_seconds
         if limit and self.seconds >= limit:
-            return _TaskEnd("time", f"it has worked for {self.seconds:.0f} seconds; the limit is {limit:.0f}")
+            return _TaskEnd("time", f"the task has run for {self.seconds:.0f} seconds; the limit is {limit:.0f}")
         return None
 
     def run_round(self) -> LoopSteps:
-        """An answer, and the results of its calls."""
+        """Run one round: an answer, and the results of its calls."""
         if over := (yield from self._condense_history()):
             return over
         self.turns += 1
@@ -178,37 +179,41 @@ class _TaskRun:
         self.seconds += answer.seconds
         return answer
 
-    # ── an answer that calls nothing ─────────────────────────────────────────────────────────────
+    # ── answers without calls ────────────────────────────────────────────────────────────────────
 
     def _handle_plain_answer(self, answer: ModelAnswered) -> LoopSteps:
         text = "".join(part.text for part in answer.message.parts if isinstance(part, Text))
         self.answers_without_calls += 1
         missing = needs_writes(self.brief.text) and not self.has_written
-        said = strip_completion_signal(text).strip()
+        shown_text = strip_completion_signal(text).strip()
         if answer.finish == "length":
-            told = nudges.ANSWER_CUT_OFF
+            nudge = nudges.ANSWER_CUT_OFF
         elif missing:
-            told = nudges.NO_FILE_CHANGED.format(task=self.brief.text)
+            nudge = nudges.NO_FILE_CHANGED.format(task=self.brief.text)
         elif has_completion_signal(text) or (
-            said and (self.answers_without_calls > 1 or not needs_writes(self.brief.text))
+            shown_text and (self.answers_without_calls > 1 or not needs_writes(self.brief.text))
         ):
             return self._end_task()
         else:
-            told = nudges.CONTINUE_OR_FINISH if said else nudges.EMPTY_ANSWER
+            nudge = nudges.CONTINUE_OR_FINISH if shown_text else nudges.EMPTY_ANSWER
         if self.answers_without_calls > _MAX_NUDGES:
-            why = "no file was changed, though the task asks for it" if missing else "the model says nothing more"
+            why = (
+                "no file was changed, although the task asks for it"
+                if missing
+                else "the model returns no more text or calls"
+            )
             return _TaskEnd("unfinished", why)
-        # Not at once: whoever only says "I look at the files first" must be able to look.
+        # Not at once: a model that only announces "I look at the files first" must be able to look.
         self.must_edit = missing and self.answers_without_calls == _MAX_NUDGES
-        yield EmitEvent(ModelNudged(told))
-        self.messages.append(make_user_message(told))
+        yield EmitEvent(ModelNudged(nudge))
+        self.messages.append(make_user_message(nudge))
         return None
 
     def _end_task(self) -> _TaskEnd:
         if self.unattended_denials:
             what = "a call was" if self.unattended_denials == 1 else f"{self.unattended_denials} calls were"
-            return _TaskEnd("denied", f"the model ended, but {what} denied because nobody was there to ask")
-        return _TaskEnd("done", "the model says that the task is done")
+            return _TaskEnd("denied", f"the model finished, but {what} denied because no user was available to approve")
+        return _TaskEnd("done", "the model reports that the task is done")
 
     # ── calls ────────────────────────────────────────────────────────────────────────────────────
 
@@ -237,9 +242,9 @@ class _TaskRun:
             arguments = _parse_arguments(call)
         except ToolError as problem:
             return (yield from self._report_not_run(call, view, "error", str(problem))), None
-        if isinstance(tool, EditTool) and (wanted := tool.describe_deferred_content(arguments)):
+        if isinstance(tool, EditTool) and (content_request := tool.describe_deferred_content(arguments)):
             answer = yield from self._call_model(
-                (*self.messages, make_user_message(nudges.WRITE_CONTENT.format(view=view, wanted=wanted))),
+                (*self.messages, make_user_message(nudges.WRITE_CONTENT.format(view=view, wanted=content_request))),
                 purpose="content",
                 title=view,
             )
@@ -255,16 +260,16 @@ class _TaskRun:
         decided = yield from _request_effect(DecideCall(call=call, is_repeat=self._track_repeats(call)), CallDecided)
         if decided.verdict != "allow":
             self.unattended_denials += decided.by == "settings"
-            over = _TaskEnd("person", "the person stopped it") if decided.verdict == "stop" else None
+            over = _TaskEnd("person", "stopped by the user") if decided.verdict == "stop" else None
             return (yield from self._report_not_run(call, view, "denied", nudges.describe_denial(decided))), over
         call = decided.call
         if edits:
-            kept = yield from _request_effect(SaveCheckpoint(call=call, digest=decided.digest), CheckpointSaved)
-            if kept.problem:
-                return (yield from self._report_not_run(call, view, "error", kept.problem)), None
+            saved = yield from _request_effect(SaveCheckpoint(call=call, digest=decided.digest), CheckpointSaved)
+            if saved.problem:
+                return (yield from self._report_not_run(call, view, "error", saved.problem)), None
         ended = yield from _request_effect(RunTool(call=call), ToolFinished)
         ended = msgspec.structs.replace(ended, content=nudges.prepend_user_note(decided.words, ended.content))
-        over = _TaskEnd("person", "the person stopped it") if ended.status == "stopped" else None
+        over = _TaskEnd("person", "stopped by the user") if ended.status == "stopped" else None
         return ended, over
 
     def _report_not_run(
@@ -275,7 +280,7 @@ class _TaskRun:
         return ended
 
     def _track_repeats(self, call: ToolCall) -> bool:
-        """The same call for the third time running; once a person has said that it may, it counts anew."""
+        """Return whether this is the third equal call in a row; after an approval, counting starts again."""
         now = (call.name, call.arguments)
         self.same_call_count = self.same_call_count + 1 if now == self.last_call else 1
         self.last_call = now
@@ -291,7 +296,7 @@ class _TaskRun:
         except ToolError:
             return call.name
 
-    # ── a window that fills ──────────────────────────────────────────────────────────────────────
+    # ── a full context window ────────────────────────────────────────────────────────────────────
 
     def _condense_history(self) -> LoopSteps:
         count, limit = self.brief.count_tokens, self.brief.window * self.brief.limits.condense
@@ -304,34 +309,34 @@ class _TaskRun:
             if answer.stopped:
                 return _find_failure(answer)
             self.messages, self.task_index = replace_with_summary(self.messages, self.task_index, answer.message)
-        self.messages, most = self._truncate_to_fit(limit, self.messages)
+        self.messages, max_chars = self._truncate_to_fit(limit, self.messages)
         after = count(self.messages)
-        yield EmitEvent(HistoryCondensed(before=before, after=after, max_result_chars=most))
+        yield EmitEvent(HistoryCondensed(before=before, after=after, max_result_chars=max_chars))
         if after > limit:
-            why = f"what is left of the conversation takes {after} tokens, and the window has {self.brief.window}"
+            why = f"the condensed conversation still has {after} tokens, and the context window has {self.brief.window}"
             return _TaskEnd("tokens", why)
         return None
 
     def _select_for_summary(self, limit: float) -> list[Message]:
-        """What the model sums up: as much of it as fits."""
+        """Return the messages for the summary: as many as fit."""
         drop = 0
-        told = [*self.messages, make_user_message(SUMMARY_PROMPT)]
-        while self.brief.count_tokens(told) > limit and drop < len(self.messages):
+        messages = [*self.messages, make_user_message(SUMMARY_PROMPT)]
+        while self.brief.count_tokens(messages) > limit and drop < len(self.messages):
             drop += max(1, len(self.messages) // 8)
-            told = [*drop_oldest_messages(self.messages, self.task_index, drop), make_user_message(SUMMARY_PROMPT)]
-        return self._truncate_to_fit(limit, told)[0]
+            messages = [*drop_oldest_messages(self.messages, self.task_index, drop), make_user_message(SUMMARY_PROMPT)]
+        return self._truncate_to_fit(limit, messages)[0]
 
     def _truncate_to_fit(self, limit: float, messages: list[Message]) -> tuple[list[Message], int]:
-        """The messages with results that are cut as far as they must be, and how far that is."""
-        shorter, most = messages, 0
-        for least in _RESULT_LIMITS:
+        """Truncate results as far as necessary; returns the messages and the maximum length of a result."""
+        shorter, max_chars = messages, 0
+        for limit_chars in _RESULT_LIMITS:
             if self.brief.count_tokens(shorter) > limit:
-                shorter, most = truncate_results(messages, least), least
-        return shorter, most
+                shorter, max_chars = truncate_results(messages, limit_chars), limit_chars
+        return shorter, max_chars
 
 
 def _request_effect(effect: Effect, kind: type[_AnswerT]) -> Generator[Effect, EffectAnswer, _AnswerT]:
-    """Have it done; its answer."""
+    """Yield the effect and return its typed answer."""
     answer = yield effect
     if not isinstance(answer, kind):
         raise MisuseError(f"{type(effect).__name__} is answered with {kind.__name__}, not {type(answer).__name__}")
@@ -340,7 +345,7 @@ def _request_effect(effect: Effect, kind: type[_AnswerT]) -> Generator[Effect, E
 
 def _find_failure(answer: ModelAnswered) -> _TaskEnd | None:
     if answer.stopped:
-        return _TaskEnd("person", "the person stopped it")
+        return _TaskEnd("person", "stopped by the user")
     return _TaskEnd("failed", answer.problem) if answer.problem else None
 
 

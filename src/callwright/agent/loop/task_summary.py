@@ -1,4 +1,4 @@
-"""The summary of a task: what was done, what was not, and what was denied. Made from its events alone."""
+"""Summarizes a task from its events alone: what was done, what failed, and what was denied."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MAX_LINES = 20
 
 
 def summarize_task(events: Iterable[StampedEvent], files: Sequence[FileStat]) -> TaskSummarized:
-    """What the events of one task come to."""
+    """Summarize the events of one task."""
     task, text, turns, tokens, seconds = 0, "", 0, 0, 0.0
     lines: dict[str, list[str]] = {"ok": [], "failed": [], "denied": []}
     for stamped in events:
@@ -32,9 +32,9 @@ def summarize_task(events: Iterable[StampedEvent], files: Sequence[FileStat]) ->
                 turns += answer.purpose == "turn"
                 tokens += answer.usage.prompt_tokens + answer.usage.completion_tokens
                 seconds += answer.seconds
-                said = "".join(part.text for part in answer.message.parts if isinstance(part, Text))
-                if answer.purpose == "turn" and (shown := strip_completion_signal(said).strip()):
-                    text = shown
+                full_text = "".join(part.text for part in answer.message.parts if isinstance(part, Text))
+                if answer.purpose == "turn" and (visible := strip_completion_signal(full_text).strip()):
+                    text = visible
             case ToolFinished() as ended:
                 seconds += ended.seconds
                 lines["failed" if ended.status in ("error", "stopped", "unknown") else ended.status].append(ended.view)
@@ -54,11 +54,11 @@ def summarize_task(events: Iterable[StampedEvent], files: Sequence[FileStat]) ->
 
 
 def _limit_lines(lines: list[str]) -> tuple[str, ...]:
-    """Each once, and the last ones of many."""
+    """Return each line once, and only the last ones of many."""
     counts: dict[str, int] = {}
     for line in lines:
         counts[line] = counts.get(line, 0) + 1
-    told = [line if count == 1 else f"{line} ({count} times)" for line, count in counts.items()]
-    if len(told) > _MAX_LINES:
-        told = [f"{len(told) - _MAX_LINES} more", *told[-_MAX_LINES:]]
-    return tuple(told)
+    limited = [line if count == 1 else f"{line} ({count} times)" for line, count in counts.items()]
+    if len(limited) > _MAX_LINES:
+        limited = [f"{len(limited) - _MAX_LINES} more", *limited[-_MAX_LINES:]]
+    return tuple(limited)

@@ -1,1 +1,1 @@
-"""MCP servers: tools of other programs. `settings` says which, `servers` keeps them, `connection` speaks to one."""
+"""MCP servers: tools of other programs. `settings` names them, `servers` manages them, `connection` talks to one."""

@@ -1,8 +1,8 @@
-"""One connection to an MCP server, by the official package; the only module that needs it.
+"""One connection to an MCP server, through the official package; the only module that imports it.
 
-A connection lives in a task of its own: the package's cancel scopes must be left by the task that entered them. A child
-process is given the path, the home folder and what the settings say, and is gone with all its children once `close`
-has returned.
+A connection has its own task: the package's cancel scopes must be exited by the task that entered them. A child process
+gets the PATH, the home folder and the variables of the settings, and has ended with all its children once `close` has
+returned.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _STDERR_TAIL_BYTES = 500
 
 
 class ServerLostError(Exception):
-    """The server is gone. Whether it did what it was asked last, nobody knows."""
+    """The connection to the server is lost. The outcome of the last request is unknown."""
 
 
 class McpConnection:
@@ -62,7 +62,9 @@ class McpConnection:
         self._client: Client | None = None
 
     async def open(self) -> list[Tool]:
-        """Start or reach the server, and ask for its tools. `LostError` says why it cannot be had."""
+        """Start or connect to the server, and list its tools. Raises `ServerLostError` with the reason if that
+        fails.
+        """
         opened: asyncio.Future[list[Tool]] = asyncio.get_running_loop().create_future()
         self._task = asyncio.create_task(self._run_connection(opened))
         either: list[asyncio.Future[Any]] = [opened, self._task]
@@ -82,26 +84,28 @@ class McpConnection:
         raise ServerLostError(self._describe_failure(_describe_error(self._task.exception())))
 
     async def call_tool(self, tool: str, arguments: dict[str, Any], tell: Callable[[str], None]) -> str:
-        """Call a tool. `ToolError` for a result that is an error, `LostError` when the server is gone."""
+        """Call a tool. Raises `ToolError` for a result that is an error, `ServerLostError` if the connection is
+        lost.
+        """
         if self._client is None:
             raise ServerLostError("it is not connected")
 
-        async def told(progress: float, total: float | None, message: str | None) -> None:
+        async def report_progress(progress: float, total: float | None, message: str | None) -> None:
             tell(f"{message or (f'{progress:g} of {total:g}' if total else f'{progress:g}')}\n")
 
         seconds = self._settings.call_seconds
         try:
-            result = await self._client.call_tool(tool, arguments, seconds, told)
+            result = await self._client.call_tool(tool, arguments, seconds, report_progress)
         except MCPError as error:
             if error.code == CONNECTION_CLOSED:
                 raise ServerLostError(self._describe_failure("the connection was closed")) from error
             if error.code == REQUEST_TIMEOUT:
-                raise ToolError(f"{tool} took longer than {seconds:g} seconds and was given up.") from error
+                raise ToolError(f"{tool} took longer than {seconds:g} seconds and was cancelled.") from error
             raise ToolError(f"{tool} failed: {error.message}") from error
         except (anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
             raise ServerLostError(self._describe_failure("the connection was closed")) from error
         except (ValidationError, RuntimeError) as error:
-            raise ToolError(f"{tool} answered with something that is no result: {error}"[:_MAX_RESULT_CHARS]) from error
+            raise ToolError(f"{tool} returned an invalid result: {error}"[:_MAX_RESULT_CHARS]) from error
         text = _render_result(result)
         if result.is_error:
             raise ToolError(text)
@@ -109,13 +113,13 @@ class McpConnection:
 
     async def close(self) -> None:
         """Disconnect; a server that was started is ended."""
-        # Not the task's own `cancel`: that goes through the shield under which the package ends its child.
+        # Not the task's own `cancel`: that would pass through the shield under which the package ends its child.
         self._scope.cancel()
         self._client = None
         if self._task is not None:
             await asyncio.wait({self._task})
             if not self._task.cancelled():
-                self._task.exception()  # said already, or of no more interest
+                self._task.exception()  # already reported, or no longer relevant
 
     async def _run_connection(self, opened: asyncio.Future[list[Tool]]) -> None:
         with self._scope:
@@ -134,15 +138,15 @@ class McpConnection:
             return streamable_http_client(self._settings.url, http_client=http)
         program, *words = self._settings.command
         errors = await stack.enter_async_context(self._stderr.open_file())
-        asked = StdioServerParameters(command=program, args=words, env=self._settings.env, cwd=self._root)
-        return stdio_client(asked, errlog=errors)
+        headers = StdioServerParameters(command=program, args=words, env=self._settings.env, cwd=self._root)
+        return stdio_client(headers, errlog=errors)
 
     def _describe_failure(self, reason: str) -> str:
-        return f"{reason}. Its last words: {self._stderr.text}" if self._stderr.text else reason
+        return f"{reason}. Its last output on standard error: {self._stderr.text}" if self._stderr.text else reason
 
 
 class _StderrTail:
-    """The end of what a server writes to its standard error, and no more than that."""
+    """The end of what a server writes to its standard error."""
 
     def __init__(self) -> None:
         self._tail = b""
@@ -153,7 +157,7 @@ class _StderrTail:
 
     @asynccontextmanager
     async def open_file(self) -> AsyncIterator[TextIO]:
-        """A file to write to."""
+        """Open a file to write to."""
         reading, writing = os.pipe()
         reader = asyncio.StreamReader()
         loop = asyncio.get_running_loop()
@@ -187,10 +191,10 @@ async def _list_tools(client: Client) -> list[Tool]:
 
 
 def _describe_error(error: BaseException | None) -> str:
-    """What went wrong, out of the groups that task groups wrap it in."""
+    """Describe the error inside the exception groups of task groups."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
-    return (str(error) or type(error).__name__).rstrip(".") if error else "it was closed meanwhile"
+    return (str(error) or type(error).__name__).rstrip(".") if error else "the connection was closed in the meantime"
 
 
 def _render_result(result: CallToolResult) -> str:
@@ -199,7 +203,7 @@ def _render_result(result: CallToolResult) -> str:
         parts = [msgspec.json.encode(result.structured_content).decode()]
     text = "\n".join(parts) or "(no output)"
     left = len(text) - _MAX_RESULT_CHARS
-    return f"{text[:_MAX_RESULT_CHARS]}\n({left} more characters are left out)" if left > 0 else text
+    return f"{text[:_MAX_RESULT_CHARS]}\n({left} more characters omitted)" if left > 0 else text
 
 
 def _render_block(block: ContentBlock) -> str:

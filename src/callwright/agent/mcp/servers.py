@@ -1,7 +1,7 @@
-"""The MCP servers of a session: started together, their tools under names of their own, started again when they die.
+"""The MCP servers of a session: started together, with distinct tool names, and restarted when they exit.
 
-Invariant: a call is sent once. A server that dies meanwhile may have done what it was asked, so the model is told that
-and decides; the next call starts the server again, later and later while it keeps dying.
+Invariant: a call is sent once. A server that exits meanwhile may have performed it, so the model gets that information
+and decides; the next call restarts the server, with growing delays while it keeps failing.
 """
 
 from __future__ import annotations
@@ -36,33 +36,33 @@ _PACKAGE_MISSING = "MCP servers need the package mcp: pip install 'callwright[mc
 
 
 class McpTool:
-    """A tool of a server. What it does is the server's affair."""
+    """A tool of a server. The server defines what it does."""
 
     def __init__(self, server: _McpServer, name: str, description: str, parameters: dict[str, Any]) -> None:
         self._server = server
         self._name = name
         full = f"{server.settings.name}__{name}"
-        told = description[:_MAX_DESCRIPTION_CHARS] or f"{name} of {server.settings.name}"
-        self.spec = ToolSpec(full if _match_legal_name(full) else make_alias(full), told, parameters)
+        summary = description[:_MAX_DESCRIPTION_CHARS] or f"{name} of {server.settings.name}"
+        self.spec = ToolSpec(full if _match_legal_name(full) else make_alias(full), summary, parameters)
 
     @property
     def origin(self) -> str:
-        """Where it comes from, for people."""
+        """The server that it comes from, for the user."""
         return f"MCP server {self._server.settings.name}"
 
     def describe_call(self, arguments: ToolArguments) -> str:
-        """The server, the tool and what it is given."""
-        given = json.dumps(dict(arguments), ensure_ascii=False, default=str)
-        line = f"{self._server.settings.name}: {self._name} {given}"
+        """Describe a call: the server, the tool and its arguments."""
+        values = json.dumps(dict(arguments), ensure_ascii=False, default=str)
+        line = f"{self._server.settings.name}: {self._name} {values}"
         return line if len(line) <= 120 else f"{line[:119]}…"
 
     async def call(self, arguments: ToolArguments, context: ToolContext) -> str:
-        """Have the server do it."""
+        """Call the tool on the server."""
         return await self._server.call_tool(self._name, dict(arguments), context.report_progress)
 
 
 class McpServers:
-    """All of them. `open`, then `tools`, then `close`."""
+    """All servers of a session. `open`, then `tools`, then `close`."""
 
     def __init__(
         self, settings: Sequence[McpSettings], root: Path, clock: Callable[[], float] = time.monotonic
@@ -71,32 +71,32 @@ class McpServers:
         self.tools: tuple[McpTool, ...] = ()
 
     async def open(self) -> tuple[str, ...]:
-        """Start all at once. Returns a sentence for each that could not be started; the others work all the same."""
+        """Start all servers at once. Returns a warning for each one that failed; the others are usable."""
         if not self._servers:
             return ()
         if find_spec("mcp") is None:
             return (_PACKAGE_MISSING,)
-        async with asyncio.TaskGroup() as group:  # when it is cancelled, it waits until each has ended its child
+        async with asyncio.TaskGroup() as group:  # if cancelled, wait until each server has ended its child
             opening = [group.create_task(server.open()) for server in self._servers]
         warnings = [sentence for each in opening if (sentence := each.result())]
         tools: dict[str, McpTool] = {}
         for tool in (tool for server in self._servers for tool in server.tools):
             if tool.spec.name in tools:
-                warnings.append(f"{tool.origin}: there is another tool named {tool.spec.name}, so this one is left out")
+                warnings.append(f"{tool.origin}: skipped, because another tool is named {tool.spec.name}")
             else:
                 tools[tool.spec.name] = tool
         self.tools = tuple(tools.values())
         return tuple(warnings)
 
     async def close(self) -> None:
-        """End what was started."""
+        """End the servers."""
         async with asyncio.TaskGroup() as group:
             for server in self._servers:
                 group.create_task(server.close())
 
 
 class _McpServer:
-    """One server, alive or not."""
+    """One server, running or not."""
 
     def __init__(self, settings: McpSettings, root: Path, clock: Callable[[], float]) -> None:
         self.settings = settings
@@ -111,7 +111,7 @@ class _McpServer:
         self._last_error = ""
 
     async def open(self) -> str:
-        """Start it. Returns what went wrong, in a sentence, or nothing."""
+        """Start it. Returns a warning, or an empty string."""
         module = import_module("callwright.agent.mcp.connection")
         connection = module.McpConnection(self.settings, self._root)
         try:
@@ -140,8 +140,8 @@ class _McpServer:
                 self._schedule_restart(to_one_line(str(error), _MAX_REASON_CHARS))
                 await connection.close()
             raise ToolError(
-                f"the MCP server {self.settings.name} ended while it worked on this, and nobody knows how far it came: "
-                f"{self._last_error}. It is started again with the next call."
+                f"the MCP server {self.settings.name} ended during this call, so its outcome is unknown: "
+                f"{self._last_error}. The next call restarts it."
             ) from error
         self._failures = 0
         return answer
@@ -162,7 +162,7 @@ class _McpServer:
             return cast("McpConnection", self._connection)
 
     def _schedule_restart(self, why: str) -> None:
-        """The first time it is started again at once, then after 1, 2, 4 … seconds."""
+        """Schedule a restart: at once the first time, then after 1, 2, 4 … seconds."""
         wait = 0.0 if self._failures == 0 else min(2.0 ** min(self._failures - 1, 10), _MAX_RESTART_DELAY_S)
         self._failures += 1
         self._restart_at = self._clock() + wait

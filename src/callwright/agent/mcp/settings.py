@@ -1,7 +1,7 @@
-"""What a person sets about MCP servers, and what a project asks for.
+"""The settings of MCP servers, and the project's file.
 
-Invariant: a project's file is data until a person approved its exact bytes. One byte more or less, and it is asked for
-again; what is started comes from the very bytes whose sum was approved.
+Invariant: a project's file is data until the user approved its exact bytes. After any change it needs approval again;
+servers are started from the very bytes whose hash was approved.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ class McpSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """An `[[mcp]]` table: an MCP server whose tools the agent may call. One of `command` and `url` is set."""
 
     name: _ServerName
-    """What its tools are called by: `name__tool`."""
+    """Name of the server; its tools are called `name__tool`."""
     command: tuple[str, ...] = ()
-    """The program to start, and its arguments; it is spoken to on its standard input and output."""
+    """The program to start, and its arguments; the agent talks to it over standard input and output."""
     env: dict[str, str] = {}
-    """What the program is told besides the path and the home folder."""
+    """Environment variables of the program, in addition to PATH, HOME and a few others."""
     url: str = ""
-    """The address of a server that runs already (streamable HTTP)."""
+    """URL of a running server (streamable HTTP)."""
     headers: dict[str, str] = {}
-    """What is sent along to that address, such as a key."""
+    """Headers of every request to that URL, such as an API key."""
     tools: tuple[str, ...] = ()
-    """The tools that may be used, by the server's own names; empty for all."""
+    """The tools that may be used, by the server's own names; empty = all."""
     call_seconds: Annotated[float, msgspec.Meta(gt=0)] = 120
-    """How long a call may take."""
+    """Timeout of a call."""
     start_seconds: Annotated[float, msgspec.Meta(gt=0)] = 30
-    """How long the server may take to start."""
+    """Timeout for starting the server."""
 
     @property
     def problem(self) -> str:
-        """What is wrong with it that a type cannot say; empty when nothing is."""
+        """What is wrong with it beyond types; an empty string if nothing is."""
         if bool(self.command) == bool(self.url):
             return "needs either a command or a url"
         if self.url and not self.url.startswith(("http://", "https://")):
@@ -52,7 +52,7 @@ class McpSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class ProjectServers(msgspec.Struct, frozen=True, kw_only=True):
-    """What a project's file asks for."""
+    """The servers of a project's file."""
 
     path: str
     digest: str
@@ -60,18 +60,18 @@ class ProjectServers(msgspec.Struct, frozen=True, kw_only=True):
     servers: tuple[McpSettings, ...]
 
     def is_approved(self, approved: Mapping[str, str]) -> bool:
-        """Whether a person approved these very bytes, in this place. `approved` has the sum for each path."""
+        """Return whether the user approved these exact bytes at this path. `approved` has the hash for each path."""
         return approved.get(self.path) == self.digest
 
     @property
     def approval_text(self) -> str:
-        """What a person is asked: everything that would be started, and where."""
-        lines = [f"{self.path} wants to start {len(self.servers)} MCP servers:"]
+        """The text of the approval: everything that would be started, and where."""
+        lines = [f"{self.path} starts {len(self.servers)} MCP servers:"]
         return "\n".join([*lines, *(f"  {each.name}: {_describe_server(each)}" for each in self.servers)])
 
 
 class _ServerEntry(msgspec.Struct):
-    """A server in the form that Claude Code, Cursor and others share."""
+    """A server in the format that Claude Code, Cursor and others share."""
 
     type: str = ""
     command: str = ""
@@ -86,7 +86,7 @@ class _ProjectFile(msgspec.Struct):
 
 
 def load_project_servers(path: Path) -> ProjectServers | None:
-    """A project's `.mcp.json`; None where there is none, or none with servers. Nothing of it is run here."""
+    """Load a project's `.mcp.json`; None if it does not exist or has no servers. Nothing is started."""
     try:
         if not path.is_file():
             return None
@@ -107,7 +107,7 @@ def load_project_servers(path: Path) -> ProjectServers | None:
 
 def _build_settings(name: str, entry: _ServerEntry) -> McpSettings:
     if entry.type == "sse":
-        raise ValueError(f"the MCP server {name!r} wants the old transport sse, which is not spoken here; use http")
+        raise ValueError(f"the MCP server {name!r} uses the SSE transport, which is not supported; use http")
     fields = {
         "name": name,
         "command": (entry.command, *entry.args) if entry.command else (),
@@ -122,10 +122,10 @@ def _build_settings(name: str, entry: _ServerEntry) -> McpSettings:
 
 
 def _describe_server(server: McpSettings) -> str:
-    """Exactly what is started; a person must not be shown less than what they approve."""
+    """Describe exactly what is started; the user must never see less than what they approve."""
     words = [_quote_word(word) for word in server.command or (server.url,)]
-    given = {**server.env, **server.headers}
-    return " ".join([*words, *(f"({name}: {_quote_word(value)})" for name, value in given.items())])
+    values = {**server.env, **server.headers}
+    return " ".join([*words, *(f"({name}: {_quote_word(value)})" for name, value in values.items())])
 
 
 def _quote_word(word: str) -> str:

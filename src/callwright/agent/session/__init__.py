@@ -1,1 +1,1 @@
-"""Sessions: what carries out the effects of the loop, with approvals, tools and the model."""
+"""Sessions: perform the effects of the loop, with approvals, tools and the model."""

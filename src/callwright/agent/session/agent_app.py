@@ -1,4 +1,4 @@
-"""The agent of one process: its model, settings and store, ready to work in any folder."""
+"""The agent of one process: its model, settings and store, ready to open sessions in any folder."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SMALL_WINDOW = 32_768
 
 
 class AgentModel(NamedTuple):
-    """The model that works."""
+    """The model that the agent uses."""
 
     run_turn: RunTurn
     name: str
@@ -40,7 +40,9 @@ class AgentModel(NamedTuple):
 
 
 def choose_model(engine: Engine, settings: AgentSettings) -> AgentModel:
-    """The model that the settings name, or else the engine's first. `ConfigError` when there is no such model."""
+    """Return the model that the settings name, or the engine's first. Raises `ConfigError` if there is no such
+    model.
+    """
     found = {name: model for model in engine.models for name in (model.name, *model.aliases)}
     if settings.model and settings.model not in found:
         raise ConfigError([f"no model named {settings.model!r}; available: {', '.join(found)}"])
@@ -50,7 +52,7 @@ def choose_model(engine: Engine, settings: AgentSettings) -> AgentModel:
 
 
 def _build_request_options(settings: AgentSettings, route: ModelRoute, window: int) -> dict[str, Any]:
-    """A small model that repeats itself would fill its window: nothing but a limit ends that."""
+    """Return request options that limit the answer: a small model that repeats itself would fill its window."""
     if settings.answer_tokens:
         return {"max_tokens": settings.answer_tokens}
     if window > _SMALL_WINDOW or "max_tokens" in route.settings.options:
@@ -60,22 +62,22 @@ def _build_request_options(settings: AgentSettings, route: ModelRoute, window: i
 
 @dataclass
 class AgentApp:
-    """Opens the sessions of any folder. `close` gives back the sandboxes."""
+    """Opens the sessions of any folder. `close` deletes the sandboxes' private folders."""
 
     settings: AgentSettings
     model: AgentModel
     store: AgentStore
     mcp_servers: Sequence[McpSettings]
     policy_file: Path
-    """The person's own rules; a project may add its own."""
+    """The user's own rules; a project may add its own."""
     state_folder: Path
     environment: Mapping[str, str] = field(repr=False)
     warnings: tuple[str, ...] = ()
-    """What a person should know of tools that cannot be used."""
+    """Warnings about tools that cannot be used."""
     _exit_stack: ExitStack = field(default_factory=ExitStack)
 
     async def create_session_manager(self, folder: Path, servers: Sequence[McpSettings] = ()) -> SessionManager:
-        """The sessions of a folder; `servers` are MCP servers besides those of the settings."""
+        """Return the session manager of a folder; `servers` are MCP servers in addition to those of the settings."""
         workspace = Workspace(folder)
         root = workspace.root
         policy = load_policy(self.policy_file, root / ".callwright" / "policy.toml", workspace=root)
@@ -110,5 +112,5 @@ class AgentApp:
         )
 
     def close(self) -> None:
-        """Give back the sandboxes of all folders."""
+        """Close the sandboxes of all folders."""
         self._exit_stack.close()

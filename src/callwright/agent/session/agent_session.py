@@ -1,7 +1,7 @@
-"""A session: one workspace, one model, task after task, and everything that happened, in order.
+"""A session: one workspace, one model, task after task, and all its events in order.
 
-The one place where the loop and the parts that do things meet. A session belongs to one process at a time; another can
-open it once that one is gone, and go on in the middle of a task.
+The session connects the loop to the parts that perform its effects. It belongs to one process at a time; after that
+process has ended, another one can open it and continue in the middle of a task.
 """
 
 from __future__ import annotations
@@ -48,33 +48,33 @@ __all__ = ["AgentSession"]
 class AgentSession:
     """An open session."""
 
-    def __init__(self, session: str, workshop: AgentContext, log: EventLog, checkpoints: Checkpoints) -> None:
+    def __init__(self, session: str, context: AgentContext, log: EventLog, checkpoints: Checkpoints) -> None:
         self.id = session
-        self._context = workshop
+        self._context = context
         self._log = log
         self._checkpoints = checkpoints
         self._review = ChangeReview(checkpoints, log)
         self._stop_signal = StopSignal()
         self._busy = False
-        self._tools = dict(workshop.tools)
-        self._servers = SessionServers(workshop.mcp_servers, workshop.workspace.root, workshop.trusted_projects, log)
+        self._tools = dict(context.tools)
+        self._servers = SessionServers(context.mcp_servers, context.workspace.root, context.trusted_projects, log)
         self._terminal = Terminal(
-            workshop.workspace, workshop.terminal_settings, workshop.sandbox, environment=workshop.environment
+            context.workspace, context.terminal_settings, context.sandbox, environment=context.environment
         )
         self._approvals = Approvals(
-            workshop.policy,
-            workshop.settings,
+            context.policy,
+            context.settings,
             self._tools,
-            workshop.workspace,
+            context.workspace,
             self._get_terminal_folder,
             log,
             self._stop_signal,
         )
         self._runner = ToolRunner(
-            self._tools, workshop.workspace, self._terminal, checkpoints, workshop.policy, log, self._stop_signal
+            self._tools, context.workspace, self._terminal, checkpoints, context.policy, log, self._stop_signal
         )
         answering = ModelCaller(
-            workshop.run_turn, workshop.model, self._tools, workshop.request_options, log, self._stop_signal
+            context.run_turn, context.model, self._tools, context.request_options, log, self._stop_signal
         )
         self._driver = EffectDriver(log, answering, self._approvals, self._runner)
         for stamped in log.events:
@@ -83,34 +83,34 @@ class AgentSession:
 
     @property
     def events(self) -> Sequence[StampedEvent]:
-        """Everything so far."""
+        """All events so far."""
         return self._log.events
 
     @property
     def is_busy(self) -> bool:
-        """A task is being worked on."""
+        """Whether a task is running."""
         return self._busy
 
     def subscribe(self, callback: EventCallback) -> Callable[[], None]:
-        """Be shown all events from now on; call what is returned to be shown no more."""
+        """Show all later events to `callback`; call the result to unsubscribe."""
         return self._log.subscribe(callback)
 
     def stop(self) -> None:
-        """Stop the work."""
+        """Stop the task."""
         self._stop_signal.request_stop()
 
     def answer_approval(self, approval: str, reply: ApprovalReply) -> str:
-        """Answer an approval. Returns what is wrong with the answer, if anything."""
+        """Answer an approval. Returns what is wrong with the answer, or an empty string."""
         return self._approvals.submit_reply(approval, reply)
 
     # ── tasks ────────────────────────────────────────────────────────────────────────────────────
 
     async def run(self, task: str) -> TaskStopped:
-        """Work on a task to its end."""
+        """Run a task to its end."""
         self._begin_task()
         try:
             number = 1 + sum(isinstance(stamped.event, TaskStarted) for stamped in self.events)
-            await self._checkpoints.recover_writes()  # after a task that was left and not gone on with
+            await self._checkpoints.recover_writes()  # after a task that was interrupted and not resumed
             await self._checkpoints.recover_writes()
             await self._start_servers()
             start = len(self.events)
@@ -122,49 +122,49 @@ class AgentSession:
             self._busy = False
 
     async def resume(self) -> TaskStopped | None:
-        """Go on with the task that another process left; None when there is none."""
+        """Continue the task that another process left unfinished; None if there is none."""
         self._begin_task()
         try:
             start = find_unfinished_task(self.events)
             if start is None:
                 return await self._summarize_last_task()
-            given = self.events[start].event
-            if not isinstance(given, TaskStarted):
-                raise MisuseError("a task begins with its words")
-            past = RecordedAnswers(self.events[start:])
+            started = self.events[start].event
+            if not isinstance(started, TaskStarted):
+                raise MisuseError("a task must start with a TaskStarted event")
+            recorded = RecordedAnswers(self.events[start:])
             await self._start_servers()
-            await self._checkpoints.recover_writes(past.planned_edits)
-            brief = self._build_brief(given.task, given.text, build_history(self.events[:start]), given)
-            return await self._run_brief(brief, past, start)
+            await self._checkpoints.recover_writes(recorded.planned_edits)
+            brief = self._build_brief(started.task, started.text, build_history(self.events[:start]), started)
+            return await self._run_brief(brief, recorded, start)
         finally:
             self._busy = False
 
     def _get_terminal_folder(self) -> str:
-        """Where the terminal is."""
+        """Return the terminal's current folder."""
         return self._terminal.folder
 
     def _begin_task(self) -> None:
         if self._busy:
-            raise MisuseError("a task is being worked on: stop it, or wait for its end")
+            raise MisuseError("a task is already running: stop it, or wait until it ends")
         self._busy = True
         self._stop_signal.reset()
 
     async def _start_servers(self) -> None:
-        """Let MCP servers bring their tools, when somebody is there who can be asked."""
+        """Start the MCP servers and add their tools; the project's servers need approval first."""
         self._tools.update(await self._servers.start(self._approvals.request_consent))
 
     def _build_brief(
-        self, number: int, task: str, history: tuple[Message, ...], given: TaskStarted | None = None
+        self, number: int, task: str, history: tuple[Message, ...], started: TaskStarted | None = None
     ) -> TaskBrief:
-        limits = given.limits if given else self._context.settings.limits
-        window = given.window if given else self._context.window
+        limits = started.limits if started else self._context.settings.limits
+        window = started.window if started else self._context.window
 
         def count(messages: Sequence[Message]) -> int:
-            """Not less than the tokens; exactly those when it matters."""
+            """Return at least the number of tokens; the exact number near the limit."""
             specs = tuple(tool.spec for tool in self._tools.values())
             request = Request(self._context.model, tuple(messages), specs)
-            most = estimate_max_tokens(request)  # costs nothing; the tokenizer takes half a second to load
-            return most if most <= window * limits.condense else count_prompt_tokens_sync(request)
+            estimate = estimate_max_tokens(request)  # fast; the tokenizer takes half a second to load
+            return estimate if estimate <= window * limits.condense else count_prompt_tokens_sync(request)
 
         return TaskBrief(
             task=number,
@@ -176,15 +176,15 @@ class AgentSession:
             count_tokens=count,
         )
 
-    async def _run_brief(self, brief: TaskBrief, past: RecordedAnswers, start: int) -> TaskStopped:
+    async def _run_brief(self, brief: TaskBrief, recorded: RecordedAnswers, start: int) -> TaskStopped:
         self._runner.task = brief.task
-        ended = await self._driver.run_loop(run_task_loop(brief), past)
+        ended = await self._driver.run_loop(run_task_loop(brief), recorded)
         await self._add_summary(start)
         return ended.stopped
 
     async def _summarize_last_task(self) -> TaskStopped | None:
-        """A task that ended and was not summed up, because its process ended in between."""
-        last = next((place for place in range(len(self.events) - 1, -1, -1) if _is_task_end(self.events[place])), None)
+        """Summarize a task that ended without a summary because its process ended in between."""
+        last = next((index for index in range(len(self.events) - 1, -1, -1) if _is_task_end(self.events[index])), None)
         if last is not None and isinstance(stopped := self.events[last].event, TaskStopped):
             start = next(at for at in range(last, -1, -1) if isinstance(self.events[at].event, TaskStarted))
             await self._add_summary(start)
@@ -199,30 +199,30 @@ class AgentSession:
     async def _create_branch(self, task: str) -> None:
         if not self._context.settings.branch:
             return
-        made = await TaskBranches(self._context.workspace.root, self._context.environment).create_branch(task)
-        if made.problem:
-            await self._log.add(WarningIssued(made.problem))
+        result = await TaskBranches(self._context.workspace.root, self._context.environment).create_branch(task)
+        if result.problem:
+            await self._log.add(WarningIssued(result.problem))
         else:
-            await self._log.add(BranchCreated(branch=made.branch, previous=made.previous))
+            await self._log.add(BranchCreated(branch=result.branch, previous=result.previous))
 
     # ── changes ──────────────────────────────────────────────────────────────────────────────────
 
     async def review_changes(self, task: int = 0) -> tuple[FileReview, ...]:
-        """The changes that are neither kept nor undone; of one task, or of all."""
+        """Return the changes that are neither kept nor undone, of one task or of all."""
         return await self._review.list_file_reviews(task)
 
     async def keep_changes(self, path: str = "", hunk: str = "", *, task: int = 0) -> ChangesKept:
-        """Keep changes: of everything, of a task, of a file, or a hunk of it."""
+        """Keep changes: all, those of a task or a file, or one hunk."""
         return await self._review.keep_changes(path, hunk, task=task)
 
     async def undo_changes(
         self, path: str = "", hunk: str = "", *, task: int = 0, force: bool = False
     ) -> ChangesUndone:
-        """Take changes back. What the person changed meanwhile is left alone unless forced."""
+        """Undo changes. Lines that the user changed since are left alone unless forced."""
         return await self._review.undo_changes(path, hunk, task=task, force=force)
 
     async def close(self) -> None:
-        """Stop, and give everything back."""
+        """Stop the task and release all resources."""
         self.stop()
         while self._busy:
             await asyncio.sleep(0.01)

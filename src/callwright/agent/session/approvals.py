@@ -1,8 +1,8 @@
-"""Approvals: may a call run? The policy says so, or a person does.
+"""Approvals: decide whether a call may run, by the policy or by asking the user.
 
-What the policy allows runs, what it denies does not, and for the rest a person is asked and waited for, however long
-that takes. Nothing of critical tier runs unasked, whatever is set or remembered. An answer counts for the one question
-that it names, and an edit that was approved is the one that is made: its digest goes with the decision.
+What the policy allows runs, what it denies does not; for everything else the user is asked, without a timeout. Nothing
+of critical tier runs without approval, whatever is set or remembered. An answer applies only to the approval that it
+names, and only the approved edit is written: the decision contains its hash.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ __all__ = ["Approvals"]
 
 _DECISION_RANK = {"allow": 0, "ask": 1, "deny": 2}
 _TIER_RANK = {"none": 0, "medium": 1, "high": 2, "critical": 3}
-_READ_ONLY = Judgement(tier="none", decision="allow", why="it only looks at the workspace", is_read_only=True)
+_READ_ONLY = Judgement(tier="none", decision="allow", why="it only reads the workspace", is_read_only=True)
 _UNPROTECTED = Judgement(tier="none", decision="allow", why="the files are not protected")
 _APPROVING_SETTINGS = {
     "command": ("commands", "all"),
@@ -53,7 +53,7 @@ _MAX_DIFF_CHARS = 200_000
 
 
 class _JudgedCall(NamedTuple):
-    """A call as it is judged and shown."""
+    """A call with its judgement, as shown to the user."""
 
     subject: ApprovalSubject
     judgement: Judgement
@@ -64,7 +64,7 @@ class _JudgedCall(NamedTuple):
 
 
 class Approvals:
-    """Of one session: its policy, what was allowed for good, and the questions that are open."""
+    """The approvals of one session: its policy, what was allowed for the session, and the pending approvals."""
 
     def __init__(
         self,
@@ -72,52 +72,52 @@ class Approvals:
         settings: AgentSettings,
         tools: Mapping[str, Tool],
         workspace: Workspace,
-        where: Callable[[], str],
+        get_terminal_folder: Callable[[], str],
         log: EventLog,
-        halt: StopSignal,
+        stop_signal: StopSignal,
     ) -> None:
         self._policy = policy
         self._settings = settings
         self._tools = tools
         self._workspace = workspace
-        self._get_terminal_folder = where
+        self._get_terminal_folder = get_terminal_folder
         self._log = log
-        self._stop_signal = halt
+        self._stop_signal = stop_signal
         self._remembered_patterns: list[str] = []
         self._pending: dict[str, tuple[ApprovalRequested, asyncio.Future[ApprovalReply]]] = {}
 
     def remember_patterns(self, patterns: Sequence[str]) -> None:
-        """Allow these for the rest of the session; they were allowed before it was opened again."""
+        """Allow these patterns for the rest of the session; they were allowed before it was reopened."""
         self._remembered_patterns.extend(patterns)
 
     def submit_reply(self, approval: str, reply: ApprovalReply) -> str:
-        """A person's answer. Returns what is wrong with it, if anything."""
+        """Take the user's answer. Returns what is wrong with it, or an empty string."""
         if approval not in self._pending:
-            return "that question was answered already, or never asked"
-        asked, waiting = self._pending[approval]
-        if reply.verdict == "always" and not asked.remember:
-            return "this cannot be allowed always, only once"
-        if reply.command and asked.subject != "command":
+            return "this approval was already answered, or does not exist"
+        request, future = self._pending[approval]
+        if reply.verdict == "always" and not request.remember:
+            return "this can only be allowed once"
+        if reply.command and request.subject != "command":
             return "only commands can be edited"
-        if reply.verdict == "always" and reply.command not in ("", asked.command):
-            return "a command that was edited can be allowed only once"
-        if not waiting.done():
-            waiting.set_result(reply)
+        if reply.verdict == "always" and reply.command not in ("", request.command):
+            return "an edited command can only be allowed once"
+        if not future.done():
+            future.set_result(reply)
         return ""
 
     async def decide_call(self, effect: DecideCall) -> CallDecided:
-        """May this call run, and as what?"""
+        """Decide whether a call may run, and in which form."""
         call = effect.call
         tool = self._tools[call.name]
         case = self._judge_call(call, tool)
         if effect.is_repeat and case.judgement.decision != "deny":
-            why = "the model makes the same call for the third time running; it may be going in circles"
+            why = "the model makes the same call for the third time in a row; it may be stuck in a loop"
             why = why if case.judgement.decision == "allow" else f"{why}. {case.judgement.why}"
             case = case._replace(
                 subject="again", judgement=Judgement(tier=case.judgement.tier, decision="ask", why=why)
             )
-        if done := self._decide_automatically(call, case):
-            return done
+        if decided := self._decide_automatically(call, case):
+            return decided
         return await self._request_approval(call, tool, case)
 
     def _decide_automatically(self, call: ToolCall, case: _JudgedCall) -> CallDecided | None:
@@ -133,7 +133,7 @@ class Approvals:
         return None
 
     async def _request_approval(self, call: ToolCall, tool: Tool, case: _JudgedCall) -> CallDecided:
-        asked = ApprovalRequested(
+        request = ApprovalRequested(
             approval=_new_approval_id(),
             call=call.id,
             subject=case.subject,
@@ -145,37 +145,39 @@ class Approvals:
             diff=format_diff(case.changes, _MAX_DIFF_CHARS),
             remember=case.judgement.allow_patterns if case.subject in ("command", "tool") else (),
         )
-        reply = await self._wait_for_reply(asked)
+        reply = await self._wait_for_reply(request)
         return await self._apply_reply(call, tool, case, reply)
 
     async def request_consent(self, title: str, why: str, always: str) -> ApprovalReply:
-        """Ask about something that is no call of the model: to start programs that the project names."""
+        """Request approval for something other than a call of the model: starting programs that the project names."""
         number = _new_approval_id()
-        asked = ApprovalRequested(
+        request = ApprovalRequested(
             approval=number, call=number, subject="server", title=title, why=why, tier="high", remember=(always,)
         )
-        reply = await self._wait_for_reply(asked)
+        reply = await self._wait_for_reply(request)
         allowed = reply.verdict in ("once", "always")
         by: Decider = "settings" if reply.is_unattended else "person"
         call = ToolCall(number, "", "{}")
         await self._log.add(CallDecided(call=call, verdict="allow" if allowed else "deny", by=by, why=why))
         return reply
 
-    async def _wait_for_reply(self, asked: ApprovalRequested) -> ApprovalReply:
-        waiting: asyncio.Future[ApprovalReply] = asyncio.get_running_loop().create_future()
-        self._pending[asked.approval] = asked, waiting  # before it is shown: the answer may come at once
+    async def _wait_for_reply(self, request: ApprovalRequested) -> ApprovalReply:
+        future: asyncio.Future[ApprovalReply] = asyncio.get_running_loop().create_future()
+        self._pending[request.approval] = request, future  # before it is shown: the answer may come at once
         try:
-            await self._log.add(asked)
-            return await self._stop_signal.run_until_stopped(_await_reply(waiting))
+            await self._log.add(request)
+            return await self._stop_signal.run_until_stopped(_await_reply(future))
         except StoppedError:
             return ApprovalReply(verdict="stop")
         finally:
-            del self._pending[asked.approval]
+            del self._pending[request.approval]
 
     async def _apply_reply(self, call: ToolCall, tool: Tool, case: _JudgedCall, reply: ApprovalReply) -> CallDecided:
         if reply.verdict == "deny" or reply.verdict == "stop":
             by: Decider = "settings" if reply.is_unattended else "person"
-            why = f"nobody was there to ask; {case.judgement.why}" if reply.is_unattended else case.judgement.why
+            why = (
+                f"no user was available to approve; {case.judgement.why}" if reply.is_unattended else case.judgement.why
+            )
             return CallDecided(call=call, verdict=reply.verdict, by=by, why=why, words=reply.words)
         if isinstance(tool, CommandTool) and reply.command and reply.command != case.command:
             return await self._decide_edited_command(call, tool, case, reply)
@@ -194,23 +196,23 @@ class Approvals:
     async def _decide_edited_command(
         self, call: ToolCall, tool: CommandTool, case: _JudgedCall, reply: ApprovalReply
     ) -> CallDecided:
-        """A changed command is judged again (A-14); who wrote it need not be asked about it unless it is worse."""
+        """Judge a changed command again (A-14); it needs another approval only if it is more dangerous."""
         arguments = tool.replace_command(parse_call_arguments(call), reply.command)
         changed = msgspec.structs.replace(call, arguments=msgspec.json.encode(arguments).decode())
         again = self._judge_call(changed, self._tools[call.name])
         if again.judgement.decision == "deny":
             return CallDecided(call=changed, verdict="deny", by="policy", why=again.judgement.why)
-        told = f"The person changed the command to: {reply.command}"
-        words = f"{told}\n{reply.words}" if reply.words else told
+        note = f"The user changed the command to: {reply.command}"
+        words = f"{note}\n{reply.words}" if reply.words else note
         if again.judgement.decision == "ask" and _TIER_RANK[again.judgement.tier] > _TIER_RANK[case.judgement.tier]:
             decided = await self._request_approval(changed, self._tools[call.name], again)
             return decided if decided.words else msgspec.structs.replace(decided, words=words)
         return CallDecided(call=changed, verdict="allow", by="person", why=again.judgement.why, words=words)
 
-    # ── what a call is ───────────────────────────────────────────────────────────────────────────
+    # ── judging calls ────────────────────────────────────────────────────────────────────────────
 
     def _judge_call(self, call: ToolCall, tool: Tool) -> _JudgedCall:
-        """Judge it. What cannot be carried out may run: it fails, and the model is told why."""
+        """Judge a call. A call that cannot be carried out is allowed: it fails, and the model gets the reason."""
         arguments = parse_call_arguments(call)
         title = tool.describe_call(arguments)
         try:
@@ -238,17 +240,17 @@ class Approvals:
         return _JudgedCall("command", judged, title, command=command.text, folder=command.folder)
 
     def _prefix_folder(self, command: TerminalCommand) -> str:
-        """The command as it would be from the workspace's root: its paths begin in the folder that it runs in."""
+        """Return the command as seen from the workspace's root: its paths start in the folder that it runs in."""
         folder = self._workspace.resolve_path(command.folder or self._get_terminal_folder())
         return command.text if folder == "." else f"cd {shlex.quote(f'./{folder}')}\n{command.text}"
 
     @property
     def _session_policy(self) -> Policy:
-        """The policy with what the person allowed for this session."""
+        """The policy with what the user allowed for this session."""
         return self._policy.with_allowances(self._remembered_patterns) if self._remembered_patterns else self._policy
 
     def _is_remembered(self, call: ToolCall, case: _JudgedCall) -> bool:
-        """Whether it is allowed only because the person said so before."""
+        """Return whether it is allowed only because of an earlier decision of the user."""
         if not self._remembered_patterns:
             return False
         if case.subject == "command":
@@ -261,8 +263,8 @@ def _new_approval_id() -> str:
     return f"ask_{secrets.token_hex(8)}"
 
 
-async def _await_reply(waiting: asyncio.Future[Any]) -> Any:
-    return await waiting
+async def _await_reply(future: asyncio.Future[Any]) -> Any:
+    return await future
 
 
 def _find_strictest(judged: Iterable[Judgement], otherwise: Judgement) -> Judgement:

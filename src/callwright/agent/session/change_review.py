@@ -1,5 +1,6 @@
-"""Reviewing what a session changed: what is still open, and keeping or taking back all of it, a task's, a file's or a
-hunk's share."""
+"""Reviews the changes of a session: lists open changes, and keeps or undoes all of them, a task's, a file's or a
+hunk.
+"""
 
 from __future__ import annotations
 
@@ -20,21 +21,21 @@ _STATE_BY_KIND: dict[str, Literal["created", "changed", "deleted"]] = {
 
 
 class ChangeReview:
-    """Of one session. What is decided is an event of it."""
+    """The review of one session. Its decisions are events of the session."""
 
     def __init__(self, checkpoints: Checkpoints, log: EventLog) -> None:
         self._checkpoints = checkpoints
         self._log = log
 
     async def list_file_stats(self) -> tuple[FileStat, ...]:
-        """The files that have changes which are neither kept nor undone."""
+        """Return the files with changes that are neither kept nor undone."""
         return tuple(
             FileStat(path=file.path, added=file.added, removed=file.removed, state=_STATE_BY_KIND[file.kind])
             for file in await self._list_open_files(0)
         )
 
     async def list_file_reviews(self, task: int = 0) -> tuple[FileReview, ...]:
-        """The same, with what changed; of one task, or of all."""
+        """Return the same files with their changes, of one task or of all."""
         return tuple(
             FileReview(
                 path=file.path,
@@ -48,21 +49,21 @@ class ChangeReview:
         )
 
     async def keep_changes(self, path: str = "", hunk: str = "", *, task: int = 0) -> ChangesKept:
-        """Keep changes: they can no longer be taken back."""
+        """Keep changes: they can no longer be undone."""
         paths = await self._checkpoints.keep_changes(task=task or None, path=path or None, hunk=hunk or None)
-        kept = ChangesKept(paths=tuple(paths), hunk=hunk)
-        await self._log.add(kept)
+        kept_paths = ChangesKept(paths=tuple(paths), hunk=hunk)
+        await self._log.add(kept_paths)
         await self._log.add(FilesChanged(files=await self.list_file_stats()))
-        return kept
+        return kept_paths
 
     async def undo_changes(
         self, path: str = "", hunk: str = "", *, task: int = 0, force: bool = False
     ) -> ChangesUndone:
-        """Take changes back. What the person changed meanwhile is left alone unless forced."""
-        done = await self._checkpoints.undo_changes(
+        """Undo changes. Lines that the user changed since are left alone unless forced."""
+        result = await self._checkpoints.undo_changes(
             task=task or None, path=path or None, hunk=hunk or None, force=force
         )
-        undone = ChangesUndone(paths=done.paths, hunk=hunk, conflicts=tuple(each.reason for each in done.conflicts))
+        undone = ChangesUndone(paths=result.paths, hunk=hunk, conflicts=tuple(each.reason for each in result.conflicts))
         await self._log.add(undone)
         await self._log.add(FilesChanged(files=await self.list_file_stats()))
         return undone

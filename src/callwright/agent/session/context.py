@@ -1,4 +1,4 @@
-"""The workshop: what all sessions of one process work with, and the list of those that there are."""
+"""What all sessions of one process share, and the locks that keep a session in one process."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ __all__ = ["AgentContext", "SessionLocks", "new_session_id"]
 
 
 def new_session_id() -> str:
-    """A session's id: short enough to be typed."""
+    """Return a new session id, short enough to type."""
     return f"{time.strftime('%m%d')}-{secrets.token_hex(3)}"
 
 
 class SessionLocks:
-    """A session is worked on by one process at a time; the system lets go when that process ends, however it ends."""
+    """Lock files: one process at a time uses a session; the system releases the lock when that process ends."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._files: dict[str, IO[str]] = {}
 
     def acquire(self, session: str) -> None:
-        """Take it for this process. `StoreError` when another has it."""
+        """Lock a session for this process. Raises `StoreError` if another process has it."""
         if session in self._files:
-            raise StoreError(f"session {session} is open already")
+            raise StoreError(f"session {session} is already open")
         file = self._open_lock_file(session)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -52,12 +52,12 @@ class SessionLocks:
         self._files[session] = file
 
     def release(self, session: str) -> None:
-        """Let others have it."""
+        """Release the lock."""
         if file := self._files.pop(session, None):
             file.close()
 
     def is_locked(self, session: str) -> bool:
-        """Somebody works on it at the moment."""
+        """Return whether a process uses the session at the moment."""
         if session in self._files:
             return True
         if not (self._folder / session).exists():
@@ -77,7 +77,7 @@ class SessionLocks:
 
 @dataclass(frozen=True, kw_only=True)
 class AgentContext:
-    """Shared by the sessions of one process."""
+    """What the sessions of one process share."""
 
     run_turn: RunTurn
     model: str
@@ -92,9 +92,9 @@ class AgentContext:
     snapshots: SnapshotStore
     locks: SessionLocks
     mcp_servers: Sequence[McpSettings]
-    """The MCP servers of the person's own settings."""
+    """The MCP servers of the user's settings."""
     trusted_projects: TrustedProjects
     environment: Mapping[str, str] = field(repr=False)
     request_options: dict[str, Any] = field(default_factory=dict)
-    """Of every request to the model."""
+    """Options of every request to the model."""
     clock: Callable[[], float] = time.time

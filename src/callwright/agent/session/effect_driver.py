@@ -1,6 +1,6 @@
-"""The driver: does what a loop asks for, one effect after the other, and answers it.
+"""The effect driver: performs the effects of a loop one after the other, and answers them.
 
-Whatever an effect comes to is stored before the loop hears of it. What the past has an answer for is not done again.
+Every result is stored before the loop receives it. An effect with a recorded answer is not performed again.
 """
 
 from __future__ import annotations
@@ -32,28 +32,28 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class EffectDriver:
-    """The parts that do things."""
+    """Performs effects with the model, the approvals and the tools."""
 
     log: EventLog
     model_caller: ModelCaller
     approvals: Approvals
     tool_runner: ToolRunner
 
-    async def run_loop(self, steps: Generator[Effect, EffectAnswer, T], past: RecordedAnswers) -> T:
-        """Run a loop to its end; its result."""
+    async def run_loop(self, steps: Generator[Effect, EffectAnswer, T], recorded: RecordedAnswers) -> T:
+        """Run a loop to its end and return its result."""
         try:
             effect = next(steps)
             while True:
-                answer = past.replay_answer(effect)
+                answer = recorded.replay_answer(effect)
                 if answer is None:
-                    answer = await self._perform_effect(effect, past)
+                    answer = await self._perform_effect(effect, recorded)
                     await self.log.add(answer)
                 effect = steps.send(answer)
         except StopIteration as end:
             result: T = end.value
             return result
 
-    async def _perform_effect(self, effect: Effect, past: RecordedAnswers) -> SessionEvent:
+    async def _perform_effect(self, effect: Effect, recorded: RecordedAnswers) -> SessionEvent:
         match effect:
             case EmitEvent():
                 return effect.event
@@ -64,4 +64,4 @@ class EffectDriver:
             case SaveCheckpoint():
                 return await self.tool_runner.save_checkpoint(effect)
             case RunTool():
-                return await self.tool_runner.run_tool(effect, was_started=effect.call.id in past.started_calls)
+                return await self.tool_runner.run_tool(effect, was_started=effect.call.id in recorded.started_calls)

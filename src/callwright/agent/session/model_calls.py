@@ -1,4 +1,4 @@
-"""Asking the model, and showing its answer while it comes."""
+"""Calls the model, and shows its answer while it arrives."""
 
 from __future__ import annotations
 
@@ -22,32 +22,32 @@ from callwright.turn import Collected, collect
 __all__ = ["ModelCaller", "RunTurn"]
 
 RunTurn = Callable[[Request], EventStream]
-"""One turn of the engine."""
+"""Runs one turn of the engine."""
 _MAX_ANSWER_CHARS = 8_000_000
-"""Characters of one answer: more is an error, not an answer."""
+"""The maximum number of characters of one answer: a longer one is an error."""
 
 
 class ModelCaller:
-    """Asks one model."""
+    """Calls one model."""
 
     def __init__(
         self,
-        ask: RunTurn,
+        run_turn: RunTurn,
         model: str,
         tools: Mapping[str, Tool],
         options: dict[str, Any],
         log: EventLog,
-        halt: StopSignal,
+        stop_signal: StopSignal,
     ) -> None:
-        self._run_turn = ask
+        self._run_turn = run_turn
         self._model = model
         self._tools = tools
         self._options = options
         self._log = log
-        self._stop_signal = halt
+        self._stop_signal = stop_signal
 
     async def call_model(self, effect: CallModel) -> ModelAnswered:
-        """The answer, whole. What goes wrong is told in it."""
+        """Return the whole answer. A failure is part of it."""
         await self._log.add(TurnStarted(number=effect.number, purpose=effect.purpose))
         request = self._build_request(effect)
         loop = asyncio.get_running_loop()
@@ -63,7 +63,7 @@ class ModelCaller:
         except StoppedError:
             stopped = True
         except (BackendError, RequestError) as error:
-            if not (effect.must_edit and getattr(error, "kind", "") == "unusable"):  # it still makes no edit
+            if not (effect.must_edit and getattr(error, "kind", "") == "unusable"):  # the answer without an edit stands
                 problem = str(error)
         turn = collect(events)
         return ModelAnswered(
@@ -100,36 +100,36 @@ class ModelCaller:
                     raise BackendError(f"the model's answer has more than {_MAX_ANSWER_CHARS} characters")
         await self._log_events(stream.close(clock()))
 
-    async def _log_events(self, shown: Sequence[DisplayEvent]) -> None:
-        for event in shown:
+    async def _log_events(self, events: Sequence[DisplayEvent]) -> None:
+        for event in events:
             await self._log.add(event)
 
 
 async def _iter_paced_batches(answer: EventStream, stream: AnswerStream) -> AsyncGenerator[list[Event], None]:
-    """The answer's events as they come, and an empty list when something that waits may be shown."""
-    coming = asyncio.ensure_future(anext(answer))
+    """Yield batches of the answer's events, and an empty list when a delayed update is due."""
+    next_batch = asyncio.ensure_future(anext(answer))
     try:
         while True:
             wait = None
             if stream.next_flush_at is not None:
                 wait = max(0.0, stream.next_flush_at - asyncio.get_running_loop().time())
-            done, _ = await asyncio.wait((coming,), timeout=wait)
+            done, _ = await asyncio.wait((next_batch,), timeout=wait)
             if not done:
                 yield []
                 continue
             try:
-                some = coming.result()
+                some = next_batch.result()
             except StopAsyncIteration:
                 return
-            coming = asyncio.ensure_future(anext(answer))
+            next_batch = asyncio.ensure_future(anext(answer))
             yield some
     finally:
-        if not coming.done():
-            coming.cancel()
-            await asyncio.wait((coming,))
+        if not next_batch.done():
+            next_batch.cancel()
+            await asyncio.wait((next_batch,))
 
 
 def _build_parts(turn: Collected) -> tuple[Part, ...]:
-    """Thinking, words and calls (A-2); calls keep the ids that they came with."""
-    said = (Text(turn.text),) if turn.text else ()
-    return (*turn.thoughts, *said, *turn.tool_calls)
+    """Return thinking, text and calls (A-2); calls keep their ids."""
+    text = (Text(turn.text),) if turn.text else ()
+    return (*turn.thoughts, *text, *turn.tool_calls)

@@ -1,4 +1,4 @@
-"""The sessions that there are: listing, opening and forgetting them."""
+"""Lists, opens and deletes sessions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["SessionArchive", "SessionManager"]
 
 
 class SessionArchive:
-    """The sessions of all workspaces, to be read and forgotten."""
+    """The sessions of all workspaces, to read and delete."""
 
     def __init__(self, sessions: SessionEventStore, snapshots: SnapshotStore, locks: SessionLocks) -> None:
         self._store = sessions
@@ -31,11 +31,11 @@ class SessionArchive:
         self._locks = locks
 
     async def list_sessions(self, query: str = "", limit: int = 50, offset: int = 0) -> list[SessionRow]:
-        """The newest first; with a query those whose words match."""
+        """Return sessions, newest first; with a query, those whose text matches."""
         return [self._build_row(head) for head in await self._store.list_sessions(query, limit, offset)]
 
     def _build_row(self, head: SessionRecord) -> SessionRow:
-        held = self._locks.is_locked(head.id)
+        locked = self._locks.is_locked(head.id)
         return SessionRow(
             id=head.id,
             title=head.title,
@@ -43,20 +43,20 @@ class SessionArchive:
             model=head.model,
             began=head.began,
             updated=head.updated,
-            state="idle" if not head.working else "working" if held else "interrupted",
+            state="idle" if not head.working else "working" if locked else "interrupted",
             added=head.added,
             removed=head.removed,
             events=head.events,
         )
 
     async def load_events(self, session: str) -> list[StampedEvent]:
-        """All events of one."""
+        """Return all events of a session."""
         head = await self._store.find_session(session)
         return read_events(await self._store.list_events(head.id))
 
     @asynccontextmanager
     async def open_review(self, session: str) -> AsyncIterator[ChangeReview]:
-        """The changes of a session that nobody has open, to be kept or taken back."""
+        """Open the changes of a session that no process uses, to keep or undo them."""
         head = await self._store.find_session(session)
         self._locks.acquire(head.id)
         try:
@@ -69,7 +69,7 @@ class SessionArchive:
             self._locks.release(head.id)
 
     async def delete(self, session: str) -> None:
-        """Forget it. Files are left as they are."""
+        """Delete a session from the store. Files of the workspace are unchanged."""
         head = await self._store.find_session(session)
         if self._locks.is_locked(head.id):
             raise StoreError(f"session {head.id} is open; close it first")
@@ -78,48 +78,50 @@ class SessionArchive:
 
 
 class SessionManager(SessionArchive):
-    """The same, and the sessions of one workshop opened."""
+    """A session archive that can also open the sessions of one workspace."""
 
-    def __init__(self, workshop: AgentContext) -> None:
-        super().__init__(workshop.sessions, workshop.snapshots, workshop.locks)
-        self._context = workshop
+    def __init__(self, context: AgentContext) -> None:
+        super().__init__(context.sessions, context.snapshots, context.locks)
+        self._context = context
 
     @property
     def workspace(self) -> str:
-        """The folder that new sessions work in."""
+        """The folder in which new sessions work."""
         return str(self._context.workspace.root)
 
     async def open(self, session: str = "") -> AgentSession:
-        """A new session, or that one again."""
+        """Open a new session, or an existing one."""
         return await (self._reopen_session(session) if session else self._create_session())
 
     async def _create_session(self) -> AgentSession:
-        shop = self._context
+        context = self._context
         session = new_session_id()
-        shop.locks.acquire(session)
-        began = shop.clock()
-        root = str(shop.workspace.root)
-        await self._store.create_session(SessionRecord(session, began, began, "", root, shop.model, False, 0, 0, 0))
-        log = EventLog(self._store, session, clock=shop.clock)
-        system = build_system_prompt(shop.workspace, shop.settings.instructions, shop.sandbox.note)
+        context.locks.acquire(session)
+        began = context.clock()
+        root = str(context.workspace.root)
+        await self._store.create_session(SessionRecord(session, began, began, "", root, context.model, False, 0, 0, 0))
+        log = EventLog(self._store, session, clock=context.clock)
+        system = build_system_prompt(context.workspace, context.settings.instructions, context.sandbox.note)
         await log.add(
-            SessionOpened(session=session, workspace=root, model=shop.model, system=system, sandbox=shop.sandbox.note)
+            SessionOpened(
+                session=session, workspace=root, model=context.model, system=system, sandbox=context.sandbox.note
+            )
         )
-        return AgentSession(session, shop, log, self._open_checkpoints(session))
+        return AgentSession(session, context, log, self._open_checkpoints(session))
 
     async def _reopen_session(self, session: str) -> AgentSession:
-        shop = self._context
+        context = self._context
         head = await self._store.find_session(session)
-        if head.workspace != str(shop.workspace.root):
-            raise StoreError(f"session {head.id} belongs to {head.workspace}: open it from there")
-        shop.locks.acquire(head.id)
-        past = read_events(await self._store.list_events(head.id))
-        log = EventLog(self._store, head.id, past, clock=shop.clock)
-        if not past:
-            system = build_system_prompt(shop.workspace, shop.settings.instructions, shop.sandbox.note)
-            await log.add(SessionOpened(session=head.id, workspace=head.workspace, model=shop.model, system=system))
-        await log.add(SessionResumed(model=shop.model))
-        return AgentSession(head.id, shop, log, self._open_checkpoints(head.id))
+        if head.workspace != str(context.workspace.root):
+            raise StoreError(f"session {head.id} belongs to {head.workspace}: open it in that folder")
+        context.locks.acquire(head.id)
+        events = read_events(await self._store.list_events(head.id))
+        log = EventLog(self._store, head.id, events, clock=context.clock)
+        if not events:
+            system = build_system_prompt(context.workspace, context.settings.instructions, context.sandbox.note)
+            await log.add(SessionOpened(session=head.id, workspace=head.workspace, model=context.model, system=system))
+        await log.add(SessionResumed(model=context.model))
+        return AgentSession(head.id, context, log, self._open_checkpoints(head.id))
 
     def _open_checkpoints(self, session: str) -> Checkpoints:
         return Checkpoints(self._context.snapshots, session, self._context.workspace)

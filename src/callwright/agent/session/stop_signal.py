@@ -1,4 +1,4 @@
-"""Stopping: what a person can do at any time, whatever is going on."""
+"""The stop signal, with which the user can stop a task at any time."""
 
 from __future__ import annotations
 
@@ -15,40 +15,40 @@ _STOP_TIMEOUT_S = 10.0
 
 
 class StoppedError(CallwrightError):
-    """The person stopped it."""
+    """The user stopped the task."""
 
 
 class StopSignal:
-    """A stop that may come. Everything that takes long is raced with it."""
+    """A stop that may be requested at any time; everything slow runs in a race with it."""
 
     def __init__(self) -> None:
         self._requested = asyncio.Event()
 
     def request_stop(self) -> None:
-        """Stop what is going on, and what would come next."""
+        """Stop the current step and the task."""
         self._requested.set()
 
     def reset(self) -> None:
-        """Another task begins."""
+        """Reset the signal for the next task."""
         self._requested.clear()
 
     async def run_until_stopped(self, work: Coroutine[Any, Any, T], on_stop: Callable[[], None] | None = None) -> T:
-        """Its result, or `HaltError` once it is stopped; it has then been cancelled and is over.
+        """Return the result of `work`, or raise `StoppedError` after a stop, when it has been cancelled.
 
-        `ending` asks it to come to a result of its own instead, and soon.
+        `on_stop` makes it return a result of its own soon instead.
         """
         task = asyncio.ensure_future(work)
-        asked = asyncio.ensure_future(self._requested.wait())
+        requested = asyncio.ensure_future(self._requested.wait())
         try:
-            await asyncio.wait((task, asked), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((task, requested), return_when=asyncio.FIRST_COMPLETED)
             if on_stop is not None and not task.done():
                 on_stop()
                 await asyncio.wait((task,), timeout=_STOP_TIMEOUT_S)
             if task.done():
                 return task.result()
-            raise StoppedError("the person stopped it")
+            raise StoppedError("stopped by the user")
         finally:
-            asked.cancel()
+            requested.cancel()
             if not task.done():
                 task.cancel()
                 await asyncio.wait((task,))

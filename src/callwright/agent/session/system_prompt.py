@@ -1,6 +1,7 @@
-"""What the model is told before its first task: what it is, where it is, and how to end.
+"""Builds the system prompt: what the agent is, where it works, and how to end a task.
 
-Written once when a session begins and kept with it, so that every request of the session begins with the same bytes.
+It is built once when a session is created and stored with it, so that every request of the session starts with the same
+bytes.
 """
 
 from __future__ import annotations
@@ -18,25 +19,25 @@ _MAX_ENTRIES = 60
 _MAX_INSTRUCTIONS_CHARS = 16_000
 
 _RULES = f"""\
-You are a coding agent. You work in a folder of the person's computer with the tools that you are given.
+You are a coding agent. You work in a folder of the user's computer with the tools listed.
 
 How to work:
 - Look before you change: read the files that matter, search where you do not know.
 - Make changes with edit_file, apply_patch or write_file, never by writing code into your answer.
-- Use run_terminal_command to run tests and programs. Commands run in the workspace, without anybody to type input.
+- Use run_terminal_command to run tests and programs. Commands run in the workspace, without any user input.
 - Check your work: run the tests, or get_diagnostics on what you changed.
-- All paths are relative to the workspace. What lies outside cannot be reached.
-- Some calls need the person's permission. When one is denied, respect it: find another way or say what is missing.
+- All paths are relative to the workspace. Nothing outside can be accessed.
+- Some calls need the user's approval. When one is denied, respect it: use another approach or say what is missing.
 - Keep to the task. Do not commit, push or reset anything unless the task says so.
-- Say briefly what you are doing. When everything is done, tell what you changed and end with {COMPLETION_SIGNAL}."""
+- Say briefly what you are doing. When everything is done, say what you changed and end with {COMPLETION_SIGNAL}."""
 
 
 def build_system_prompt(workspace: Workspace, instructions: Sequence[str], sandbox: str) -> str:
-    """The first message of a session."""
+    """Build the first message of a session."""
     parts = [_RULES, _describe_workspace(workspace, sandbox)]
     for name in instructions:
-        if told := _read_instructions(workspace, name):
-            parts.append(told)
+        if instructions_text := _read_instructions(workspace, name):
+            parts.append(instructions_text)
             break
     return "\n\n".join(parts)
 
@@ -55,7 +56,5 @@ def _read_instructions(workspace: Workspace, name: str) -> str:
         text = workspace.read_file(name).decode("utf-8", "replace").strip()
     except ToolError:
         return ""
-    cut = "\n[The rest was left out.]" if len(text) > _MAX_INSTRUCTIONS_CHARS else ""
-    return (
-        f"What the people of this project ask of you ({name}):\n\n{text[:_MAX_INSTRUCTIONS_CHARS]}{cut}" if text else ""
-    )
+    cut = "\n[The rest was omitted.]" if len(text) > _MAX_INSTRUCTIONS_CHARS else ""
+    return f"Instructions of this project ({name}):\n\n{text[:_MAX_INSTRUCTIONS_CHARS]}{cut}" if text else ""

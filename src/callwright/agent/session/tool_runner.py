@@ -1,4 +1,4 @@
-"""The tool runner: runs one call, whatever kind its tool is of, and tells what came of it."""
+"""Runs one call, whatever the kind of its tool, and returns its result."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ __all__ = ["ToolRunner"]
 
 _PROGRESS_INTERVAL_S = 0.1
 _MAX_PROGRESS_CHARS = 40_000
-"""Characters of a tool's output that are shown while it runs; its result has the rest."""
+"""The maximum number of output characters shown while a tool runs; its result has the rest."""
 _MAX_RESULT_CHARS = 100_000
 _MAX_DIFF_CHARS = 20_000
 
 
 class ToolRunner:
-    """Of one session, with its one terminal."""
+    """Runs the calls of one session, with its one terminal."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class ToolRunner:
         checkpoints: Checkpoints,
         policy: Policy,
         log: EventLog,
-        halt: StopSignal,
+        stop_signal: StopSignal,
     ) -> None:
         self._tools = tools
         self._workspace = workspace
@@ -60,12 +60,12 @@ class ToolRunner:
         self._checkpoints = checkpoints
         self._policy = policy
         self._log = log
-        self._stop_signal = halt
+        self._stop_signal = stop_signal
         self.task = 0
-        """The one that is worked on."""
+        """The number of the current task."""
 
     async def save_checkpoint(self, effect: SaveCheckpoint) -> CheckpointSaved:
-        """Keep what an edit is going to overwrite; it must be the edit that was approved."""
+        """Store what an edit will overwrite; it must be the edit that was approved."""
         call = effect.call
         tool = self._tools[call.name]
         try:
@@ -77,7 +77,7 @@ class ToolRunner:
                 return CheckpointSaved(call=call.id, paths=(), problem=why)
             if all(change.before == change.after for change in changes):
                 return CheckpointSaved(
-                    call=call.id, paths=(), problem="Nothing to do: that is what the files are already."
+                    call=call.id, paths=(), problem="Nothing to do: the files already have this content."
                 )
             await self._checkpoints.record_plan(self.task, call.id, changes)
         except ToolError as problem:
@@ -85,7 +85,9 @@ class ToolRunner:
         return CheckpointSaved(call=call.id, paths=tuple(change.path for change in changes))
 
     async def run_tool(self, effect: RunTool, *, was_started: bool = False) -> ToolFinished:
-        """Run it. `begun`: a process that is gone had begun to; what changes things is then not run again."""
+        """Run a call. `was_started`: a process that has ended had started it; a call with side effects is not run
+        again.
+        """
         call = effect.call
         tool = self._tools[call.name]
         arguments = parse_call_arguments(call)
@@ -99,47 +101,47 @@ class ToolRunner:
             return ended("error", str(problem))
         text = command.text if command else ""
         await self._log.add(ToolStarted(call=call.id, name=call.name, view=view, command=text))
-        tongue = _ProgressReporter(call.id, self._log)
+        reporter = _ProgressReporter(call.id, self._log)
         try:
             if isinstance(tool, EditTool):
-                # Not raced with a stop: it takes milliseconds, and half an edit helps nobody.
+                # Not interruptible by a stop: it takes milliseconds, and half an edit would be useless.
                 return self._build_edit_result(
                     ended, await self._checkpoints.write_changes(call.id, resume=was_started)
                 )
             if command is not None:
-                running = self._run_command(command, tongue)
+                running = self._run_command(command, reporter)
                 return self._build_command_result(
-                    ended, command, await self._run_with_progress(tongue, running, self._terminal.stop)
+                    ended, command, await self._run_with_progress(reporter, running, self._terminal.stop)
                 )
-            room = ToolContext(
+            context = ToolContext(
                 workspace=self._workspace,
-                report_progress=tongue.add_output,
+                report_progress=reporter.add_output,
                 is_protected=self._is_protected,
                 environment=self._terminal.environment,
                 wrap_command=self._terminal.sandbox.wrap_command,
                 allows_project_code=self._policy.allows_project_code,
             )
-            content = await self._run_with_progress(tongue, _call_tool(tool, arguments, room))
+            content = await self._run_with_progress(reporter, _call_tool(tool, arguments, context))
             return ended("ok", content, wrote=isinstance(tool, ExternalTool))
         except ToolError as problem:
             return ended("error", str(problem))
         except StoppedError:
-            return ended("stopped", "The person stopped this while it ran.", wrote=not isinstance(tool, ReadTool))
+            return ended("stopped", "The user stopped this while it ran.", wrote=not isinstance(tool, ReadTool))
 
     async def _run_with_progress(
-        self, tongue: _ProgressReporter, doing: Coroutine[Any, Any, Any], ending: Callable[[], None] | None = None
+        self, reporter: _ProgressReporter, work: Coroutine[Any, Any, Any], on_stop: Callable[[], None] | None = None
     ) -> Any:
-        """Do it, raced with a stop; what it says meanwhile is shown."""
-        saying = asyncio.ensure_future(tongue.run())
+        """Run work in a race with a stop, and show its progress."""
+        reporting = asyncio.ensure_future(reporter.run())
         try:
-            return await self._stop_signal.run_until_stopped(doing, ending)
+            return await self._stop_signal.run_until_stopped(work, on_stop)
         finally:
-            tongue.finished.set()
-            await saying
+            reporter.finished.set()
+            await reporting
 
-    async def _run_command(self, command: TerminalCommand, tongue: _ProgressReporter) -> CommandResult:
+    async def _run_command(self, command: TerminalCommand, reporter: _ProgressReporter) -> CommandResult:
         return await self._terminal.run(
-            command.text, folder=command.folder, timeout_s=command.seconds, on_output=tongue.add_output
+            command.text, folder=command.folder, timeout_s=command.seconds, on_output=reporter.add_output
         )
 
     def _is_protected(self, path: str) -> bool:
@@ -148,9 +150,9 @@ class ToolRunner:
     def _build_command_result(
         self, ended: _ResultBuilder, command: TerminalCommand, ran: CommandResult
     ) -> ToolFinished:
-        code = "It was ended" if ran.exit_code is None else f"Exit code {ran.exit_code}"
-        where = "the workspace" if ran.folder == "." else ran.folder
-        lines = [f"{code}, after {ran.seconds:.1f} s, in {where}.", ran.note, ran.output]
+        code = "It was stopped" if ran.exit_code is None else f"Exit code {ran.exit_code}"
+        folder = "the workspace" if ran.folder == "." else ran.folder
+        lines = [f"{code}, after {ran.seconds:.1f} s, in {folder}.", ran.note, ran.output]
         status: ToolStatus = "stopped" if ran.stopped else "ok" if ran.exit_code == 0 else "error"
         wrote = not self._policy.judge_command(command.text).is_read_only
         content = "\n".join(line for line in lines if line)
@@ -159,12 +161,12 @@ class ToolRunner:
     def _build_edit_result(self, ended: _ResultBuilder, changes: Sequence[FileChange]) -> ToolFinished:
         files = tuple(_build_file_stat(change) for change in changes)
         what = [f"{file.path} was {file.state}: +{file.added} -{file.removed} lines" for file in files]
-        told = "\n".join(what) or "Nothing had to be changed."
-        return ended("ok", told, files=files, wrote=bool(files), diff=format_diff(changes, _MAX_DIFF_CHARS))
+        content = "\n".join(what) or "No change was needed."
+        return ended("ok", content, files=files, wrote=bool(files), diff=format_diff(changes, _MAX_DIFF_CHARS))
 
 
 class _ResultBuilder:
-    """What came of a call, timed from here."""
+    """Builds the result of a call, with the time since its start."""
 
     def __init__(self, call: ToolCall, view: str) -> None:
         self._call = call
@@ -175,7 +177,7 @@ class _ResultBuilder:
     def __call__(self, status: ToolStatus, content: str, **more: Any) -> ToolFinished:
         if len(content) > _MAX_RESULT_CHARS:
             left = len(content) - _MAX_RESULT_CHARS
-            content = f"{content[:_MAX_RESULT_CHARS]}\n[{left} characters were left out.]"
+            content = f"{content[:_MAX_RESULT_CHARS]}\n[{left} characters were omitted.]"
         seconds = round(self._clock() - self._began, 3)
         call = self._call
         return ToolFinished(
@@ -184,7 +186,7 @@ class _ResultBuilder:
 
 
 class _ProgressReporter:
-    """What a tool says while it runs, gathered and shown ten times a second."""
+    """Collects the progress of a tool and shows it ten times per second."""
 
     def __init__(self, call: str, log: EventLog) -> None:
         self.finished = asyncio.Event()
@@ -194,13 +196,13 @@ class _ProgressReporter:
         self._remaining_chars = _MAX_PROGRESS_CHARS
 
     def add_output(self, text: str) -> None:
-        """Take more of it; what is over the limit is not shown."""
+        """Add output; what exceeds the limit is not shown."""
         if text and self._remaining_chars > 0:
             self._pieces.append(text[: self._remaining_chars])
             self._remaining_chars -= len(text)
 
     async def run(self) -> None:
-        """Show it until it is over."""
+        """Show progress until the call is finished."""
         while not self.finished.is_set():
             with suppress(TimeoutError):
                 await asyncio.wait_for(self.finished.wait(), _PROGRESS_INTERVAL_S)
@@ -209,12 +211,12 @@ class _ProgressReporter:
                 await self._log.add(ToolOutput(call=self._call, text=text))
 
 
-async def _call_tool(tool: Tool, arguments: ToolArguments, room: ToolContext) -> str:
+async def _call_tool(tool: Tool, arguments: ToolArguments, context: ToolContext) -> str:
     if isinstance(tool, ExternalTool):
-        return await tool.call(arguments, room)
+        return await tool.call(arguments, context)
     if isinstance(tool, ReadTool):
-        return await tool.read(arguments, room)
-    raise ToolError(f"{type(tool).__name__} is a tool of no known kind")
+        return await tool.read(arguments, context)
+    raise ToolError(f"{type(tool).__name__} is a tool of an unknown kind")
 
 
 def _build_file_stat(change: FileChange) -> FileStat:
