@@ -6,12 +6,12 @@ import re
 from pathlib import Path
 
 from tests.integration.turns import CALL_BEGUN, CALL_ENDED, finish, said, text
-from tests.support.upstream import CLOSE, DONE, HANG, RESET, Step, answer, rate_limited, refused, sse
+from tests.support.upstream import CLOSE, DONE, HANG, READ, RESET, SILENCE, Step, answer, rate_limited, refused, sse
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "errors.md"
 WORDS = "Let me look."
-LOOK: list[Step] = [*text(WORDS), 0.1]
-"""Text, and a pause, so that it is read before the failure comes …"""
+LOOK: list[Step] = [*text(WORDS), READ]
+"""Text that is read before the failure comes …"""
 AT_ONCE = b"".join(text(WORDS))
 """… or with it: one chunk, one read."""
 GARBAGE = b"data: {no json\n\n"
@@ -20,8 +20,8 @@ HALF_CALL = 'Failed to parse input at pos 12: <tool_call>{"name": "get_weather",
 
 FAULTS: dict[str, list[Step]] = {
     "refuses the connection": [],
-    "takes the request and says nothing": [HANG],
-    "sends headers and nothing else": answer(HANG),
+    "takes the request and says nothing": [SILENCE],
+    "sends headers and nothing else": answer(SILENCE),
     "closes the connection without an answer": [CLOSE],
     "answers what is not HTTP": [b"SSH-2.0-OpenSSH_9.6\r\n", CLOSE],
     "sends garbage from the beginning": answer(GARBAGE, HANG),
@@ -33,19 +33,19 @@ FAULTS: dict[str, list[Step]] = {
     "answers 500": refused(500, "out of memory"),
     "answers 500 and quotes half a call": refused(500, HALF_CALL),
     "answers 503": refused(503, "loading"),
-    "falls silent in a call": answer(*LOOK, *CALL_BEGUN, HANG),
-    "dies inside a chunk": [*answer(*LOOK, *CALL_BEGUN, end=False), 0.1, b"ff\r\ndata: {", 0.05, RESET],
+    "falls silent in a call": answer(*LOOK, *CALL_BEGUN, SILENCE),
+    "dies inside a chunk": [*answer(*LOOK, *CALL_BEGUN, end=False), READ, b"ff\r\ndata: {", READ, RESET],
     "sends garbage after text": answer(*LOOK, GARBAGE, HANG),
     "sends garbage in one read with text": answer(AT_ONCE + GARBAGE, HANG),
     "reports an error after text": answer(*LOOK, ERROR, DONE),
     "reports an error in one read with text": answer(AT_ONCE + ERROR, HANG),
     "sends text, an error and its end at once": [b"".join(answer(AT_ONCE + ERROR))],  # type: ignore[arg-type] # no pauses in it
-    "closes the connection in a call": answer(*LOOK, *CALL_BEGUN, 0.1, CLOSE),
+    "closes the connection in a call": answer(*LOOK, *CALL_BEGUN, READ, CLOSE),
     "ends its answer in a call": answer(*LOOK, *CALL_BEGUN),
     "ends its answer in text": answer(*LOOK),
     "ends on `[DONE]` without a finish": answer(*LOOK, *CALL_BEGUN, *CALL_ENDED, DONE),
     "ends on a finish without `[DONE]`": answer(*LOOK, *CALL_BEGUN, *CALL_ENDED, finish("tool_calls")),
-    "is reset after `[DONE]`": [*said(*LOOK, *CALL_BEGUN, *CALL_ENDED)[:-1], 0.05, RESET],
+    "is reset after `[DONE]`": [*said(*LOOK, *CALL_BEGUN, *CALL_ENDED)[:-1], READ, RESET],
 }
 
 

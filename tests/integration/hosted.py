@@ -25,9 +25,10 @@ import uvicorn
 from callwright.app import build_gateway_state, create_server, load_config
 from callwright.gateway.server import open_listener
 from callwright.gateway.service import GatewayService, GatewayState
+from tests.support.clock import ClockLoop, pass_time
 
 T = TypeVar("T")
-SECONDS = 20.0
+SECONDS = 60.0
 """More than any answer takes; a test that waits as long has failed."""
 
 
@@ -116,14 +117,16 @@ def _toml(value: Any) -> str:
 
 
 class Hosted:
-    """The gateway; `configuration` is TOML without its `[server]` table, `server` the lines of that."""
+    """The gateway; `configuration` is TOML without its `[server]` table, `server` the lines of that. With `clock` its
+    time passes when a test says so: see `tests/support/clock.py`."""
 
-    def __init__(self, folder: Path, configuration: str, server: str = "") -> None:
+    def __init__(self, folder: Path, configuration: str, server: str = "", *, clock: bool = False) -> None:
         self.file = folder / "callwright.toml"
         self.write(configuration, server)
         self._listener = open_listener("127.0.0.1", 0)
         self.port: int = self._listener.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
+        self._loop_factory = ClockLoop if clock else uvicorn.Config("", log_config=None).get_loop_factory()
         self._gateway = create_server(self._load)
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._up = threading.Event()
@@ -167,6 +170,11 @@ class Hosted:
         assert self._loop is not None
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(SECONDS)
 
+    def pass_time(self, *seconds: float) -> None:
+        """Put its clock forward, once all that can happen now has happened, and so on; does not wait for that."""
+        assert self._loop is not None
+        asyncio.run_coroutine_threadsafe(pass_time(*seconds), self._loop)
+
     def post(self, path: str, body: Any, **headers: str) -> Reply:
         """Ask, and read the answer to its end. Underscores in the names of headers stand for hyphens."""
         return ask(self.url, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
@@ -200,7 +208,7 @@ class Hosted:
         return build_gateway_state(load_config(self.file, environment={}))
 
     def _run(self) -> None:
-        with asyncio.Runner(loop_factory=uvicorn.Config("", log_config=None).get_loop_factory()) as runner:
+        with asyncio.Runner(loop_factory=self._loop_factory) as runner:
             self._loop = runner.get_loop()
             runner.run(self._gateway.serve(self._listener, on_started=self._started))
 

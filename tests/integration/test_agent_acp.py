@@ -21,7 +21,7 @@ from acp.schema import Implementation as Info
 from tests.support.desks import DONE, Editor, Place, tool
 
 Scenario = Callable[[Editor], Coroutine[Any, Any, None]]
-SERVER = str(Path(__file__).parents[1] / "mcp_server.py")
+SERVER = str(Path(__file__).parents[1] / "support" / "mcp_server.py")
 PUSH = tool("run_terminal_command", command="git push --force")
 SLEEP = tool("run_terminal_command", command="sleep 987.5", seconds=3000)
 MIDDLE = """

@@ -23,7 +23,7 @@ from callwright.agent.tools.base import ExternalTool, ToolContext
 from callwright.agent.workspace.workspace import Workspace
 from callwright.errors import ToolError
 
-SCRIPT = str(Path(__file__).parents[1] / "mcp_server.py")
+SCRIPT = str(Path(__file__).parents[1] / "support" / "mcp_server.py")
 
 
 def stdio(*words: str, name: str = "test", **more: Any) -> McpSettings:

@@ -23,7 +23,7 @@ from callwright.agent.session_events import (
 from callwright.agent.ui.headless import run_headless
 from tests.support.desks import DONE, Place, tool
 
-SERVER = str(Path(__file__).parents[1] / "mcp_server.py")
+SERVER = str(Path(__file__).parents[1] / "support" / "mcp_server.py")
 MARKING = """
 import pathlib, runpy, sys
 with pathlib.Path(sys.argv[1]).open("a") as marker:

@@ -112,7 +112,7 @@ def test_a_home_that_holds_another_configuration_is_left_alone(tmp_path: Path) -
     (home / "config.toml").write_text('model = "mine"\n')
     tables = backend("codex", "http://127.0.0.1:9", kind="codex", path=str(PROGRAM), home=str(home))
     with Hosted(tmp_path, tables + model("m", "codex")) as gateway:
-        assert "is not ours" in problem(gateway)[1]
+        assert "was not written by Callwright" in problem(gateway)[1]
     assert (home / "config.toml").read_text() == 'model = "mine"\n'
 
 

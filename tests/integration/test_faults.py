@@ -9,16 +9,17 @@ import msgspec
 import pytest
 
 from callwright.events import TextDelta
-from callwright.gateway.profiles import PROFILES
+from callwright.gateway import profiles
 from tests.integration.faults import FAULTS, WORDS, documented
 from tests.integration.hosted import Hosted, Reply, backend, model
 from tests.integration.turns import CALL_BEGUN, CALL_ENDED, said, spoken, text
 from tests.integration.wires import CHAT, WIRES, Call, Wire
 from tests.support.failures import FAILURES, begun
-from tests.support.upstream import CLOSE, HANG, Step, Upstream, answer, closed_port, refused, sse
+from tests.support.upstream import CLOSE, HANG, PASS, READ, SILENCE, Step, Upstream, answer, closed_port, refused, sse
 
 ENDINGS = documented("When the model's server fails")
-SHORT = {"first_token_seconds": 0.3, "idle_seconds": 0.3, "backoff_seconds": 0}
+PATIENT = {"first_token_seconds": 600, "idle_seconds": 600, "backoff_seconds": 0}
+"""Time passes when the server falls silent, and only then."""
 KINDS = {
     "openai": "openai_chat",
     "responses": "openai_responses",
@@ -39,9 +40,15 @@ def server() -> Iterator[Upstream]:
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory: pytest.TempPathFactory, server: Upstream) -> Iterator[Hosted]:
     gone = f"http://127.0.0.1:{closed_port()}"
-    tables = backend("main", server.url, **SHORT) + backend("gone", gone) + model("m", "main") + model("gone", "gone")
-    tables += "".join(backend(kind, server.url, kind=kind, **SHORT) + model(kind, kind) for kind in KINDS)
-    with Hosted(tmp_path_factory.mktemp("gateway"), tables) as gateway:
+    tables = backend("main", server.url, **PATIENT) + backend("gone", gone) + model("m", "main") + model("gone", "gone")
+    tables += "".join(backend(kind, server.url, kind=kind, **PATIENT) + model(kind, kind) for kind in KINDS)
+    with (
+        pytest.MonkeyPatch.context() as patched,
+        Hosted(tmp_path_factory.mktemp("gateway"), tables, clock=True) as gateway,
+    ):
+        # No client is given signs of life before the server's time is up.
+        patched.setattr(profiles, "OPENAI", msgspec.structs.replace(profiles.OPENAI, first_byte_seconds=100_000))
+        server.pass_time = lambda: gateway.pass_time(601)
         yield gateway
 
 
@@ -148,14 +155,12 @@ def test_half_a_call_quoted_in_an_error_is_asked_for_again(gateway: Hosted, serv
 
 
 @pytest.mark.parametrize("wire", WIRES.values(), ids=WIRES)
-def test_a_failure_after_signs_of_life_is_one_in_the_stream(
-    tmp_path: Path, upstream: Upstream, wire: Wire, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    impatient = msgspec.structs.replace(PROFILES["openai"], first_byte_seconds=0.05)
-    monkeypatch.setitem(PROFILES, "openai", impatient)
-    upstream.play([HANG])
-    tables = backend("main", upstream.url, first_token_seconds=0.3) + model("m", "main", profile="openai")
-    with Hosted(tmp_path, tables) as gateway:
+def test_a_failure_after_signs_of_life_is_one_in_the_stream(tmp_path: Path, upstream: Upstream, wire: Wire) -> None:
+    first_byte = profiles.OPENAI.first_byte_seconds
+    upstream.play([SILENCE])
+    tables = backend("main", upstream.url, first_token_seconds=600) + model("m", "main", profile="openai")
+    with Hosted(tmp_path, tables, clock=True) as gateway:
+        upstream.pass_time = lambda: gateway.pass_time(first_byte + 1, 600)
         reply = gateway.post(wire.path, wire.body("m", stream=True))
     assert reply.status == 200
     heard = wire.streamed(reply.body)
@@ -171,10 +176,11 @@ def test_copilot_gets_a_status_whose_message_it_shows(gateway: Hosted, server: U
 
 
 def test_the_whole_time_of_an_answer_is_bounded(tmp_path: Path, upstream: Upstream) -> None:
-    drops = [step for _ in range(200) for step in (*text("drip "), 0.05)]
+    drops = [step for _ in range(5) for step in (*text("drip "), READ, PASS)]
     upstream.play(answer(*drops, HANG))
-    tables = backend("main", upstream.url, total_seconds=0.5) + model("m", "main")
-    with Hosted(tmp_path, tables) as gateway:
+    tables = backend("main", upstream.url, total_seconds=600, idle_seconds=500) + model("m", "main")
+    with Hosted(tmp_path, tables, clock=True) as gateway:
+        upstream.pass_time = lambda: gateway.pass_time(200)
         heard = CHAT.streamed(gateway.post(CHAT.path, CHAT.body("m", stream=True)).body)
     assert "total_seconds" in heard.error
     assert heard.ending == ENDINGS["falls silent in a call"]["chat"]

@@ -83,7 +83,7 @@ class FaultySnapshots:
 
     def __init__(self, real: Any, faults: Faults) -> None:
         self._real, self._faults = real, faults
-        self.rows, self.contents = real.rows, real.contents
+        self.list_snapshots, self.load_contents = real.list_snapshots, real.load_contents
 
     async def add(self, *given: Any) -> Any:
         self._faults.step()
@@ -91,9 +91,9 @@ class FaultySnapshots:
         self._faults.step()
         return added
 
-    async def mark(self, states: Mapping[int, str]) -> None:
+    async def set_states(self, states: Mapping[int, str]) -> None:
         self._faults.step()
-        await self._real.mark(states)
+        await self._real.set_states(states)
         self._faults.step()
 
 
@@ -282,7 +282,7 @@ class Machine(RuleBasedStateMachine):
 
     def is_settled(self, name: str, task: int | None) -> bool:
         """Whether nothing of these tasks is open in the store."""
-        rows = self.run(self.snapshots.rows("session"))
+        rows = self.run(self.snapshots.list_snapshots("session"))
         return not any(
             (row.kind, row.path, row.state) == ("edit", name, "done") and task in (None, row.task) for row in rows
         )
@@ -335,7 +335,7 @@ class Machine(RuleBasedStateMachine):
 
     def count(self, name: str) -> int:
         """How many decisions about a file are in the store and done."""
-        rows = self.run(self.snapshots.rows("session"))
+        rows = self.run(self.snapshots.list_snapshots("session"))
         return sum(row.path == name and row.kind != "edit" and row.state == "done" for row in rows)
 
     # what must hold

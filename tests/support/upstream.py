@@ -7,11 +7,11 @@
         assert server.requests[0].json["model"] == "m"
         assert server.requests[0].wait_left(0.1)                # the client went away before the answer was over
 
-A script is a list of steps: bytes are sent as they are, a number pauses for so many seconds, and the words `RESET`,
-`HANG` and `CLOSE` do what they say. The functions below build the usual ones. A function may stand for a script: it is
-given the request and says what to play. Scripts are played one per request, in order; the last is repeated. It runs in
-a thread with a loop of its own, so tests may be synchronous or not, and may run the client in another process. Times
-are those of `time.monotonic`.
+A script is a list of steps: bytes are sent as they are, a number pauses for so many seconds, and the words `READ`,
+`PASS`, `RESET`, `HANG`, `SILENCE` and `CLOSE` do what they say. The functions below build the usual ones. A function
+may stand for a script: it is given the request and says what to play. Scripts are played one per request, in order; the
+last is repeated. It runs in a thread with a loop of its own, so tests may be synchronous or not, and may run the client
+in another process. Times are those of `time.monotonic`.
 """
 
 from __future__ import annotations
@@ -24,13 +24,17 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final
 
 __all__ = [
     "CLOSE",
     "DONE",
     "HANG",
+    "PASS",
+    "READ",
     "RESET",
+    "SILENCE",
     "Seen",
     "Step",
     "Upstream",
@@ -47,6 +51,12 @@ RESET: Final = "reset"
 """Kill the connection: the client gets a TCP reset, and perhaps not even what was sent just before."""
 HANG: Final = "hang"
 """Say nothing more until the client leaves."""
+SILENCE: Final = "silence"
+"""Both: let time pass, then say nothing more."""
+PASS: Final = "pass"
+"""Let time pass for the client, with `Upstream.pass_time`, and go on."""
+READ: Final = "read"
+"""Go on when the client has read all that was sent."""
 CLOSE: Final = "close"
 """End the connection in good order, whatever was promised."""
 
@@ -159,6 +169,8 @@ class Upstream:
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._stop = asyncio.Event()
         self.url = ""
+        self.pass_time: Callable[[], None] = _no_clock
+        """A test that plays `PASS` or `SILENCE` puts the client's clock forward here."""
 
     def play(self, *scripts: Played) -> None:
         """Play these for the requests that come next; the last is repeated."""
@@ -215,7 +227,7 @@ async def _converse(server: Upstream, reader: asyncio.StreamReader, writer: asyn
         server.requests.append(seen)
         watcher = asyncio.create_task(reader.read(1))
         try:
-            over = await _play(server.next_script(seen), seen, writer, watcher)
+            over = await _play(server, seen, writer, watcher)
         except ConnectionError:
             seen.note_left()
             raise
@@ -239,9 +251,9 @@ async def _request(reader: asyncio.StreamReader, held: bytes, port: int) -> Seen
     return Seen(method, path, headers, body, time.monotonic(), port)
 
 
-async def _play(script: Script, seen: Seen, writer: asyncio.StreamWriter, watcher: asyncio.Task[bytes]) -> bool:
+async def _play(server: Upstream, seen: Seen, writer: asyncio.StreamWriter, watcher: asyncio.Task[bytes]) -> bool:
     """Play a script until it ends or the client leaves. Returns whether the connection is over."""
-    for step in script:
+    for step in server.next_script(seen):
         if isinstance(step, bytes):
             writer.write(step)
             await writer.drain()
@@ -254,11 +266,35 @@ async def _play(script: Script, seen: Seen, writer: asyncio.StreamWriter, watche
         elif step == CLOSE:
             writer.close()
             return True
+        elif step == READ:
+            while _unread_bytes(writer) and not watcher.done():
+                await asyncio.sleep(0.001)
+        elif step == PASS:
+            server.pass_time()
         else:
-            assert step == HANG or isinstance(step, int | float), step
+            if step == SILENCE:
+                server.pass_time()
+            assert step in (HANG, SILENCE) or isinstance(step, int | float), step
             seconds = None if isinstance(step, str) else step
             await asyncio.wait({watcher}, timeout=seconds)
         if watcher.done() and (watcher.exception() or not watcher.result()):
             seen.note_left()
             return True
     return False
+
+
+def _no_clock() -> None:
+    raise AssertionError("a script lets time pass, and the test does not say how")
+
+
+def _unread_bytes(writer: asyncio.StreamWriter) -> int:
+    """How much of what was sent the client has not read yet, as the kernel tells for both ends of the connection."""
+    ours, theirs = (writer.get_extra_info(name)[1] for name in ("sockname", "peername"))
+    unread: int = writer.transport.get_write_buffer_size()
+    for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
+        _, local, remote, _, queues, *_ = line.split()
+        ports = int(local.partition(":")[2], 16), int(remote.partition(":")[2], 16)
+        sending, _, receiving = queues.partition(":")
+        unread += int(sending, 16) if ports == (ours, theirs) else 0
+        unread += int(receiving, 16) if ports == (theirs, ours) else 0
+    return unread
