@@ -272,16 +272,16 @@ def prose(tools: list[ToolSpec]) -> Iterator[str]:
 INTRODUCTION = """# The calls of a public benchmark
 
 Written by `make bfcl`. The tools and ground-truth calls of the Berkeley Function Calling Leaderboard v4, as PyPI's
-`{package}` carries them, go through every dialect: each set of calls is rendered as it is and once more
-with nasty text in its free strings, cut at random places, and parsed back. Names and values must be equal, and no text
-may be left over.
+`{package}` contains them, go through every dialect: each set of calls is rendered unchanged and once
+more with difficult text in its free strings, cut at random positions, and parsed back. Names and values must be equal,
+and no text may be left over.
 
 {usable} sets of calls are used; {left_out}.
 
 The questions for which no tool is relevant, and prose about the tools, must give no call in `auto`. False alarms:
 {alarms} in {texts} texts.
 
-| dialect | equal | wrong | passed over, because the dialect cannot write it |
+| dialect | equal | wrong | skipped, because the dialect cannot express it |
 | --- | --- | --- | --- |
 """
 

@@ -297,13 +297,13 @@ def _read(template: jinja2.Template, it: Dialect, scene: Scene, lossy: str) -> V
 INTRODUCTION = """# Chat templates of real models
 
 Written by `make templates`. The {total} chat templates inside the source archive of PyPI's `llama-cpp-python` render
-turns whose calls are known. The dialect that goes by the template's name reads the model's part back, after the prefill
+turns whose calls are known. The dialect for the template's name reads the model's part back, after the prefill
 that the prompt ends with, in pieces of {sizes} and all characters.
 
-{read} turns came back whole: names, values, text and reasoning. Of {lossy} more the template itself left something out
-or refused them; what it did write was read. {none} templates write no calls at all.
+{read} turns were read back completely: names, values, text and reasoning. {lossy} more were refused or shortened by the
+template itself; what it did write was read. {none} templates write no calls at all.
 
-✓ read back whole · ~ read back as far as the template wrote it · ✗ wrong
+✓ read back completely · ~ read back as far as the template wrote it · ✗ wrong
 """
 
 
