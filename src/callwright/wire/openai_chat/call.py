@@ -1,6 +1,6 @@
-"""A chat completions request, written for any server that speaks the wire: OpenAI, llama.cpp, vLLM, LM Studio, Groq …
+"""Encode a chat completions request for any server with this API: OpenAI, llama.cpp, vLLM, LM Studio, Groq …
 
-Only what was asked for is sent: servers refuse fields that they do not know more often than they miss a default.
+Only fields that the client set are sent: servers refuse unknown fields more often than they miss a default.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from callwright.wire.framing import encode_json
 
 __all__ = ["encode_request"]
 
-# Servers hand roles to the model's chat template, and few templates know `developer`; OpenAI takes both for the same.
+# Servers pass roles to the model's chat template, and few templates know `developer`; OpenAI treats both the same.
 _ROLE_NAMES = {"developer": "system"}
 
 
 def encode_request(request: Request, extra: dict[str, Any]) -> bytes:
-    """The request, streaming. What the request says comes before what the client's `extra` says."""
+    """Encode a streaming request. Fields of the request take precedence over those in `extra`."""
     options = dict(request.options)
     if "max_completion_tokens" in extra and "max_tokens" in options:
-        # The client used the newer name, and OpenAI's reasoning models take no other.
+        # The client used the newer name, and OpenAI's reasoning models accept no other.
         options["max_completion_tokens"] = options.pop("max_tokens")
     body: dict[str, Any] = {
         **extra,
         **options,
         "model": request.model,
-        "messages": [written for message in request.messages for written in _iter_messages(message)],
+        "messages": [encoded for message in request.messages for encoded in _iter_messages(message)],
         "stream": True,
         "stream_options": {"include_usage": True},
     }
@@ -54,29 +54,30 @@ def _encode_tool_choice(choice: str) -> Any:
 
 
 def _iter_messages(message: Message) -> Iterator[dict[str, Any]]:
-    """One message, and before it one for each tool result that it holds."""
+    """Yield one message, and before it one for each tool result in it."""
     results = [part for part in message.parts if isinstance(part, ToolResult)]
     for result in results:
-        written = {"role": "tool", "tool_call_id": result.call_id, "content": _encode_result_content(result)}
-        yield written | ({"name": result.name} if result.name else {})
+        encoded = {"role": "tool", "tool_call_id": result.call_id, "content": _encode_result_content(result)}
+        yield encoded | ({"name": result.name} if result.name else {})
     if len(results) < len(message.parts) or not results:
         yield _encode_message(message)
 
 
 def _encode_message(message: Message) -> dict[str, Any]:
-    written: dict[str, Any] = {"role": _ROLE_NAMES.get(message.role, message.role), "content": _encode_content(message)}
+    encoded: dict[str, Any] = {"role": _ROLE_NAMES.get(message.role, message.role), "content": _encode_content(message)}
     calls = list(_iter_calls(message))
     if calls:
-        written["tool_calls"] = calls
+        encoded["tool_calls"] = calls
     thoughts = [part for part in message.parts if isinstance(part, Reasoning)]
-    # DeepSeek answers 400 when a turn with calls comes back without its reasoning (oai-compatible-copilot #215).
+    # DeepSeek answers 400 if a turn with calls is sent back without its reasoning (oai-compatible-copilot #215).
     if (text := "".join(part.text for part in thoughts)) and (calls or any(part.opaque for part in thoughts)):
-        written["reasoning_content"] = text
-    return written
+        encoded["reasoning_content"] = text
+    return encoded
 
 
 def _encode_content(message: Message) -> Any:
-    """A string where there is only text: some servers and many chat templates know nothing else."""
+    """Encode content: a string if there is only text, because some servers and many chat templates accept nothing
+    else."""
     parts = [part for part in message.parts if isinstance(part, Text | Image)]
     if any(isinstance(part, Image) for part in parts):
         return [_encode_part(part) for part in parts]
@@ -96,7 +97,7 @@ def _encode_part(part: Text | Image) -> dict[str, Any]:
 
 
 def _iter_calls(message: Message) -> Iterator[dict[str, Any]]:
-    """Its calls, each with the signature on it that stood before it: see `read`."""
+    """Yield the calls of a message, each with the signature that came before it: see `read`."""
     signed: dict[str, Any] = {}
     for part in message.parts:
         if isinstance(part, Reasoning) and part.opaque and "extra_content" in part.opaque:

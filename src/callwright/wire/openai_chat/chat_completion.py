@@ -1,7 +1,7 @@
-"""A chat completions answer in one piece, and what it shares with the stream: finish reasons and usage.
+"""Encode a complete chat completions answer, and what it shares with the stream: finish reasons and usage.
 
-A call that the output was cut in is left out, and the choice ends on `length`: half a call must not run. A stream has
-sent its beginning already, and ends on `length` as well.
+A truncated call is omitted, and the choice ends with `length`: a partial call must not run. A stream has already sent
+its beginning, and ends with `length` as well.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["build_usage", "encode_response", "map_finish_reason", "sum_usage"]
 def encode_response(
     client_request: ClientRequest, head: ResponseHead, style: StreamStyle, turns: Sequence[Collected]
 ) -> bytes:
-    """The answer, one choice for each turn."""
+    """Encode the answer, with one choice for each turn."""
     return encode_json(
         {
             "id": f"chatcmpl-{head.id}",
@@ -61,7 +61,7 @@ def _build_function(call: ToolCall) -> dict[str, str]:
 
 
 def map_finish_reason(reason: FinishReason, *, has_calls: bool, has_cut_calls: bool, legacy_functions: bool) -> str:
-    """How a turn ended, in words that clients act on: calls are run on `tool_calls` and `stop` only (W-7)."""
+    """Return the finish reason that clients act on: they run calls only on `tool_calls` and `stop` (W-7)."""
     if reason not in ("stop", "tool_calls"):
         return reason
     if has_cut_calls:
@@ -72,7 +72,7 @@ def map_finish_reason(reason: FinishReason, *, has_calls: bool, has_cut_calls: b
 
 
 def sum_usage(usages: Iterable[Usage | None]) -> Usage:
-    """The tokens of all choices: the prompt was read once."""
+    """Sum the tokens of all choices; the prompt counts once."""
     known = [usage for usage in usages if usage is not None] or [Usage()]
     return Usage(
         prompt_tokens=max(usage.prompt_tokens for usage in known),
@@ -83,7 +83,7 @@ def sum_usage(usages: Iterable[Usage | None]) -> Usage:
 
 
 def build_usage(usage: Usage) -> dict[str, Any]:
-    """All three numbers, always: Copilot Chat 0.66 crashes on a usage that lacks one."""
+    """Build the usage with all three numbers: Copilot Chat 0.66 crashes if one is missing."""
     counted: dict[str, Any] = {
         "prompt_tokens": usage.prompt_tokens,
         "completion_tokens": usage.completion_tokens,

@@ -1,7 +1,7 @@
-"""The messages of a chat completions request, in the shapes that clients really send.
+"""Decode the messages of a chat completions request, in the shapes that clients send in practice.
 
-Every tool result ends up with the id and the name of its call. Results that say neither are matched in order. One whose
-call is not there is kept, for the history to be mended: clients send stale ones (seed S0, 6.8.3).
+Every tool result gets the id and the name of its call. Results without either are matched in order. A result whose call
+is missing is kept, and the history is repaired later: clients send stale ones (seed S0, 6.8.3).
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from callwright.wire.request_fields import RequestFields
 __all__ = ["REASONING_FIELDS", "decode_messages"]
 
 REASONING_FIELDS = ("reasoning_content", "reasoning", "reasoning_text", "thinking", "cot_summary")
-"""Where clients put what a model thought: the names that Copilot Chat 0.66 reads, commonest first."""
+"""Fields in which clients send reasoning: the names that Copilot Chat 0.66 reads, most common first."""
 _TEXT_TYPES = ("text", "input_text", "output_text")
 _IMAGE_TYPES = ("image_url", "input_image")
 
 
 def decode_messages(body: RequestFields) -> tuple[Message, ...]:
-    """All of them, in order."""
+    """Decode all messages, in order."""
     if not body.get("messages", list):
         raise RequestError("messages must hold at least one message", param="messages")
     calls = _CallIndex()
@@ -36,16 +36,16 @@ def decode_messages(body: RequestFields) -> tuple[Message, ...]:
 
 
 class _CallIndex:
-    """The calls so far: what they are named, and which have no result yet."""
+    """The calls so far: their names, and which have no result yet."""
 
     def __init__(self) -> None:
         self.names: dict[str, str] = {}
         self.orphan_path = ""
-        """Where the first result is that answers none of them."""
+        """The path of the first result without a call."""
         self._open_calls: list[tuple[str, str]] = []
 
     def add_call(self, call_id: str, name: str) -> str:
-        """A call; one without an id gets one of its own."""
+        """Add a call; a call without an id gets one."""
         number = len(self.names)
         while not call_id:
             call_id = "" if f"call_{number}" in self.names else f"call_{number}"
@@ -55,7 +55,8 @@ class _CallIndex:
         return call_id
 
     def match_result(self, call_id: str, name: str) -> str:
-        """The call that a result answers: by its id, else the first without a result that has its name, if given."""
+        """Return the id of the call that a result answers: by its id, otherwise the first open call with its name, if
+        any."""
         for entry in self._open_calls:
             if entry[0] == call_id or (not call_id and name in ("", entry[1])):
                 self._open_calls.remove(entry)
@@ -101,15 +102,15 @@ def _decode_part(value: object, path: str) -> Text | Image:
         if isinstance(url, str):
             return Image(url)
         image = fields.get_object("image_url") or fields
-        # Copilot Chat says the type of the picture beside its address.
+        # Copilot Chat sends the image type next to its URL.
         return Image(image.require_text("url"), image.get_text("media_type"))
     raise RequestError(
-        f"{path} is of type {kind!r}; text and image_url can be served", param=path, code="unsupported_content"
+        f"{path} has the type {kind!r}; supported are text and image_url", param=path, code="unsupported_content"
     )
 
 
 def _decode_answer(fields: RequestFields, calls: _CallIndex) -> tuple[Part, ...]:
-    """What the model said in an earlier turn. Arguments stay as they are: clients send broken JSON back too."""
+    """Decode an assistant message. Arguments stay unchanged: clients send broken JSON back too."""
     values = (fields.values.get(key) for key in REASONING_FIELDS)
     thought = next((value for value in values if value and isinstance(value, str)), "")
     parts: list[Part] = [Reasoning(thought)] if thought else []
@@ -130,8 +131,8 @@ def _decode_call(function: RequestFields, call_id: str, calls: _CallIndex) -> To
 
 
 def _decode_result(fields: RequestFields, calls: _CallIndex) -> ToolResult:
-    asked, name = fields.get_text("tool_call_id", "toolCallId", "toolId"), fields.get_text("name")
-    call_id = calls.match_result(asked, name) or asked
+    call_id, name = fields.get_text("tool_call_id", "toolCallId", "toolId"), fields.get_text("name")
+    call_id = calls.match_result(call_id, name) or call_id
     if call_id not in calls.names:
         calls.orphan_path = calls.orphan_path or fields.format_path("tool_call_id")
     text, images = _decode_result_content(fields)
@@ -139,7 +140,7 @@ def _decode_result(fields: RequestFields, calls: _CallIndex) -> ToolResult:
 
 
 def _decode_result_content(fields: RequestFields) -> tuple[str, tuple[Image, ...]]:
-    """A result's text and pictures; anything that is no content of a message is shown as JSON."""
+    """Return a result's text and images; a value that is not message content is shown as JSON."""
     content = fields.values.get("content")
     if isinstance(content, str) or content is None:
         return content or "", ()

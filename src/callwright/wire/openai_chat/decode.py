@@ -1,7 +1,7 @@
-"""A chat completions request, read. What one client writes its own way is accepted from all.
+"""Decode a chat completions request. Variants that one client uses are accepted from all.
 
-Fields that only this wire knows end in `Ask.extra`, and so do tools that are no functions: a backend that speaks this
-wire gets them back. `strict` of a tool is dropped: arguments are held to the schema here.
+Fields that only this wire has go to `ClientRequest.extra`, and so do tools that are not functions: a backend with the
+same API gets them back. `strict` of a tool is dropped: this gateway checks arguments against the schema.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _TOOL_CHOICES = {"auto": "auto", "none": "none", "required": "required", "any": 
 
 
 def decode_request(body: bytes) -> ClientRequest:
-    """Read a request; `RequestError` names the field that is wrong."""
+    """Decode a request; `RequestError` names the field that is wrong."""
     try:
         return _build_client_request(parse_body(body))
     except RecursionError as problem:
@@ -53,15 +53,15 @@ def decode_request(body: bytes) -> ClientRequest:
 
 
 def _build_client_request(fields: RequestFields) -> ClientRequest:
-    tools, others = _decode_tools(fields)
+    tools, other_tools = _decode_tools(fields)
     functions = not tools and bool(fields.get("functions", list))
     if functions:
         tools = [_decode_tool(each) for each in fields.iter_objects("functions")]
-    if others and not tools:
-        raise RequestError("tools holds no function; other kinds of tools cannot be served", param="tools")
+    if other_tools and not tools:
+        raise RequestError("tools has no function; other kinds of tools are not supported", param="tools")
     extra = {key: value for key, value in fields.values.items() if key not in _KNOWN_FIELDS}
-    if others:
-        extra["tools"] = others
+    if other_tools:
+        extra["tools"] = other_tools
     usage = fields.get_object("stream_options")
     return ClientRequest(
         request=Request(
@@ -81,11 +81,11 @@ def _build_client_request(fields: RequestFields) -> ClientRequest:
 
 
 def _decode_options(fields: RequestFields) -> dict[str, Any]:
-    given = _OPTION_TYPES.keys() & fields.values.keys()
+    keys = _OPTION_TYPES.keys() & fields.values.keys()
     options: dict[str, Any] = {
-        key: value for key in sorted(given) if (value := fields.get(key, *_OPTION_TYPES[key])) is not None
+        key: value for key in sorted(keys) if (value := fields.get(key, *_OPTION_TYPES[key])) is not None
     }
-    # The newer name; it stays in `extra` as well, where the caller of a server sees which one the client used.
+    # The newer name; it also stays in `extra`, so that the request to a server uses the client's name.
     limit = fields.get("max_completion_tokens", int)
     if limit is not None:
         options["max_tokens"] = limit
@@ -105,15 +105,15 @@ def _decode_choice_count(fields: RequestFields) -> int:
 
 
 def _decode_tools(fields: RequestFields) -> tuple[list[ToolSpec], list[Any]]:
-    """The functions, and what else is offered."""
+    """Return the functions, and the other tools."""
     functions: list[ToolSpec] = []
-    others: list[Any] = []
+    other_tools: list[Any] = []
     for entry in fields.iter_objects("tools"):
         if (entry.get_text("type") or "function") == "function":
             functions.append(_decode_tool(entry.get_object("function") or entry))
         else:
-            others.append(entry.values)
-    return functions, others
+            other_tools.append(entry.values)
+    return functions, other_tools
 
 
 def _decode_tool(fields: RequestFields) -> ToolSpec:
@@ -121,7 +121,7 @@ def _decode_tool(fields: RequestFields) -> ToolSpec:
 
 
 def _decode_tool_choice(fields: RequestFields, key: str, tools: list[ToolSpec]) -> str:
-    """`auto`, `none`, `required`, or the name of the one tool to call. Without tools there is nothing to choose."""
+    """Return `auto`, `none`, `required`, or the name of the required tool. Without tools there is no choice."""
     value = fields.get(key, str, dict)
     if not value or not tools:
         return "auto"
@@ -129,12 +129,12 @@ def _decode_tool_choice(fields: RequestFields, key: str, tools: list[ToolSpec]) 
     if name in _TOOL_CHOICES:
         return _TOOL_CHOICES[name]
     if not any(tool.name == name for tool in tools):
-        raise RequestError(f"{key} asks for {name!r}, which is not among the tools", param=key)
+        raise RequestError(f"{key} requires {name!r}, which is not among the tools", param=key)
     return name
 
 
 def _decode_choice_object(choice: RequestFields) -> str:
-    """The word or name in a choice that is an object."""
+    """Return the word or name in a choice that is an object."""
     allowed = choice.get_object("allowed_tools")
     if allowed is not None:
         return allowed.get_text("mode") or "auto"

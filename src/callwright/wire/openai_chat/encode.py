@@ -1,8 +1,8 @@
-"""A chat completions stream, written in the one shape that every client takes (W-4).
+"""Encode a chat completions stream in the one shape that every client accepts (W-4).
 
 A role delta for each choice, then text, then for each call a start delta and argument deltas, a finish chunk with an
-empty delta, the usage chunk if it was asked for, `[DONE]`, and nothing after it. Kilo, opencode, Continue and the SDKs
-each break on another omission: index, id and type stand in the start delta and the name exactly once. Content never
+empty delta, the usage chunk if it was requested, `[DONE]`, and nothing after it. Kilo, opencode, Continue and the SDKs
+each fail on another omission: index, id and type are in the start delta, and the name exactly once. Content never
 shares a chunk with calls: Copilot Chat 0.66 drops it there.
 
 A chunk is a prepared prefix, a delta and a prepared suffix; no dict is built for text or arguments.
@@ -38,7 +38,7 @@ _UNFINISHED_TURN = ErrorResponse(
 
 
 class OpenAIChatEncoder:
-    """One client's stream."""
+    """Encodes one client's stream."""
 
     def __init__(self, client_request: ClientRequest, head: ResponseHead, style: StreamStyle) -> None:
         about = {"id": f"chatcmpl-{head.id}", "object": "chat.completion.chunk", "created": head.created}
@@ -62,11 +62,11 @@ class OpenAIChatEncoder:
         return any(choice.has_pending for choice in self._choices)
 
     def begin_stream(self) -> bytes:
-        """The role of each choice."""
+        """Return the role of each choice."""
         return b"".join(choice.format_chunk(b'{"role":"assistant","content":""}') for choice in self._choices)
 
     def encode_events(self, events: Sequence[Event], choice: int = 0) -> bytes:
-        """A choice's next events; what comes after its end is dropped."""
+        """Encode the next events of a choice; events after its end are dropped."""
         if self._is_over:
             return b""
         out: list[bytes] = []
@@ -76,22 +76,23 @@ class OpenAIChatEncoder:
         return b"".join(out)
 
     def flush(self) -> bytes:
-        """The text that was held back."""
+        """Return the text that was held back."""
         return b"" if self._is_over else b"".join(choice.flush() for choice in self._choices)
 
     def encode_heartbeat(self) -> bytes:
-        """A comment, or an empty delta for clients that count only events."""
+        """Return a comment, or an empty delta for clients that count only events."""
         return b"" if self._is_over else self._heartbeat
 
     def fail_stream(self, error: ErrorResponse) -> bytes:
-        """End every open choice on `error`, then say why.
+        """End every open choice with `error`, then send the error.
 
-        In this order Copilot Chat 0.66 shows the message and runs no half call; the error alone would be overwritten.
+        In this order Copilot Chat 0.66 shows the message and runs no partial call; the error alone would be
+        overwritten.
         """
         return self._close_stream(error, "")
 
     def end_stream(self, comment: str = "") -> bytes:
-        """The usage and the end; a failure if a choice has no finish."""
+        """Return the usage and the end; a failure if a choice has no finish."""
         return self._close_stream(
             None if all(choice.is_finished for choice in self._choices) else _UNFINISHED_TURN, comment
         )
@@ -133,7 +134,7 @@ class _ChoiceEncoder:
         self.usage: Usage | None = None
 
     def format_chunk(self, delta: bytes) -> bytes:
-        """A chunk that goes on."""
+        """Format a chunk of an open choice."""
         return self._chunk_prefix + delta + _OPEN_CHUNK_END
 
     @property
@@ -141,7 +142,7 @@ class _ChoiceEncoder:
         return self._active_batcher.has_pending
 
     def write_event(self, event: Event, out: list[bytes]) -> None:
-        """Say one event. Malformed text is not for the client; if it was shown, that was as text."""
+        """Write one event. Malformed text is not sent; if it was shown, it was sent as text."""
         if self.is_finished:
             return
         match event:
@@ -175,7 +176,7 @@ class _ChoiceEncoder:
         return self._format_text_chunk(self._active_batcher, piece) if piece else b""
 
     def fail_choice(self, out: list[bytes]) -> None:
-        """End on `error`, unless it is over."""
+        """End with `error`, unless the choice is over."""
         if not self.is_finished:
             self._drain_text(out)
             self._finish_choice("error", out)

@@ -1,8 +1,8 @@
-"""A chat completions stream, read, with the habits of the servers that speak it.
+"""Read a chat completions stream, with the variations of the servers that have this API.
 
-Each chunk is decoded once, into a struct of the fields that are used. Content goes straight out; calls go through the
-aggregator, which knows how differently servers cut them. `Finish` comes once, at the end of the stream: usage may
-still follow the finish reason. A whole answer in place of a stream is read too.
+Each chunk is decoded once, into a struct of the fields that are used. Content is passed on directly; calls go through
+the aggregator, which handles how differently servers split them. `Finish` comes once, at the end of the stream, because
+usage may follow the finish reason. A complete answer instead of a stream is read too.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _FINISH_REASONS: dict[str, FinishReason] = {
 
 
 class _Delta(msgspec.Struct, gc=False):
-    """Leaves are not typed: a field of the wrong kind is passed over, not a reason to lose the turn."""
+    """Fields are not typed: a field of the wrong type is skipped, and does not fail the turn."""
 
     content: Any = None
     reasoning_content: Any = None
@@ -79,14 +79,14 @@ _decode_struct = msgspec.json.Decoder(_Chunk).decode
 
 
 class OpenAIChatReader(EventReader):
-    """One server's stream, from bytes that may be cut anywhere."""
+    """Reads one server's stream, from bytes that may be split anywhere."""
 
     def __init__(self) -> None:
         self._frames = SseReader()
         self._body: bytearray | None = None
-        """The body, if it turns out to be one JSON object and no stream."""
+        """The body, if it is one JSON object and not a stream."""
         self._has_started = False
-        self._calls = Aggregator(str)  # no id is the empty one: the turn that is built from the events makes its own
+        self._calls = Aggregator(str)  # an empty id: the turn that is built from the events makes one
         self._usage: Usage | None = None
         self._finish_reason: FinishReason | None = None
         self._is_over = False
@@ -129,7 +129,7 @@ class OpenAIChatReader(EventReader):
         if chunk.usage is not None:
             self._usage = _parse_usage(chunk.usage) or self._usage
         for choice in chunk.choices or ():
-            # We ask for one choice only.
+            # The request has one choice only.
             if choice.index in (0, None):
                 self._read_choice(choice, out)
 
@@ -139,11 +139,11 @@ class OpenAIChatReader(EventReader):
             self._read_delta(delta, out)
         if choice.finish_reason:
             self._finish_reason = _FINISH_REASONS.get(str(choice.finish_reason), "stop")
-        if choice.usage is not None:  # Moonshot's place for it
+        if choice.usage is not None:  # where Moonshot sends it
             self._usage = _parse_usage(choice.usage) or self._usage
 
     def _read_delta(self, delta: _Delta, out: list[Event]) -> None:
-        # Servers that are changing the field's name send both, with the same text.
+        # Servers that are renaming the field send both names, with the same text.
         thought = (
             delta.reasoning_content or delta.reasoning or delta.reasoning_text or delta.thinking or delta.cot_summary
         )
@@ -161,7 +161,7 @@ class OpenAIChatReader(EventReader):
             _add_call_events(self._calls.ingest_delta(entries), out)
 
     def _finish_turn(self, out: list[Event]) -> None:
-        """Say what was held until the end: calls' ends, usage, the reason."""
+        """Write what waited for the end: the ends of calls, usage, the finish reason."""
         if self._is_over:
             return
         self._is_over = True
@@ -181,11 +181,11 @@ def _decode_chunk(payload: bytes) -> _Chunk:
         return _decode_struct(payload)
     except JSON_DECODE_ERRORS as problem:
         shown = payload[:200].decode("utf-8", "replace")
-        raise WireError(f"the backend sent a chunk that cannot be read ({problem}): {shown}") from problem
+        raise WireError(f"the backend sent an invalid chunk ({problem}): {shown}") from problem
 
 
 def _add_content_parts(content: object, out: list[Event]) -> None:
-    """The list of parts that Mistral's reasoning models send."""
+    """Read the list of parts that Mistral's reasoning models send."""
     for part in content if isinstance(content, list) else ():
         if not isinstance(part, dict):
             continue
@@ -197,8 +197,8 @@ def _add_content_parts(content: object, out: list[Event]) -> None:
 
 
 def _add_seals(entries: object, out: list[Event]) -> None:
-    """Gemini signs its thoughts on the call after them, in `extra_content`, which Google and Vertex name inside in two
-    ways, and refuses the call without it (litellm#16893, pi#6733)."""
+    """Read signatures. Gemini signs its reasoning on the call after it, in `extra_content`, which Google and Vertex
+    name differently inside, and refuses the call without it (litellm#16893, pi#6733)."""
     for entry in entries if isinstance(entries, list) else ():
         if isinstance(entry, dict) and isinstance(extra := entry.get("extra_content"), dict) and extra:
             out.append(ReasoningSealed({"extra_content": extra}))
