@@ -294,7 +294,7 @@ class Turn:
             self.append_delta(call.index, arguments)
         self._append_event(end)
 
-    # ── inside ───────────────────────────────────────────────────────────────────────────────────
+    # ── private ──────────────────────────────────────────────────────────────────────────────────
 
     def _flush_delta(self) -> None:
         text = "".join(self._delta_parts)

@@ -211,7 +211,7 @@ def test_a_round_too_many_is_a_clear_400(gateway: Hosted, server: Upstream) -> N
     reply = ask(gateway, *history)
     assert reply.status == 400
     assert reply.json["error"]["code"] == "tool_rounds_exceeded"
-    assert "write another message" in reply.json["error"]["message"]
+    assert "send another message" in reply.json["error"]["message"]
     assert ask(gateway, *history, {"role": "user", "content": "go on"}).status == 200
 
 

@@ -74,7 +74,7 @@ class AutoDialect(Dialect):
 
     members: tuple[Dialect, ...]
 
-    # ── what is listened for ───────────────────────────────────────────────────────────────────
+    # ── markers ────────────────────────────────────────────────────────────────────────────────
 
     @property
     def openers(self) -> tuple[str, ...]:

@@ -204,7 +204,7 @@ class InvokeTags(Dialect):
         yield from self._report_malformed(source, turn, raw, "the call is incomplete")
 
     def _read_call(self, source: Source, turn: Turn) -> ParseStep[str]:
-        """Read the call whose opening tag has begun. It counts if its name is known and its body begins."""
+        """Read the call whose opening tag has started. It counts if its name is known and its body begins."""
         header = yield from self._read_header(source)
         if header is None:
             return "the tag of the call is not closed"

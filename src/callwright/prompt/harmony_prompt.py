@@ -69,7 +69,7 @@ def get_answer_prefix(request: Request) -> str:
     return f"<|channel|>commentary to=functions.{_escape_markers(name)} <|constrain|>json<|message|>"
 
 
-# ── what is told at the beginning ────────────────────────────────────────────────────────────────
+# ── system and developer messages ────────────────────────────────────────────────────────────────
 
 
 def _format_system(effort: object, tools: Sequence[ToolSpec]) -> str:
