@@ -181,7 +181,7 @@ def test_what_the_person_changed_in_the_same_lines_is_left_alone(tmp_path: Path)
             (project.root / "calc.py").write_text("def add(a, b):\n    return sum((a, b))\n")
             undone = await session.undo_changes()
             assert undone.paths == ()
-            assert "changed by somebody else" in undone.conflicts[0]
+            assert "changed by someone else in the same lines" in undone.conflicts[0]
             assert "sum((a, b))" in project.read("calc.py")
             assert (await session.undo_changes(force=True)).paths == ("calc.py",)
             assert project.read("calc.py") == BROKEN["calc.py"]
