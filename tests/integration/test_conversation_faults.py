@@ -69,7 +69,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
         (refused(429, "slow down"), 429, "slow down"),
         (refused(404, "no such path"), 400, "no such path"),
         (whole(b"<h1>Bad gateway</h1>", status=502), 503, "502"),
-        ([HANG], 504, "sent nothing of its answer within 0.3 seconds"),
+        ([HANG], 504, "sent no part of its answer within 0.3 seconds"),
         ([RESET], 503, "chat"),
         ([CLOSE], 503, "closed the connection without an answer"),
         (answer(b"words", content_type="text/plain"), 502, "x-conversation-id is missing"),
@@ -312,7 +312,7 @@ def opened_turn(gateway: Hosted) -> Iterator[tuple[Stream, ClientConnection, dic
     [
         ([{"type": "error", "message": "out of credit"}], "out of credit"),
         ([{"type": "text", "text": "x", "n": 5}], "skipped frame 0"),
-        ([{"type": "done"}], "without a name"),
+        ([{"type": "done"}], "sent no id for its new conversation"),
     ],
 )
 def test_a_page_that_fails(start: Start, frames: list[dict[str, Any]], words: str) -> None:

@@ -114,8 +114,8 @@ def test_every_attempt_is_kept_with_its_reason_and_counted(tmp_path: Path, upstr
     assert [asked.backend for asked in row.asked][:2] == ["gone", "main"]
     assert row.asked[0].failure is not None
     assert row.asked[0].failure.kind == "unavailable"
-    assert [asked.retry_reason for asked in row.asked if asked.retry_reason] == row.record["asked_again"]
-    assert set(row.record["again"]) == {"other_backend", "missing_call"}
+    assert [asked.retry_reason for asked in row.asked if asked.retry_reason] == row.record["retries"]
+    assert set(row.record["retry_reasons"]) == {"other_backend", "missing_call"}
     assert 'callwright_retries_total{reason="missing_call",strategy="native"}' in page
     assert not row.asked[-1].retry_reason
     assert outcome(again(row, gateway.file)) == outcome(row)

@@ -100,7 +100,7 @@ def test_who_asks_too_often_is_told_when_to_come_back(tmp_path: Path, upstream: 
         replies = [gateway.post(wire.path, wire.body("m", stream=True), x_api_key="key-number-one") for _ in range(3)]
     assert [reply.status for reply in replies] == [200, 200, 429]
     assert 50 <= int(replies[2].headers["retry-after"]) <= 60
-    assert "2 requests a minute" in wire.problem(replies[2].json)[0]
+    assert "2 requests per minute" in wire.problem(replies[2].json)[0]
 
 
 def test_more_turns_than_there_is_room_for_are_told_to_come_back(tmp_path: Path, upstream: Upstream) -> None:

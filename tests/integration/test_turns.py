@@ -107,7 +107,7 @@ def test_a_backend_that_keeps_failing_is_left_alone_for_a_while(tmp_path: Path, 
     with Hosted(tmp_path, tables) as gateway:
         replies = [gateway.post(CHAT.path, CHAT.body("m", stream=True)) for _ in range(3)]
         assert [reply.status for reply in replies] == [503, 503, 503]
-        assert "left alone" in CHAT.problem(replies[2].json)[0]
+        assert "is not used for" in CHAT.problem(replies[2].json)[0]
         assert replies[2].headers["retry-after"] == "1"
         assert len(upstream.requests) == 2, "the third was not sent"
         upstream.play(spoken("Back."))
