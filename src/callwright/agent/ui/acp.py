@@ -18,8 +18,8 @@ from callwright.agent.mcp.settings import McpSettings
 from callwright.agent.session_api import ApprovalReply, SessionCatalog, SessionHandle
 from callwright.agent.session_events import ApprovalRequested, SessionOpened, StampedEvent, TaskStarted, TaskStopped
 from callwright.agent.ui.acp_messages import STOP_REASONS, AcpUpdateBuilder
-from callwright.agent.ui.jsonrpc import JsonRpcError, JsonRpcPeer, LineTransport
 from callwright.errors import CallwrightError
+from callwright.jsonrpc import METHOD_NOT_FOUND, JsonRpcError, JsonRpcPeer, LineTransport
 
 __all__ = ["CatalogOpener", "serve_acp"]
 
@@ -27,7 +27,7 @@ CatalogOpener = Callable[[Path, Sequence[McpSettings]], Awaitable[SessionCatalog
 """The sessions of a folder, with MCP servers besides those of the settings."""
 
 _PROTOCOL_VERSION = 1
-_NOT_FOUND, _BAD_PARAMS, _FAILED = -32601, -32602, -32603
+_BAD_PARAMS, _FAILED = -32602, -32603
 _APPROVAL_REPLIES = {
     "once": ApprovalReply(verdict="once"),
     "always": ApprovalReply(verdict="always"),
@@ -76,7 +76,7 @@ class _AcpConnection:
                 await self._sessions.pop(self._find_session(params).id).close()
                 return {}
             case _:
-                raise JsonRpcError(_NOT_FOUND, f"there is no method {method!r} here")
+                raise JsonRpcError(METHOD_NOT_FOUND, f"there is no method {method!r} here")
 
     async def close(self) -> None:
         """Give back every session."""

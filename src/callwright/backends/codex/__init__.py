@@ -149,7 +149,7 @@ class _CodexProcess(ChildProcess[RpcClient]):
         try:
             client_info = {"name": "callwright", "version": VERSION}
             reply = await rpc.send_request("initialize", clientInfo=client_info, capabilities={"experimentalApi": True})
-            rpc.send_message({"method": "initialized"})
+            rpc.notify("initialized")
             account = await rpc.send_request("account/read")
         except BackendError:
             rpc.close()

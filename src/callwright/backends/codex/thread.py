@@ -133,7 +133,7 @@ class CodexThread:
         if message.method == "turn/started":
             self._turn_id = message.turn_id  # may arrive before the reply, and so may the notifications after it
         elif message.method == TOOL_CALL:
-            self._open_calls.append(message.id)
+            self._open_calls.append(message.id if message.has_id else None)
             self._restart_silence_timer()
         elif self._failure is None and message.method in ANSWER_METHODS and message.turn_id == self._turn_id:
             if message.method == "rawResponse/completed":

@@ -7,12 +7,13 @@ import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from callwright.agent.ui.jsonrpc import JsonRpcError, JsonRpcPeer, RequestHandler
 from callwright.errors import StoreError
+from callwright.jsonrpc import JsonRpcError, JsonRpcMessage, JsonRpcPeer, JsonRpcProtocol, RequestHandler
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
@@ -248,3 +249,76 @@ def test_nothing_that_is_sent_ends_the_connection(lines: list[Any]) -> None:
             asking.exception()
 
     talk(scenario)
+
+
+# ── the protocol alone, as Codex's backend uses it ───────────────────────────────────────────────
+
+
+class Place(msgspec.Struct, frozen=True):
+    thread: str = ""
+
+
+class PlacedMessage(JsonRpcMessage, frozen=True):
+    params: Place = Place()
+
+
+def protocol() -> JsonRpcProtocol[PlacedMessage]:
+    return JsonRpcProtocol(msgspec.json.Decoder(PlacedMessage).decode, has_version=False)
+
+
+def test_messages_without_a_version_are_one_line_each() -> None:
+    async def main() -> None:
+        peer = protocol()
+        request = peer.start_request("ask", {"text": "a\nb"})
+        lines = [
+            request.line,
+            peer.encode_notification("ready"),
+            peer.encode_notification("moved", {"to": 1}),
+            peer.encode_result("x", {"a": 1}),
+            peer.encode_error(7, JsonRpcError(-32601, "no")),
+        ]
+        assert all(line.endswith(b"\n") and line.count(b"\n") == 1 for line in lines)
+        assert list(map(json.loads, lines)) == [
+            {"id": request.id, "method": "ask", "params": {"text": "a\nb"}},
+            {"method": "ready"},
+            {"method": "moved", "params": {"to": 1}},
+            {"id": "x", "result": {"a": 1}},
+            {"id": 7, "error": {"code": -32601, "message": "no"}},
+        ]
+
+    asyncio.run(main())
+
+
+def test_parameters_have_the_type_of_the_message() -> None:
+    asked = protocol().read_line(b'{"id": null, "method": "ask", "params": {"thread": "t", "other": 1}}')
+    told = protocol().read_line(b'{"method": "tell"}')
+    assert asked is not None
+    assert told is not None
+    assert (asked.params.thread, asked.has_id, told.has_id) == ("t", True, False)
+    with pytest.raises(JsonRpcError) as caught:
+        protocol().read_line(b'{"method": "ask", "params": {"thread": 5}}')
+    assert caught.value.code == -32700
+
+
+@pytest.mark.parametrize("gone", [False, True])
+def test_answers_come_out_of_order_and_what_is_forgotten_has_none(gone: bool) -> None:
+    async def main() -> None:
+        peer = protocol()
+        first, second, forgotten = (peer.start_request("ask", {}) for _ in range(3))
+        peer.drop_request(forgotten.id)
+        for request in (second, forgotten):
+            assert peer.read_line(json.dumps({"id": request.id, "result": [request.id]}).encode()) is None
+        assert await second.answer == [second.id]
+        assert not first.answer.done()
+        assert not forgotten.answer.done()
+        if gone:
+            peer.fail_requests(lambda: StoreError("the process ended"))
+            with pytest.raises(StoreError, match="ended"):
+                await first.answer
+        else:
+            peer.read_line(b'{"id": 1, "error": {"message": ""}}')
+            with pytest.raises(JsonRpcError, match="no reason was given"):
+                await first.answer
+        assert not forgotten.answer.done()
+
+    asyncio.run(main())
