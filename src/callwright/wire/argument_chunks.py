@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Sequence
 from typing import Literal
 
 __all__ = ["ArgumentChunker"]
-
-_SIZES = {"generated": 0, "whole": sys.maxsize}
 
 
 class ArgumentChunker:
@@ -16,21 +14,29 @@ class ArgumentChunker:
     __slots__ = ("_length", "_pending", "_size")
 
     def __init__(self, arguments: Literal["generated", "whole"] | int) -> None:
-        self._size = _SIZES[arguments] if isinstance(arguments, str) else arguments
+        self._size = arguments
+        if isinstance(arguments, int) and arguments <= 0:
+            self._size = "generated"
         self._pending: list[str] = []
         self._length = 0
 
-    def feed(self, text: str) -> list[str]:
-        """Add more of the arguments and return the chunks that are ready."""
-        if self._size <= 0:
-            return [text]
+    def feed(self, text: str) -> Sequence[str]:
+        """Add more of the arguments and return the chunks that are ready, none of them empty."""
+        size = self._size
+        if size == "generated":
+            return (text,) if text else ()
         self._pending.append(text)
+        if size == "whole":
+            return ()
         self._length += len(text)
-        return [] if self._length < self._size else self._split_chunks(self._size)
+        return () if self._length < size else self._split_chunks(size)
 
-    def drain(self) -> list[str]:
+    def drain(self) -> Sequence[str]:
         """End the call and return the rest of its arguments."""
-        return self._split_chunks(self._length) if self._length else []
+        rest = "".join(self._pending)
+        self._pending.clear()
+        self._length = 0
+        return (rest,) if rest else ()
 
     def _split_chunks(self, size: int) -> list[str]:
         text = "".join(self._pending)

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 from callwright.events import CallDelta, CallEnd, CallStart, Event, Finish, ReasoningDelta, TextDelta, UsageSeen
 from callwright.model import Usage
+from callwright.wire.argument_chunks import ArgumentChunker
 from callwright.wire.base import ClientRequest, ErrorResponse, ResponseHead, StreamStyle
 from callwright.wire.framing import (
     SSE_DATA,
@@ -122,13 +123,14 @@ class _ChoiceEncoder:
         self._text_prefix = self._chunk_prefix + b'{"content":'
         self._functions = client_request.functions
         self._begin_calls = style.begin_tool_calls and not client_request.functions
-        self._granularity = style.arguments
+        self._chunker = ArgumentChunker(style.arguments)
         self._fields = [encode_json_string(name) + b":" for name in style.reasoning_fields]
         self._text_batcher, self._reasoning_batcher = TextBatcher(), TextBatcher()
         self._active_batcher = self._text_batcher
-        self._around_arguments: tuple[bytes, bytes] | None = None
-        """A chunk of the open call but for the fragment in it; None if the call is not sent."""
-        self._arguments: list[str] = []
+        self._argument_prefix: bytes | None = None
+        """A chunk of the open call before the arguments in it; None if the call is not sent …"""
+        self._argument_suffix = b""
+        """… and after them."""
         self._has_calls = self._has_cut_calls = False
         self.is_finished = False
         self.usage: Usage | None = None
@@ -152,7 +154,10 @@ class _ChoiceEncoder:
                 if self._fields:
                     self._write_text(self._reasoning_batcher, event.text, out)
             case CallDelta():
-                self._write_arguments(event.text, out)
+                if (prefix := self._argument_prefix) is not None:
+                    suffix = self._argument_suffix
+                    for chunk in self._chunker.feed(event.text):
+                        out.append(prefix + encode_json_string(chunk) + suffix)
             case CallStart():
                 self._start_call(event, out)
             case CallEnd():
@@ -216,33 +221,18 @@ class _ChoiceEncoder:
             start = b'{"tool_calls":[{"index":%d,"id":%s,"type":"function","function":%s}]}'
             out.append(self.format_chunk(start % (event.index, encode_json_string(event.id), function)))
             opening = b'{"tool_calls":[{"index":%d,"function":{"arguments":' % event.index
-            self._around_arguments = self._chunk_prefix + opening, b"}}]}" + _OPEN_CHUNK_END
+            self._argument_prefix, self._argument_suffix = self._chunk_prefix + opening, b"}}]}" + _OPEN_CHUNK_END
         elif event.index == 0:
             out.append(self.format_chunk(b'{"function_call":' + function + b"}"))
-            self._around_arguments = self._chunk_prefix + b'{"function_call":{"arguments":', b"}}" + _OPEN_CHUNK_END
+            self._argument_prefix = self._chunk_prefix + b'{"function_call":{"arguments":'
+            self._argument_suffix = b"}}" + _OPEN_CHUNK_END
         else:
             # The legacy field has room for one call.
-            self._around_arguments = None
-
-    def _write_arguments(self, text: str, out: list[bytes]) -> None:
-        if self._granularity == "generated":
-            self._append_arguments(text, out)
-            return
-        self._arguments.append(text)
-        if self._granularity != "whole":
-            held, size = "".join(self._arguments), max(1, self._granularity)
-            end = len(held) - len(held) % size
-            for at in range(0, end, size):
-                self._append_arguments(held[at : at + size], out)
-            self._arguments = [held[end:]]
-
-    def _append_arguments(self, text: str, out: list[bytes]) -> None:
-        if text and self._around_arguments:
-            before, after = self._around_arguments
-            out.append(before + encode_json_string(text) + after)
+            self._argument_prefix = None
 
     def _end_call(self, event: CallEnd, out: list[bytes]) -> None:
-        self._append_arguments("".join(self._arguments), out)
-        self._arguments.clear()
+        if (prefix := self._argument_prefix) is not None:
+            suffix = self._argument_suffix
+            out += [prefix + encode_json_string(chunk) + suffix for chunk in self._chunker.drain()]
         self._has_calls = self._has_calls or event.complete
         self._has_cut_calls = self._has_cut_calls or not event.complete
