@@ -64,7 +64,6 @@ FIXED = {
     "grammar": "fixed by the design: how a dialect reads",
     "connection_lost": "an error by what happened, of BackendErrors",
     "lifespan": "the word of ASGI, and the parameter that Starlette and FastAPI take it as",
-    "error_text": "reads as a value where it is used, in every error",
     "text_pattern": "the library's front door: a pattern for the aggregator",
     "unsent_messages": "reads as a value where it is used",
     "reported": "an error by what happened, of BackendErrors",

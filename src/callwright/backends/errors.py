@@ -7,6 +7,7 @@ another error, which a log would print.
 
 from __future__ import annotations
 
+import re
 import socket
 import ssl
 from typing import Literal
@@ -16,7 +17,14 @@ from callwright.backends.http_response import IncompleteResponseError, NoRespons
 from callwright.backends.settings import BackendSettings
 from callwright.errors import BackendError, BackendErrorKind, WireError
 
-__all__ = ["LOGIN_NEEDED", "THINKING_REFUSED", "TOOLS_REFUSED", "BackendErrors", "TimeoutSetting"]
+__all__ = [
+    "LOGIN_NEEDED",
+    "THINKING_REFUSED",
+    "TOOLS_REFUSED",
+    "BackendErrors",
+    "TimeoutSetting",
+    "is_context_overflow",
+]
 
 TimeoutSetting = Literal["connect_seconds", "first_token_seconds", "idle_seconds", "total_seconds"]
 
@@ -26,6 +34,11 @@ THINKING_REFUSED = "thinking_refused"
 """The model does not support the setting for thinking."""
 LOGIN_NEEDED = "login_needed"
 """The account that the backend uses is not logged in."""
+
+# OpenAI and vLLM ("maximum context length is"), llama.cpp ("exceeds the available context size"), Anthropic.
+_OVERFLOW_PATTERN = re.compile(
+    r"maximum context|context (?:length|window|size)|prompt is too long|too many tokens", re.IGNORECASE
+)
 
 _GENERIC_SUBJECT = "the backend "
 """Wires, which do not know the backend's name, begin their messages with this."""
@@ -124,3 +137,8 @@ class BackendErrors:
         for secret in self._settings.secrets:
             text = text.replace(secret, "[secret]")
         return text
+
+
+def is_context_overflow(problem: BackendError) -> bool:
+    """Whether this error is a context overflow. Servers share no code for it, so the message decides."""
+    return problem.kind == "refused" and bool(_OVERFLOW_PATTERN.search(str(problem)))

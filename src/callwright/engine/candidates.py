@@ -13,8 +13,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from callwright.backends.context_overflow import is_context_overflow
-from callwright.backends.errors import TOOLS_REFUSED
+from callwright.backends.errors import TOOLS_REFUSED, is_context_overflow
 from callwright.dialects.answer import ANSWER
 from callwright.engine.backend_request import CallPlan
 from callwright.engine.routing import ModelRoute

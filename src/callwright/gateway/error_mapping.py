@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
-from callwright.backends.context_overflow import is_context_overflow
-from callwright.backends.errors import LOGIN_NEEDED
+from callwright.backends.errors import LOGIN_NEEDED, is_context_overflow
 from callwright.errors import BackendError, BackendErrorKind, RequestError, StoreError, WireError
 from callwright.gateway.limits import RateLimitError
 from callwright.wire.base import ErrorResponse

@@ -35,6 +35,11 @@ __all__ = [
 ]
 
 ErrorSource = Literal["client", "gateway", "backend"]
+_SOURCE_PREFIXES: dict[ErrorSource, str] = {
+    "client": "The request cannot be served: ",
+    "gateway": "The gateway failed: ",
+    "backend": "The backend failed: ",
+}
 
 
 class ToolOrigin(msgspec.Struct, frozen=True):
@@ -102,6 +107,11 @@ class ErrorResponse(msgspec.Struct, frozen=True, kw_only=True):
     code: str = ""
     param: str = ""
     retry_after: float | None = None
+
+    @property
+    def text(self) -> str:
+        """The message for the client's user. Clients show it as it is, so it says who failed."""
+        return _SOURCE_PREFIXES[self.fault] + self.message
 
 
 class StreamEncoder(Protocol):

@@ -12,7 +12,6 @@ import msgspec
 
 from callwright.errors import BackendError, BackendErrorKind
 from callwright.wire.base import ErrorResponse
-from callwright.wire.error_messages import error_text
 from callwright.wire.framing import JSON_DECODE_ERRORS, encode_json
 
 __all__ = ["encode_error_body", "parse_backend_error"]
@@ -38,7 +37,7 @@ _OUTPUT_QUOTES = (
 def encode_error_body(error_response: ErrorResponse) -> bytes:
     """Encode the error that a client sees, as a body or as an event; the message says who failed."""
     error = {
-        "message": error_text(error_response),
+        "message": error_response.text,
         "type": error_response.kind,
         "param": error_response.param or None,
         "code": error_response.code or None,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from callwright.backends.codex.failures import find_finish_reason, parse_turn_error
 from callwright.backends.codex.turn_reader import CodexReader, find_first_failure
-from callwright.backends.context_overflow import is_context_overflow
+from callwright.backends.errors import is_context_overflow
 from callwright.errors import BackendError, WireError
 from callwright.events import Event, Finish, ReasoningSealed, check_events, merge_deltas
 from callwright.turn import collect

@@ -36,7 +36,6 @@ from callwright.wire.anthropic.decode import GATEWAY_SIGNATURE, decode_request
 from callwright.wire.argument_chunks import ArgumentChunker
 from callwright.wire.argument_json import to_single_line
 from callwright.wire.base import ClientRequest, ErrorResponse, ResponseHead, StreamEncoder, StreamStyle
-from callwright.wire.error_messages import error_text
 from callwright.wire.framing import encode_comment as remark
 from callwright.wire.framing import encode_json_string
 from callwright.wire.text_batching import TextBatcher
@@ -285,4 +284,4 @@ def _build_usage(usage: Usage) -> dict[str, Any]:
 
 def _build_error(error: ErrorResponse) -> dict[str, Any]:
     kind = "api_error" if error.status >= 500 else "invalid_request_error"
-    return {"type": _ERROR_TYPES.get(error.status, kind), "message": _to_raw(error_text(error))}
+    return {"type": _ERROR_TYPES.get(error.status, kind), "message": _to_raw(error.text)}

@@ -24,7 +24,6 @@ from callwright.model import ToolCall, Usage
 from callwright.turn import Collected
 from callwright.wire.argument_json import to_single_line
 from callwright.wire.base import ClientRequest, ErrorResponse, ResponseHead, StreamEncoder, StreamStyle
-from callwright.wire.error_messages import error_text
 from callwright.wire.framing import encode_json_string
 from callwright.wire.ollama.decode import decode_chat_request, decode_generate_request
 from callwright.wire.text_batching import TextBatcher
@@ -182,7 +181,7 @@ class OllamaServerCodec:
 
 
 def _format_error(error: ErrorResponse) -> bytes:
-    return b'{"error":' + encode_json_string(error_text(error)) + b"}"
+    return b'{"error":' + encode_json_string(error.text) + b"}"
 
 
 def _to_raw(text: str) -> msgspec.Raw:

@@ -8,16 +8,41 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from callwright.errors import BackendError
 from callwright.model import Image, Message, Reasoning, Request, Text, ToolCall, ToolResult, ToolSpec
+from callwright.wire.base import WireReader
 from callwright.wire.framing import encode_json
+from callwright.wire.openai_chat.read import OpenAIChatReader
+from callwright.wire.openai_errors import parse_backend_error
 
-__all__ = ["encode_request"]
+__all__ = ["OpenAIChatClientCodec"]
 
 # Servers pass roles to the model's chat template, and few templates know `developer`; OpenAI treats both the same.
 _ROLE_NAMES = {"developer": "system"}
 
 
-def encode_request(request: Request, extra: dict[str, Any]) -> bytes:
+class OpenAIChatClientCodec:
+    """The calling half; the backend's address ends in `/v1`."""
+
+    name = "openai_chat"
+
+    def get_path(self, request: Request) -> str:
+        return "/chat/completions"
+
+    def build_headers(self, key: str) -> dict[str, str]:
+        return {"authorization": f"Bearer {key}"} if key else {}
+
+    def encode_request(self, request: Request, extra: dict[str, Any]) -> bytes:
+        return _encode_request(request, extra)
+
+    def create_reader(self) -> WireReader:
+        return OpenAIChatReader()
+
+    def parse_error(self, status: int, body: bytes) -> BackendError:
+        return parse_backend_error(status, body)
+
+
+def _encode_request(request: Request, extra: dict[str, Any]) -> bytes:
     """Encode a streaming request. Fields of the request take precedence over those in `extra`."""
     options = dict(request.options)
     if "max_completion_tokens" in extra and "max_tokens" in options:

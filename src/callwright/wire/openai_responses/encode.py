@@ -27,7 +27,6 @@ from callwright.events import (
 )
 from callwright.wire.argument_chunks import ArgumentChunker
 from callwright.wire.base import ClientRequest, ErrorResponse, ResponseHead, StreamStyle, ToolOrigin
-from callwright.wire.error_messages import error_text
 from callwright.wire.framing import SSE_DATA, SSE_END, encode_comment, encode_json_string
 from callwright.wire.openai_responses.output_items import (
     CustomCallItem,
@@ -120,7 +119,7 @@ class OpenAIResponsesEncoder:
 
     def fail_stream(self, error: ErrorResponse) -> bytes:
         """Encode the failure of the turn. Codex (0.166) handles some codes and retries on all others."""
-        return self._finish_response({"status": "failed", "code": _map_error_code(error), "message": error_text(error)})
+        return self._finish_response({"status": "failed", "code": _map_error_code(error), "message": error.text})
 
     def end_stream(self, note: str = "") -> bytes:
         """Return the last event, after a comment if there is one."""
