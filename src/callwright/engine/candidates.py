@@ -1,4 +1,4 @@
-"""Chooses the backend and the call plan for an answer. Pure: the pipeline asks for a candidate and reports the outcome.
+"""Chooses the backend and the call plan for an answer. Pure: the pipeline requests a candidate and reports the outcome.
 
 The same backend is used again with another strategy when it refused one, and when it has lost the conversation. The
 next backend of the model follows when one fails before its first event, or when its context window is too small. A

@@ -1,1 +1,1 @@
-"""The gateway: the engine behind the HTTP APIs that clients speak."""
+"""The gateway: the engine behind the HTTP APIs of OpenAI, Anthropic and Ollama."""

@@ -33,7 +33,7 @@ class JournalEntryBuilder:
     def __init__(self, headers: Mapping[str, str], *, keep_content: bool) -> None:
         self._started_at = time.time()
         self.keeps_content = keep_content
-        """What was said is kept, not only what the log says."""
+        """Whether the content is recorded, not only the fields of the log."""
         self._headers = headers
         self._body = b""
         self._reports: Sequence[TurnReport] = ()

@@ -41,7 +41,7 @@ async def forward_request(request: Request) -> Response:
             code="not_supported",
         )
     body["model"] = route.upstream
-    # The `url` of a backend that speaks OpenAI's API already ends in `/v1`.
+    # The `url` of a backend with OpenAI's API already ends in `/v1`.
     answer = await backend.forward_request(path.removeprefix("/v1"), msgspec.json.encode(body))
     content_type = next(
         (value for key, value in answer.headers.items() if key.lower() == "content-type"), "application/json"

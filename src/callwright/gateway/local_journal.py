@@ -41,7 +41,7 @@ class LocalTurnJournal:
     async def record_turn(
         self, request: Request, route: ModelRoute, report: TurnReport, turn: EventStream
     ) -> EventStream:
-        """The same turn, recorded. Its row is queued when it ends, however it ends."""
+        """Wrap a turn so that it is recorded. Its entry is queued when the turn ends, however it ends."""
         builder = self._writer.start_entry({})
         if builder is None:
             async with aclosing(turn):
@@ -87,7 +87,7 @@ class LocalTurnJournal:
 
 
 class _TurnClock:
-    """How long one turn takes."""
+    """Measures how long one turn takes."""
 
     def __init__(self) -> None:
         self._started_at = time.perf_counter()

@@ -34,7 +34,7 @@ _MODELS_TIMEOUT = 3.0
 
 
 def build_service_app(service: GatewayService) -> ASGIApp:
-    """The routes of a service, with every wire that there is."""
+    """Build the routes of a service, with every wire."""
     endpoints = TurnEndpoints(service, ErrorResponder(SERVER_CODECS, service.metrics))
     return build_app(service, SERVER_CODECS, endpoints.build_endpoint)
 
@@ -50,7 +50,7 @@ class GatewayApp:
 
     @asynccontextmanager
     async def lifespan(self, _parent: object = None) -> AsyncIterator[None]:
-        """Start the gateway, and stop it at the end. Starlette and FastAPI take it as their `lifespan`."""
+        """Start the gateway, and stop it at the end. Pass it to Starlette or FastAPI as `lifespan`."""
         if self._app is not None:
             raise MisuseError("the gateway runs already: one application can run its lifespan once at a time")
         service = GatewayService(self._load(), redactor=self._redactor)

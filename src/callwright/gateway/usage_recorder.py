@@ -1,4 +1,4 @@
-"""Records what turns used: requests and tokens by day, key, model and client.
+"""Records the usage of turns: requests and tokens by day, key, model and client.
 
 A turn only adds numbers in memory. They go to the store in the background, if there is one, and stay in memory
 otherwise; what the store refuses is written with the next turns. A query sees every turn that finished before it.
@@ -32,7 +32,7 @@ def _get_today() -> date:
 
 
 class UsageRecorder:
-    """Adds up what was used. One instance lives as long as the service."""
+    """Adds up the usage of turns. One instance lives as long as the service."""
 
     def __init__(self, journal_writer: JournalWriter, *, today: Callable[[], date] = _get_today) -> None:
         self._journal_writer = journal_writer
@@ -52,11 +52,11 @@ class UsageRecorder:
             self._timer = asyncio.get_running_loop().call_later(_WRITE_DELAY_SECONDS, self._start_writing)
 
     async def query_usage(self, by: Sequence[str] = USAGE_COLUMNS, since: date | None = None) -> list[dict[str, Any]]:
-        """Sums for each combination of these columns, from that day on. Raises `RequestError` for an unknown column,
-        and `StoreError` when the store cannot be read."""
+        """Sum the usage for each combination of these columns, from that day on. Raises `RequestError` for an unknown
+        column, and `StoreError` when the store cannot be read."""
         for column in by:
             if column not in USAGE_COLUMNS:
-                raise RequestError(f"by: {column!r} is no column; use {', '.join(USAGE_COLUMNS)}.", param="by")
+                raise RequestError(f"by must be a list of {', '.join(USAGE_COLUMNS)}, not {column!r}.", param="by")
         await self._write_rows()
         async with self._writing:  # what is on its way to the store is neither there nor here
             stored = await self._query_store(by, since)

@@ -1,6 +1,6 @@
 """Finds the conversation of a backend that belongs to a history, for backends that store conversations.
 
-Clients send whole histories without an id. A backend's conversation has seen one history, its *head*, and can only be
+Clients send whole histories without an id. A backend's conversation contains one history, its *head*, and can only be
 continued from there, since a backend cannot forget messages. A history therefore matches the conversation whose head is
 its longest prefix; a history that was edited before the head matches none.
 

@@ -38,7 +38,7 @@ CONTENT_COLUMNS = ("client_sent", "asked", "client_got", "problem")
 """Columns with the content of a turn."""
 
 INSERTS: dict[str, Any] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
-"""Inserts that say what becomes of a row that is there already, by the name of the database."""
+"""Insert constructs with `on conflict` support, by the name of the database."""
 
 
 def replace_unstorable(text: str) -> str:

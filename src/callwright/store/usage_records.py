@@ -13,7 +13,7 @@ USAGE_SUMS = ("requests", "prompt_tokens", "completion_tokens")
 
 
 class UsageRow(NamedTuple):
-    """What was used in one combination of the columns."""
+    """The usage of one combination of the columns."""
 
     day: str
     key: str
@@ -36,7 +36,7 @@ class UsageTotals:
         return not self._sums
 
     def add_row(self, row: UsageRow) -> None:
-        """Add what a row says."""
+        """Add a row."""
         group = row[:4]
         requests, prompt, completion = self._sums.get(group, (0, 0, 0))
         self._sums[group] = (
@@ -46,19 +46,19 @@ class UsageTotals:
         )
 
     def list_rows(self, since: date | None = None) -> list[UsageRow]:
-        """The rows from that day on, sorted by their columns."""
+        """Return the rows from that day on, sorted by their columns."""
         first = since.isoformat() if since else ""
         return [UsageRow(*group, *sums) for group, sums in sorted(self._sums.items()) if group[0] >= first]
 
     def take_rows(self) -> list[UsageRow]:
-        """The rows, sorted by their columns; nothing is left here."""
+        """Remove and return all rows, sorted by their columns."""
         rows = self.list_rows()
         self._sums.clear()
         return rows
 
 
 def sum_usage_rows(rows: Iterable[Mapping[str, Any]], by: Sequence[str]) -> list[dict[str, Any]]:
-    """Sums for each combination of these columns, sorted by them."""
+    """Sum the rows for each combination of these columns, sorted by them."""
     sums: dict[tuple[str, ...], dict[str, int]] = {}
     for row in rows:
         total = sums.setdefault(tuple(row[column] for column in by), dict.fromkeys(USAGE_SUMS, 0))

@@ -22,14 +22,14 @@ __all__ = ["UsageStore"]
 
 
 class UsageStore:
-    """Adds rows through the one writer, and reads them beside it."""
+    """Adds rows through the writer, and reads them on other connections."""
 
     def __init__(self, writer: DatabaseWriter, read_engine: AsyncEngine) -> None:
         self._writer = writer
         self._read_engine = read_engine
 
     async def add_usage(self, rows: Sequence[UsageRow]) -> None:
-        """Add these rows to what is stored. All of them are committed when it returns; `StoreError` when none is."""
+        """Add these rows to the stored ones, in one commit. Raises `StoreError` when none was stored."""
         values = [row._asdict() for row in sorted(rows)]
 
         async def add(connection: AsyncConnection) -> None:
@@ -41,7 +41,7 @@ class UsageStore:
             await self._writer.write(add)
 
     async def query_usage(self, by: Sequence[str], since: date | None = None) -> list[dict[str, Any]]:
-        """Sums for each combination of these columns, from that day on, in no order."""
+        """Sum the usage for each combination of these columns, from that day on, unsorted."""
         names = list(dict.fromkeys(by))
         columns = [usage.c[name] for name in names]
         sums = [func.sum(usage.c[name]) for name in USAGE_SUMS]

@@ -52,7 +52,7 @@ def build_environment(folder: Path, settings: BackendSettings) -> dict[str, str]
 
 
 async def write_home(folder: Path, binary: Path, settings: BackendSettings) -> ModelCatalogue:
-    """Write the configuration and the catalogue. Raises `OSError`, and `PolicyError` for a folder of somebody else."""
+    """Write the configuration and the catalogue. Raises `OSError`, and `PolicyError` when the folder is not ours."""
     file = folder / "config.toml"
     if file.exists() and not file.read_text(encoding="utf-8").startswith(_OWNER_COMMENT):
         raise PolicyError(f"{file} was not written by Callwright: set `home` to a separate folder")

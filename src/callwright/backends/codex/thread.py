@@ -137,7 +137,7 @@ class CodexThread:
             self._restart_silence_timer()
         elif self._failure is None and message.method in ANSWER_METHODS and message.turn_id == self._turn_id:
             if message.method == "rawResponse/completed":
-                # At once: Codex answers calls of unknown tools and unreadable calls itself, and would go on.
+                # At once: Codex answers calls of unknown tools and unreadable calls itself, and would continue.
                 self._interrupt_turn()
             self._restart_silence_timer()
             self._lines.append(line)

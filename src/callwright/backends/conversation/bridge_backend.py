@@ -120,10 +120,9 @@ class BridgeBackend(StatefulBackend):
 
     async def _wait_for_page(self, owner: str, started_at: float) -> BridgePage:
         """Wait for the page that is to answer, and return it."""
-        nobody = self.settings.connect_seconds
         while (page := self._pages.find_free_page(owner)) is None:
             has_pages = any(True for _ in self._pages)
-            seconds = self.settings.first_token_seconds if has_pages else nobody
+            seconds = self.settings.first_token_seconds if has_pages else self.settings.connect_seconds
             try:
                 async with asyncio.timeout_at(started_at + min(seconds, self.settings.total_seconds)):
                     await self._pages.wait_for_change()
