@@ -1,11 +1,11 @@
-"""A session as long as a working day has them: how much memory it takes, and how fast it is there again.
+"""Measure a long session of the agent: its memory, and the time to open it again.
 
     python scripts/agent_long.py                       # 10,000 events, as a table
-    python scripts/agent_long.py --events 500 --json   # fewer, for other programs
+    python scripts/agent_long.py --events 500 --json   # fewer events, as JSON
 
-The agent works through task after task in a temporary project: it reads, writes and runs commands; the model plays a
-script and the clock is a fast one, so that an hour takes minutes. Then the session is read from the store, and printed
-as on a terminal. Fails when what was shown is not what was stored.
+The agent works through task after task in a temporary project: it reads and writes files and runs commands. The model
+is scripted and the clock is simulated, so an hour takes minutes. Then the session is loaded from the store and rendered
+as in a terminal. The script fails if the stored events differ from the ones that were shown.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ SOURCE = "".join(f"def function_{number}(a, b):\n    return a + b * {number}\n" 
 
 
 def megabytes() -> float:
-    """The most memory that this process has had. `ru_maxrss` has its parent's in it, so it comes second."""
+    """Return the peak memory of this process. `ru_maxrss` includes that of the parent, so it is only the fallback."""
     status = Path("/proc/self/status")
     if status.exists():
         return int(status.read_text().partition("VmHWM:")[2].split()[0]) / 1024
@@ -47,7 +47,7 @@ def megabytes() -> float:
 
 
 def project_at(folder: Path) -> Project:
-    """A project with something to read, and a model that is never tired."""
+    """Create a project with a file to read and a model whose script repeats."""
     project = Project(folder, {"source.py": SOURCE})
     reads = [call("read_file", path="source.py", start_line=line, end_line=line + 30) for line in range(1, 300, 30)]
     steps = [turn({"reasoning": "I go on. " * 20}, "Here is the next part. " * 5, read) for read in reads]
@@ -62,7 +62,7 @@ def project_at(folder: Path) -> Project:
 
 
 async def worked(desk: SessionManager, events: int) -> tuple[str, list[StampedEvent]]:
-    """Work until there are so many events; the session, and what was shown of it."""
+    """Run tasks until there are enough events; return the session id and the shown events."""
     session = await desk.open()
     shown = list(session.events)
     session.subscribe(shown.append)
@@ -75,7 +75,7 @@ async def worked(desk: SessionManager, events: int) -> tuple[str, list[StampedEv
 
 
 async def measured(folder: Path, events: int) -> dict[str, Any]:
-    """One long session."""
+    """Run and measure one long session."""
     ticks = count(0, HOUR / events)
     project = project_at(folder)
     async with project.desk() as desk:
@@ -104,17 +104,19 @@ async def measured(folder: Path, events: int) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Measure, and tell."""
+    """Measure and print the result."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--events", type=int, default=10_000, metavar="N", help="how long the session is")
-    parser.add_argument("--json", action="store_true", help="for programs")
+    parser.add_argument(
+        "--events", type=int, default=10_000, metavar="N", help="number of events (default: %(default)s)"
+    )
+    parser.add_argument("--json", action="store_true", help="output JSON")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         found = asyncio.run(measured(Path(folder), arguments.events))
     if arguments.json:
         print(json.dumps(found))
     else:
-        print("| what | measured |\n|---|---|")
+        print("| measure | value |\n|---|---|")
         print("".join(f"| {name.replace('_', ' ')} | {value} |\n" for name, value in found.items()), end="")
     return 0 if found["equal"] else 1
 

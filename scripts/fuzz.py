@@ -1,12 +1,12 @@
-"""Fuzz the dialects of a shape: damaged calls and marker soup, until the time is up or a law breaks.
+"""Fuzz the dialects of a shape with damaged calls and random markers, until the time is up or a law fails.
 
     make fuzz                                   # every shape for a minute
     python scripts/fuzz.py --shape X1 --seconds 600
 
-Each example is a turn made of rendered calls with random edits (cut, doubled, swapped, dropped, markers put
-in) or of marker soup, cut at random places, under a random policy for cut-off calls. What must hold: nothing
-raises, the event grammar is kept, and cutting leaves no trace. A failure is shrunk and printed with the seed
-that repeats it.
+An example is a turn of rendered calls with random edits (truncated, doubled, swapped, dropped, markers inserted) or of
+random markers, split at random places, with a random policy for truncated calls. The laws: nothing raises, the events
+follow the grammar, and the splits do not change the events. A failure is minimized and printed with the seed that
+reproduces it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PLACES = st.lists(st.integers(0, 4000), max_size=16)
 
 @st.composite
 def damaged(draw: st.DrawFn, dialect: Dialect) -> str:
-    """Rendered calls with a few edits."""
+    """Return rendered calls with a few edits."""
     text = dialect.render_text(draw(st.sampled_from(["", "Hm. ", "a\n"]))) + dialect.render_call(*draw(calls(dialect)))
     markers = (
         *dialect.markers,
@@ -61,7 +61,7 @@ def damaged(draw: st.DrawFn, dialect: Dialect) -> str:
 
 
 def law(dialect: Dialect, data: st.DataObject) -> None:
-    """What must hold for any text."""
+    """Check the laws that hold for any text."""
     text = data.draw(st.one_of(damaged(dialect), soup(dialect)))
     options: dict[str, Any] = {
         "truncated": data.draw(st.sampled_from(["partial", "drop", "repair"])),
@@ -74,7 +74,7 @@ def law(dialect: Dialect, data: st.DataObject) -> None:
 
 
 def fuzzed(shape: str, seconds: float) -> int:
-    """Run one shape's dialects in turn until the time is up; the number of examples that held."""
+    """Fuzz the dialects of one shape in turn until the time is up; return the number of examples that passed."""
     dialects = [dialect for dialect in REGISTRY.values() if dialect.shape == shape]
     end = time.monotonic() + seconds
     count = round_number = 0
@@ -109,8 +109,8 @@ def fuzzed(shape: str, seconds: float) -> int:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--shape", choices=SHAPES, help="only this shape; every shape when left out")
-    parser.add_argument("--seconds", type=float, default=60, help="how long for each shape (60)")
+    parser.add_argument("--shape", choices=SHAPES, help="only this shape (default: every shape)")
+    parser.add_argument("--seconds", type=float, default=60, help="time for each shape (default: %(default)s)")
     arguments = parser.parse_args()
     for shape in [arguments.shape] if arguments.shape else SHAPES:
         count = fuzzed(shape, arguments.seconds)

@@ -1,8 +1,8 @@
-"""Run a command while busy loops occupy the processor, and end them whatever becomes of it: `make test-loaded`.
+"""Run a command while busy loops occupy the processor: `make test-loaded`. The loops always end with the command.
 
     python scripts/loaded.py [--loops 4] COMMAND …
 
-A busy loop also ends by itself when this process is gone.
+A busy loop also ends by itself when this process dies.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ while os.getppid() == parent:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--loops", type=int, default=4, help="how many loops (default: 4)")
-    parser.add_argument("command", nargs=argparse.REMAINDER, help="what to run")
+    parser.add_argument("--loops", type=int, default=4, help="number of loops (default: %(default)s)")
+    parser.add_argument("command", nargs=argparse.REMAINDER, help="command to run")
     given = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     loops = [subprocess.Popen([sys.executable, "-c", LOOP]) for _ in range(given.loops)]

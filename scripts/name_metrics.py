@@ -1,7 +1,7 @@
-"""Measure how a package names things: words a function name, past participles, duplicate classes and module stems.
+"""Measure the names of a package: words per function name, past participles, duplicate classes and module stems.
 
     .venv/bin/python scripts/name_metrics.py                              # this package
-    .venv/bin/python scripts/name_metrics.py src ../old/src               # before and after, side by side
+    .venv/bin/python scripts/name_metrics.py src ../old/src               # compare two versions
     .venv/bin/python scripts/name_metrics.py $(python -c 'import starlette; print(starlette.__path__[0])')
 
 Dunder methods do not count; leading underscores are left off. A participle is a one-word name that ends in -ed or is
@@ -62,7 +62,7 @@ FAMILY_STEMS = frozenset({"__init__", "__main__", "base", "settings", "decode", 
 
 
 class Names(NamedTuple):
-    """What one tree names."""
+    """The names of one source tree."""
 
     functions: list[str]
     classes: Counter[str]

@@ -1,7 +1,6 @@
-"""Run the unit tests on the newest Python of this machine, in an environment of its own: `make test-newest`.
+"""Run the unit tests on the newest Python of this machine, in a separate environment: `make test-newest`.
 
-Looks for `python3.N` on the search path and among pyenv's. Where none is newer than the Python that runs this, there
-is nothing to do.
+The script looks for `python3.N` in PATH and in pyenv. It does nothing if none is newer than its own Python.
 """
 
 from __future__ import annotations
@@ -16,11 +15,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 ENVIRONMENT = ROOT / ".cache" / "newest"
 SUPPORTED = range(12, 14)
-"""The second numbers of the versions beyond 3.11 that the classifiers of pyproject.toml name."""
+"""The minor versions after 3.11 in the classifiers of pyproject.toml."""
 
 
 def find_interpreters() -> dict[int, Path]:
-    """By the second number of their version: what is on the search path, or else what pyenv has."""
+    """Return the interpreters by minor version: from PATH, otherwise from pyenv."""
     found: dict[int, Path] = {}
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
     for path in sorted(pyenv.glob("3.*/bin/python3.*")):
@@ -33,13 +32,13 @@ def find_interpreters() -> dict[int, Path]:
 
 
 def works(python: Path, minor: int) -> bool:
-    """Whether it starts: pyenv puts a name on the path for every version, also for one that is switched off."""
+    """Return whether the interpreter starts: pyenv adds a command to PATH for every version, even a disabled one."""
     ran = subprocess.run([python, "-c", "import sys; print(sys.version_info[1])"], capture_output=True, check=False)
     return ran.returncode == 0 and ran.stdout.decode().strip() == str(minor)
 
 
 def prepare(python: Path) -> Path:
-    """The interpreter of an environment with what `make setup` installs, made again when the requirements change."""
+    """Return the interpreter of an environment like that of `make setup`, recreated when the requirements change."""
     stamp, inner = ENVIRONMENT / ".stamp", ENVIRONMENT / "bin" / "python"
     wanted = "\n".join([str(python), *(path.read_text() for path in sorted((ROOT / "requirements").glob("*.txt")))])
     if stamp.is_file() and stamp.read_text() == wanted:

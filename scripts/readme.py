@@ -1,4 +1,4 @@
-"""Write the table of dialects into README.md, between its markers. `make readme` runs this."""
+"""Generate the table of dialects in README.md, between its markers. `make readme` runs this."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ _DOTTED = re.compile(r"\b(?:callwright|tests)(?:\.[A-Za-z_]\w*)+")
 
 @dataclass
 class Table:
-    """The renames of one run."""
+    """The renames of a run."""
 
     modules: dict[str, str] = field(default_factory=dict)
     symbols: dict[str, str] = field(default_factory=dict)

@@ -1,11 +1,11 @@
-"""Real chat templates render known calls; the dialect of each family reads them back.
+"""Render known calls with real chat templates, and parse them with the dialect of each family.
 
-    make templates                                    # all of them; writes docs/templates.md
-    python scripts/templates.py --show Qwen3-Coder    # some of them, with the text that they write
+    make templates                                    # all templates; writes docs/templates.md
+    python scripts/templates.py --show Qwen3-Coder    # some templates, with the text that they render
 
-The templates are those inside the source archive of PyPI's `llama-cpp-python`. Nothing of it is kept in
-this repository. For each template a conversation is rendered up to the model's turn and with the model's
-turn; the difference is what the model would have written, and the end of the prompt is the prefill.
+The templates are in the source archive of the package `llama-cpp-python`; none of it is in this repository. For each
+template, a conversation is rendered with and without the model's turn. The difference is what the model would write,
+and the end of the prompt is the prefill.
 """
 
 from __future__ import annotations
@@ -62,11 +62,11 @@ CHUNK = re.compile(r"""["']thinking["']: ["']""")
 ASKED = "Hello"
 ANSWERED = "Goodbye"
 STANDING = 30
-"""How long the same text at the end of two conversations must be to be more than an end-of-turn token."""
+"""Length above which a common ending of two conversations is more than an end-of-turn token."""
 
 
 class Scene(NamedTuple):
-    """What the model does in a turn."""
+    """One turn of the model."""
 
     calls: list[tuple[str, dict[str, Any]]]
     text: str = ""
@@ -85,7 +85,7 @@ SCENES = {
 
 
 class Written(NamedTuple):
-    """A scene as a template writes it, and what the template left out of it."""
+    """A scene as rendered by a template, and what the template omits."""
 
     prefill: str
     text: str
@@ -95,7 +95,7 @@ class Written(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What came of a scene. `good`: all that the template wrote was read."""
+    """The result of a scene. `good`: everything that the template rendered was parsed."""
 
     good: bool
     note: str = ""
@@ -103,18 +103,18 @@ class Verdict(NamedTuple):
 
 
 class NotWrittenError(Exception):
-    """No way was found to get a scene out of a template."""
+    """A template cannot render a scene."""
 
 
 class RefusedError(jinja2.TemplateError):
-    """The template itself says that it does not do this."""
+    """The template reports that it does not support this."""
 
 
 # ── the templates ────────────────────────────────────────────────────────────────────────────────
 
 
 def templates() -> Iterator[Path]:
-    """The template files, downloaded once."""
+    """Return the template files, downloaded once."""
     if not CACHE.exists():
         with downloaded(ARCHIVE, "--no-binary", "llama-cpp-python") as path, tarfile.open(path) as tar:
             inside = [one for one in tar if one.isfile() and INSIDE in one.name and one.name.endswith(".jinja")]
@@ -123,7 +123,7 @@ def templates() -> Iterator[Path]:
 
 
 def compiled(source: str) -> jinja2.Template:
-    """A template in the environment that transformers and llama.cpp give it. Some append to lists."""
+    """Compile a template in the environment of transformers and llama.cpp. Some templates append to lists."""
     environment = SandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols])
     environment.filters["tojson"] = _to_json
     environment.filters["from_json"] = json.loads
@@ -145,7 +145,7 @@ def _refuse(message: str) -> None:
 def render(
     template: jinja2.Template, messages: list[dict[str, Any]], *, thinking: bool, generation: bool = False
 ) -> str:
-    """A conversation as a template writes it, given everything that one of the templates asks for."""
+    """Render a conversation, with all variables that any of the templates needs."""
     tools = [_described(tool) for tool in (WEATHER, PING, WRITE)]
     variables = {
         **dict.fromkeys(("bos_token", "eos_token", "pad_token", "unk_token"), ""),
@@ -158,7 +158,7 @@ def render(
 
 
 def _described(tool: ToolSpec) -> dict[str, Any]:
-    """A tool whose parameters have descriptions, which a few templates need."""
+    """Return a tool whose parameters have descriptions, which a few templates need."""
     properties = {name: {**body, "description": name} for name, body in tool.parameters["properties"].items()}
     return build_tool_schema(ToolSpec(tool.name, tool.description, {**tool.parameters, "properties": properties}))
 
@@ -167,7 +167,7 @@ def _described(tool: ToolSpec) -> dict[str, Any]:
 
 
 def written(template: jinja2.Template, it: Dialect, scene: Scene) -> Written:
-    """What the model would have written, in the first of several renderings that loses least."""
+    """Return what the model would write, from the rendering that omits the least."""
     best: Written | None = None
     problem: Exception = NotWrittenError("drops calls beside text" if scene.text else "drops calls")
     for assistant in messages(it, scene):
@@ -186,7 +186,7 @@ def written(template: jinja2.Template, it: Dialect, scene: Scene) -> Written:
 
 
 def messages(it: Dialect, scene: Scene) -> Iterator[dict[str, Any]]:
-    """The model's turn in the shapes that templates expect: arguments as values or as text, reasoning here or there."""
+    """Yield the model's turn in the forms that templates expect, which differ in arguments and reasoning."""
     contents: list[Any] = [scene.text] if scene.text else [None, ""]
     thought: dict[str, Any] = {}
     if scene.reasoning:
@@ -206,7 +206,7 @@ def messages(it: Dialect, scene: Scene) -> Iterator[dict[str, Any]]:
 
 
 def turn_of(template: jinja2.Template, assistant: dict[str, Any], scene: Scene) -> tuple[str, str, str]:
-    """The prefill, what the model writes after it, and the end-of-turn token after that."""
+    """Return the prefill, the text of the model, and the end-of-turn token."""
     user = {"role": "user", "content": ASKED}
     answer = {"role": "assistant", "content": ANSWERED}
     thinking = bool(scene.reasoning)
@@ -232,12 +232,12 @@ def turn_of(template: jinja2.Template, assistant: dict[str, Any], scene: Scene) 
 
 
 def _shared(one: str, other: str) -> int:
-    """How many characters two texts begin alike with."""
+    """Return the length of the common prefix of two texts."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
 def losses(scene: Scene, calls: list[tuple[str, dict[str, Any]]], text: str) -> Iterator[str]:
-    """What a template left out of a scene or changed."""
+    """Return what a template omits from a scene or changes."""
     if len(calls) < len(scene.calls):
         yield "writes the first call of a turn only"
     if "None" in text or any(given and str(given) in text for _, given in calls):
@@ -252,7 +252,7 @@ def losses(scene: Scene, calls: list[tuple[str, dict[str, Any]]], text: str) -> 
 
 
 def judged(name: str, source: str) -> dict[str, Verdict]:
-    """What comes of every scene with one template."""
+    """Run every scene with one template."""
     if "tool_calls" not in source:
         return {}
     it = family(name)
@@ -266,12 +266,12 @@ def judged(name: str, source: str) -> dict[str, Verdict]:
 
 
 def family(name: str) -> Dialect | None:
-    """The dialect of a template's models, found by their name as anybody's would be."""
+    """Return the dialect of a template's models, looked up by name."""
     return get_dialect(NAMES[name]) if name in NAMES else find_model_dialect(name)
 
 
 def _read(template: jinja2.Template, it: Dialect, scene: Scene, lossy: str) -> Verdict:
-    """Whether the dialect reads what the template wrote of a scene, at any size of piece."""
+    """Check that the dialect parses what the template rendered, with any chunk size."""
     try:
         prefill, text, end, wanted, lost = written(template, it, scene)
     except NotWrittenError as failure:
@@ -308,7 +308,7 @@ template itself; what it did write was read. {none} templates write no calls at 
 
 
 def row(name: str, source: str, verdicts: dict[str, Verdict]) -> str:
-    """A template's line in the table."""
+    """Return the row of a template."""
     it = family(name) if verdicts else None
     why = "; ".join(f"{label}: {one.note}" for label, one in verdicts.items() if one.note)
     if not verdicts:
@@ -319,7 +319,7 @@ def row(name: str, source: str, verdicts: dict[str, Verdict]) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--show", metavar="NAME", help="only these templates, with the text that they write")
+    parser.add_argument("--show", metavar="NAME", help="only these templates, with the text that they render")
     show = parser.parse_args().show
     rows = [
         f"| template | dialect | {' | '.join(SCENES)} | what the template does |",

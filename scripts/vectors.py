@@ -1,9 +1,9 @@
-"""Write the rendered vectors of a dialect: the standard nasty calls in its own clothes.
+"""Write the rendered vectors of a dialect: a standard set of difficult calls in its format.
 
-    python scripts/vectors.py hermes qwen3_coder     # or no names: all of them
+    python scripts/vectors.py hermes qwen3_coder     # no names: all dialects
 
-Lines whose id does not begin with `rendered/` were written by hand and are left as they are. What a
-rendered vector expects is the call it was made of, not what our parser makes of it.
+Lines whose id does not begin with `rendered/` were written by hand and are not changed. A rendered vector expects the
+call that it was rendered from, not the result of our parser.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def _write(content: str) -> Said:
 
 
 def cases(dialect: Dialect) -> dict[str, tuple[str, list[Said]]]:
-    """Text before the calls, and the calls, by the name of the case."""
+    """Return the text before the calls, and the calls, by the name of the case."""
     marker = markers_of(dialect)[-1]
     nulls = {} if dialect.nested_format == "elements" else {"maybe": None}
     return {
@@ -72,7 +72,7 @@ def cases(dialect: Dialect) -> dict[str, tuple[str, list[Said]]]:
 
 
 def rendered(dialect: Dialect) -> list[dict[str, Any]]:
-    """The vectors of all cases."""
+    """Return the vectors of all cases."""
     lines = []
     for name, (before, said) in cases(dialect).items():
         calls = [
