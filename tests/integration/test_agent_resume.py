@@ -12,6 +12,8 @@ from unittest.mock import patch
 
 import pytest
 
+from callwright.agent.changes.checkpoints import Checkpoints
+from callwright.agent.changes.file_change import FileChange
 from callwright.agent.loop.answer_stream import COMPLETION_SIGNAL
 from callwright.agent.session_api import ApprovalReply
 from callwright.agent.session_events import (
@@ -22,7 +24,11 @@ from callwright.agent.session_events import (
     ToolFinished,
     ToolStarted,
 )
+from callwright.agent.workspace.workspace import Workspace
+from callwright.app import load_config
+from callwright.config import get_state_folder
 from callwright.errors import StoreError
+from callwright.store.open import open_agent_store
 from callwright.store.writer import DatabaseWriter
 from tests.support.agents import Child, Person, Project, call, told, tree, turn
 from tests.support.sampling import FULL, sample
@@ -188,3 +194,41 @@ def test_a_crash_at_every_write_of_the_store_loses_nothing_and_repeats_nothing(t
         assert not is_over(before)
         assert_done_once(project, before, whole)
     assert is_over(asyncio.run(interrupted(project_at(tmp_path / "last"), last, made=True)))
+
+
+@pytest.mark.parametrize("is_resumed", [False, True], ids=["run", "resume"])
+def test_a_write_that_a_crash_interrupted_can_be_undone_after_the_next_work(tmp_path: Path, is_resumed: bool) -> None:
+    project = Project(tmp_path, {"calc.py": "old\n"}, sandbox="never")
+    project.says(turn(call("read_file", path="calc.py")), turn(f"It is read. {COMPLETION_SIGNAL}"))
+
+    async def leave_session() -> str:
+        async with project.desk() as desk:
+            session = await desk.open()
+            if is_resumed:
+                working = asyncio.ensure_future(session.run("what is in calc.py?"))
+                session.subscribe(lambda stamped: working.cancel() if isinstance(stamped.event, ToolStarted) else None)
+                await asyncio.wait([working])
+            await session.close()
+            return session.id
+
+    async def crash_after_write(session: str) -> None:
+        config = load_config(project.config, environment=project.environment)
+        async with open_agent_store(config.store, get_state_folder(project.environment)) as store:
+            checkpoints = Checkpoints(store.snapshots, session, Workspace(project.root))
+            await checkpoints.record_plan(1, "lost", [FileChange(path="calc.py", before=b"old\n", after=b"new\n")])
+            (project.root / "calc.py").write_text("new\n")
+
+    async def run() -> None:
+        session = await leave_session()
+        await crash_after_write(session)
+        async with project.desk() as desk:
+            opened = await desk.open(session)
+            try:
+                assert await (opened.resume() if is_resumed else opened.run("what is in calc.py?")) is not None
+                assert [file.path for file in await opened.review_changes()] == ["calc.py"]
+                assert (await opened.undo_changes()).paths == ("calc.py",)
+            finally:
+                await opened.close()
+
+    asyncio.run(run())
+    assert project.read("calc.py") == "old\n"

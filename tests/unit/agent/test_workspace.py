@@ -57,6 +57,9 @@ def git(root: Path, *words: str) -> None:
         ("folder/..", "."),
         ("absolute", "src/app.py"),
         ("src/up/src/app.py", "src/app.py"),
+        ("src/deep/absolute", "src/app.py"),
+        ("src/deep/root/src/app.py", "src/app.py"),
+        ("src/deep/root/new.py", "new.py"),
     ],
 )
 def test_every_path_to_a_file_has_one_name(workspace: Workspace, root: Path, path: str, canonical: str) -> None:
@@ -64,6 +67,9 @@ def test_every_path_to_a_file_has_one_name(workspace: Workspace, root: Path, pat
     (root / "folder").symlink_to("src/")
     (root / "absolute").symlink_to(root / "src" / "app.py")
     (root / "src" / "up").symlink_to("..")
+    (root / "src" / "deep").mkdir()
+    (root / "src" / "deep" / "absolute").symlink_to(root / "src" / "app.py")
+    (root / "src" / "deep" / "root").symlink_to(root)
     assert workspace.resolve_path(path.replace("{root}", str(root))) == canonical
 
 

@@ -32,6 +32,11 @@ def test_waits_double_and_half_of_each_is_jitter(attempt: int, backoff: float, l
     assert full / 2 <= wait <= full
 
 
+@pytest.mark.parametrize(("luck", "delay"), [(0.0, 2.0), (0.5, 3.0), (1.0, 4.0)])
+def test_the_jitter_is_what_the_random_number_says(luck: float, delay: float) -> None:
+    assert RetryPolicy(5, 1.0, lambda: luck).compute_delay(2, PASSING) == delay
+
+
 @given(seconds, chance)
 def test_a_server_that_names_a_time_is_not_asked_before_it(asked: float, luck: float) -> None:
     failure = BackendError("slow down", retryable=True, retry_after=asked)

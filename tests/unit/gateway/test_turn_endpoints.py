@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from typing import Any, ClassVar
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 
@@ -30,6 +31,7 @@ from callwright.wire.base import ClientRequest, ResponseHead, StreamStyle
 from tests.support.asgi import Answer as Reply
 from tests.support.asgi import call
 from tests.support.fake import Fake
+from tests.support.virtual_time import run_in_virtual_time
 
 CALL = '<tool_call>{"name": "ping", "arguments": {"a": "xyz"}}</tool_call>'
 TOOL = {"type": "function", "function": {"name": "ping", "parameters": {"type": "object", "properties": {"a": {}}}}}
@@ -207,6 +209,30 @@ def test_a_stream_that_stays_silent_is_opened_by_the_clock_and_kept_alive() -> N
     assert '"role"' in sent[1]
     assert [part for part in sent[2:-2] if part.startswith(":")], sent
     assert sent[-1].endswith("[DONE]\n\n")
+
+
+@pytest.mark.parametrize(("beat", "sent"), [(b"", 0), (b": still here\n\n", 10)], ids=["silent", "sent"])
+def test_a_heartbeat_comes_once_in_each_period_also_when_it_sends_nothing(beat: bytes, sent: int) -> None:
+    async def run() -> tuple[int, int]:
+        encoder, beats = Mock(has_pending=False), list[bytes]()
+        encoder.begin_stream.return_value = encoder.encode_events.return_value = b"data"
+
+        def encode_heartbeat() -> bytes:
+            beats.append(beat)
+            if len(beats) > 20:
+                out.cancel_timers()  # it spins: virtual time would stand still forever
+            return beat
+
+        encoder.encode_heartbeat.side_effect = encode_heartbeat
+        send = AsyncMock()
+        out = ResponseStream(send, encoder, "text/event-stream", heartbeat_seconds=15.0, open_seconds=5.0)
+        await out.write([TextDelta("hi")])
+        before = send.await_count
+        await asyncio.sleep(157.0)
+        out.cancel_timers()
+        return len(beats), send.await_count - before
+
+    assert run_in_virtual_time(run()) == (10, sent)
 
 
 def test_held_text_goes_out_when_nothing_follows(monkeypatch: pytest.MonkeyPatch) -> None:

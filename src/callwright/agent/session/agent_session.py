@@ -111,7 +111,6 @@ class AgentSession:
         try:
             number = 1 + sum(isinstance(stamped.event, TaskStarted) for stamped in self.events)
             await self._checkpoints.recover_writes()  # after a task that was interrupted and not resumed
-            await self._checkpoints.recover_writes()
             await self._start_servers()
             start = len(self.events)
             await self._create_branch(task)
