@@ -15,7 +15,7 @@ Turn = Callable[..., Message]
 
 
 def client(base: str) -> anthropic.Anthropic:
-    return anthropic.Anthropic(base_url=base, api_key="sk-fake", max_retries=0, timeout=20)
+    return anthropic.Anthropic(base_url=base, api_key="sk-fake", max_retries=0, timeout=120)
 
 
 def helper(api: anthropic.Anthropic, **request: Any) -> Message:

@@ -51,7 +51,7 @@ class Browser:
         return heard["said"]
 
     def close(self) -> None:
-        self._process.communicate("", timeout=20)
+        self._process.communicate("", timeout=120)
 
     def _heard(self) -> Any:
         assert self._process.stdout

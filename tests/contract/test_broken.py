@@ -34,26 +34,26 @@ FAULTS: dict[str, list[Step]] = {
 
 
 def chat_raw(base: str) -> None:
-    with openai.OpenAI(base_url=f"{base}/v1", api_key="sk-fake", max_retries=0, timeout=20) as api:
+    with openai.OpenAI(base_url=f"{base}/v1", api_key="sk-fake", max_retries=0, timeout=120) as api:
         list(api.chat.completions.create(model="broken", messages=MESSAGES, tools=[CHAT_TOOL], stream=True))
 
 
 def chat_helper(base: str) -> None:
     with (
-        openai.OpenAI(base_url=f"{base}/v1", api_key="sk-fake", max_retries=0, timeout=20) as api,
+        openai.OpenAI(base_url=f"{base}/v1", api_key="sk-fake", max_retries=0, timeout=120) as api,
         api.chat.completions.stream(model="broken", messages=MESSAGES, tools=[CHAT_TOOL]) as stream,
     ):
         stream.get_final_completion()
 
 
 def chat_whole(base: str) -> None:
-    with openai.OpenAI(base_url=f"{base}/v1", api_key="sk-fake", max_retries=0, timeout=20) as api:
+    with openai.OpenAI(base_url=f"{base}/v1", api_key="sk-fake", max_retries=0, timeout=120) as api:
         api.chat.completions.create(model="broken", messages=MESSAGES, tools=[CHAT_TOOL])
 
 
 def responses_helper(base: str) -> None:
     with (
-        openai.OpenAI(base_url=f"{base}/v1", api_key="sk-fake", max_retries=0, timeout=20) as api,
+        openai.OpenAI(base_url=f"{base}/v1", api_key="sk-fake", max_retries=0, timeout=120) as api,
         api.responses.stream(model="broken", input=QUESTION, tools=[RESPONSES_TOOL]) as stream,
     ):
         failed = [event for event in stream if event.type == "response.failed"]
@@ -64,29 +64,29 @@ def responses_helper(base: str) -> None:
 
 def messages_helper(base: str) -> None:
     with (
-        anthropic.Anthropic(base_url=base, api_key="sk-fake", max_retries=0, timeout=20) as api,
+        anthropic.Anthropic(base_url=base, api_key="sk-fake", max_retries=0, timeout=120) as api,
         api.messages.stream(model="broken", max_tokens=100, messages=MESSAGES, tools=[MESSAGES_TOOL]) as stream,
     ):
         stream.get_final_message()
 
 
 def messages_whole(base: str) -> None:
-    with anthropic.Anthropic(base_url=base, api_key="sk-fake", max_retries=0, timeout=20) as api:
+    with anthropic.Anthropic(base_url=base, api_key="sk-fake", max_retries=0, timeout=120) as api:
         api.messages.create(model="broken", max_tokens=100, messages=MESSAGES, tools=[MESSAGES_TOOL])
 
 
 def ollama_stream(base: str) -> None:
-    with ollama.Client(host=base, timeout=20) as api:
+    with ollama.Client(host=base, timeout=120) as api:
         list(api.chat(model="broken", messages=MESSAGES, tools=[CHAT_TOOL], stream=True))
 
 
 def ollama_whole(base: str) -> None:
-    with ollama.Client(host=base, timeout=20) as api:
+    with ollama.Client(host=base, timeout=120) as api:
         api.chat(model="broken", messages=MESSAGES, tools=[CHAT_TOOL])
 
 
 def langchain_stream(base: str) -> None:
-    with openai.DefaultHttpxClient(timeout=20) as http:
+    with openai.DefaultHttpxClient(timeout=120) as http:
         llm = ChatOpenAI(model="broken", base_url=f"{base}/v1", api_key="sk-fake", max_retries=0, http_client=http)
         list(llm.bind_tools([CHAT_TOOL]).stream(QUESTION))
 
@@ -126,7 +126,7 @@ def test_a_refusal_before_the_first_byte_is_an_error_with_a_status(
 
 
 def test_a_call_cut_by_the_token_limit_is_not_passed_on_as_complete(gateway: str) -> None:
-    with openai.OpenAI(base_url=f"{gateway}/v1", api_key="sk-fake", max_retries=0, timeout=20) as api:
+    with openai.OpenAI(base_url=f"{gateway}/v1", api_key="sk-fake", max_retries=0, timeout=120) as api:
         whole = api.chat.completions.create(model="cut", messages=MESSAGES, tools=[CHAT_TOOL]).choices[0]
         streamed = api.chat.completions.create(model="cut", messages=MESSAGES, tools=[CHAT_TOOL], stream=True)
         finish = [chunk.choices[0].finish_reason for chunk in streamed if chunk.choices]

@@ -28,7 +28,7 @@ def whole(llm: Any, messages: list[AnyMessage]) -> AIMessage:
 @pytest.mark.parametrize("responses", [False, True], ids=["chat", "responses"])
 @pytest.mark.parametrize("turn", [stream, whole])
 def test_a_tool_turn(gateway: str, turn: Callable[..., AIMessage], responses: bool, model: str) -> None:
-    with openai.DefaultHttpxClient(timeout=20) as http:
+    with openai.DefaultHttpxClient(timeout=120) as http:
         llm = ChatOpenAI(
             model=model,
             base_url=f"{gateway}/v1",

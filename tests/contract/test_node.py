@@ -27,7 +27,7 @@ pytestmark = pytest.mark.usefixtures("libraries")
 def run(script: str, *arguments: str) -> list[dict[str, Any]]:
     """What a script printed, line by line."""
     command = [str(node()), script, *arguments]
-    done = subprocess.run(command, cwd=LIBRARIES, capture_output=True, text=True, check=False, timeout=50)
+    done = subprocess.run(command, cwd=LIBRARIES, capture_output=True, text=True, check=False, timeout=200)
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
 

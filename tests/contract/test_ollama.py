@@ -34,7 +34,7 @@ def whole(api: ollama.Client, model: str, messages: list[Any]) -> ollama.Message
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("turn", [stream, whole])
 def test_a_tool_turn(gateway: str, turn: Turn, model: str) -> None:
-    with ollama.Client(host=gateway, timeout=20) as api:
+    with ollama.Client(host=gateway, timeout=120) as api:
         messages: list[Any] = [{"role": "user", "content": QUESTION}]
         first = turn(api, model, messages)
         calls = [dict(call.function.arguments) for call in first.tool_calls or ()]
@@ -46,7 +46,7 @@ def test_a_tool_turn(gateway: str, turn: Turn, model: str) -> None:
 
 
 def test_generate_streams_what_it_says_whole(gateway: str) -> None:
-    with ollama.Client(host=gateway, timeout=20) as api:
+    with ollama.Client(host=gateway, timeout=120) as api:
         said = api.generate(model="talk", prompt="Hello")
         pieces = [chunk.response for chunk in api.generate(model="talk", prompt="Hello", stream=True)]
     assert said.done
@@ -54,7 +54,7 @@ def test_generate_streams_what_it_says_whole(gateway: str) -> None:
 
 
 def test_models_are_listed_and_shown(gateway: str) -> None:
-    with ollama.Client(host=gateway, timeout=20) as api:
+    with ollama.Client(host=gateway, timeout=120) as api:
         assert set(MODELS) <= {model.model for model in api.list().models}
         shown = api.show("hermes")
     assert "tools" in (shown.capabilities or ())

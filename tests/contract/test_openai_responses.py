@@ -16,7 +16,7 @@ Turn = Callable[..., Response]
 
 
 def client(base: str) -> openai.OpenAI:
-    return openai.OpenAI(base_url=f"{base}/v1", api_key="sk-fake", max_retries=0, timeout=20)
+    return openai.OpenAI(base_url=f"{base}/v1", api_key="sk-fake", max_retries=0, timeout=120)
 
 
 def helper(api: openai.OpenAI, **request: Any) -> Response:

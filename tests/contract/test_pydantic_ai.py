@@ -16,7 +16,7 @@ from tests.contract.weather import EXPECTED, MODELS, QUESTION, Chat, forecast
 
 
 async def converse(kind: type[Any], base: str, model: str, streamed: bool) -> Chat:
-    async with openai.AsyncOpenAI(base_url=f"{base}/v1", api_key="sk-fake", max_retries=0, timeout=20) as api:
+    async with openai.AsyncOpenAI(base_url=f"{base}/v1", api_key="sk-fake", max_retries=0, timeout=120) as api:
         agent = Agent(kind(model, provider=OpenAIProvider(openai_client=api)))
 
         @agent.tool_plain

@@ -15,6 +15,7 @@ import json
 import socket
 import threading
 from collections.abc import Callable, Coroutine, Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -170,10 +171,10 @@ class Hosted:
         assert self._loop is not None
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(SECONDS)
 
-    def pass_time(self, *seconds: float) -> None:
+    def pass_time(self, *seconds: float) -> Future[None]:
         """Put its clock forward, once all that can happen now has happened, and so on; does not wait for that."""
         assert self._loop is not None
-        asyncio.run_coroutine_threadsafe(pass_time(*seconds), self._loop)
+        return asyncio.run_coroutine_threadsafe(pass_time(*seconds), self._loop)
 
     def post(self, path: str, body: Any, **headers: str) -> Reply:
         """Ask, and read the answer to its end. Underscores in the names of headers stand for hyphens."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -20,9 +21,21 @@ from tests.integration.hosted import Hosted, backend, model, opened
 from tests.integration.wires import CHAT, QUESTION, RESPONSES, TOOLS, WIRES, Call, Round, Wire
 from tests.support.codex import COMPLETED, CREATED, NEEDED, PROGRAM, call, ended, reasoning, responded, text
 from tests.support.sampling import FULL
-from tests.support.upstream import CLOSE, HANG, RESET, Step, Upstream, answer, closed_port, rate_limited, refused, whole
+from tests.support.upstream import (
+    CLOSE,
+    HANG,
+    READ,
+    RESET,
+    Step,
+    Upstream,
+    answer,
+    closed_port,
+    rate_limited,
+    refused,
+    whole,
+)
 
-pytestmark = [NEEDED, pytest.mark.timeout(120)]
+pytestmark = [NEEDED, pytest.mark.timeout(300)]
 
 PIXEL = (
     "data:image/png;base64,"
@@ -41,11 +54,9 @@ def gateway(tmp_path_factory: pytest.TempPathFactory, provider: Upstream) -> Ite
     tables = [
         backend("codex", provider.url, kind="codex", path=str(PROGRAM), key="key-of-the-provider"),
         backend("eager", provider.url, kind="codex", path=str(PROGRAM), retries=2, backoff_seconds=0.01),
-        backend("hasty", provider.url, kind="codex", path=str(PROGRAM), idle_seconds=0.5),
         backend("down", f"http://127.0.0.1:{closed_port()}", kind="codex", path=str(PROGRAM)),
         model("m", "codex"),
         model("eager", "eager"),
-        model("hasty", "hasty"),
         model("down", "down"),
         model(CATALOGUED, "codex"),
         model("xml", "codex", rules={"output_mode": "obsidian-xml"}),
@@ -133,13 +144,13 @@ def test_one_call_ends_the_turn_and_arguments_stay_as_they_were_written(
 def test_three_parallel_calls_with_pauses_between_them_are_all_collected(gateway: Hosted, provider: Upstream) -> None:
     cities = ("Oslo", "Rome", "Lima")
     steps: list[Step] = []
+    first_is_here = threading.Event()
     for city in cities:
-        steps += [*call(f"call_{city}", "get_weather", json.dumps({"city": city})), 0.4]
+        steps += [*call(f"call_{city}", "get_weather", json.dumps({"city": city})), first_is_here, 0.2]
     provider.play(responded(*steps))
-    begun = time.monotonic()
     with opened(gateway.url, CHAT.path, CHAT.body("m", stream=True)) as coming:
-        coming.until(b"Oslo")
-        assert time.monotonic() - begun < 0.4 * 3, "the first call is told while others are still to come"
+        coming.until(b"Oslo")  # it is told while others are still to come
+        first_is_here.set()
         answer = CHAT.streamed(coming.rest())
     assert [made.arguments["city"] for made in answer.calls] == list(cities)
     assert answer.ids == tuple(f"call_{city}" for city in cities)
@@ -248,7 +259,7 @@ def test_a_call_that_codex_would_answer_itself_is_asked_for_again_by_us(
     own = [seen for seen in asked if any(item["type"] == "function_call_output" for item in seen.json["input"])]
     assert len(asked) - len(own) == 2
     assert len(own) <= 1
-    assert all(seen.wait_left(5) for seen in own)
+    assert all(seen.wait_left() for seen in own)
 
 
 def test_a_chosen_tool_is_the_only_one_and_none_is_none(gateway: Hosted, provider: Upstream) -> None:
@@ -308,7 +319,7 @@ def test_calls_are_also_written_as_xml_and_the_turn_is_counted(gateway: Hosted, 
 def test_a_limit_on_calls_ends_the_provider_s_generation(gateway: Hosted, provider: Upstream) -> None:
     provider.play(answer(CREATED, *call("call_1", "ping", "{}"), HANG))
     assert heard(gateway, CHAT, name="one").finish == "tool_calls"
-    assert provider.requests[-1].wait_left(5)
+    assert provider.requests[-1].wait_left()
 
 
 # ── endings ──────────────────────────────────────────────────────────────────────────────────────
@@ -318,7 +329,7 @@ def test_a_client_that_leaves_ends_the_provider_s_generation(gateway: Hosted, pr
     provider.play(answer(CREATED, *text("One moment")[:2], HANG))
     with opened(gateway.url, CHAT.path, CHAT.body("m", stream=True)) as coming:
         coming.until(b"One moment")
-    assert provider.requests[-1].wait_left(5)
+    assert provider.requests[-1].wait_left()
 
 
 def test_a_client_that_leaves_before_the_first_word_does_too(gateway: Hosted, provider: Upstream) -> None:
@@ -328,7 +339,7 @@ def test_a_client_that_leaves_before_the_first_word_does_too(gateway: Hosted, pr
     while len(provider.requests) == before:
         time.sleep(0.01)
     connection.close()
-    assert provider.requests[-1].wait_left(5)
+    assert provider.requests[-1].wait_left()
 
 
 def test_an_output_limit_is_length_and_a_filter_is_one(gateway: Hosted, provider: Upstream) -> None:
@@ -347,8 +358,8 @@ def test_an_output_limit_is_length_and_a_filter_is_one(gateway: Hosted, provider
         (refused(500, "boom"), 503, "backend_unavailable", "answered 500"),
         (refused(503, "later"), 503, "backend_overloaded", "answered 503: later"),
         (refused(400, "input exceeds the context window"), 400, "context_length_exceeded", "too long"),
-        ([CLOSE], 503, "backend_unavailable", "broke off"),
-        (whole(b'{"hello": 1}'), 503, "backend_unavailable", "broke off"),
+        ([CLOSE], 503, "backend_unavailable", "closed the connection in the middle"),
+        (whole(b'{"hello": 1}'), 503, "backend_unavailable", "closed the connection in the middle"),
     ],
 )
 def test_a_provider_s_refusal_is_told_as_any_backend_s(
@@ -387,14 +398,12 @@ def test_what_failed_before_the_first_word_is_tried_again(gateway: Hosted, provi
 
 
 def test_a_provider_that_is_down_is_told_at_once(gateway: Hosted) -> None:
-    begun = time.monotonic()
     status, message, code = problem(gateway, "down")
     assert (status, code) == (503, "backend_unavailable")
     assert "cannot reach its provider" in message
-    assert time.monotonic() - begun < 10
 
 
-@pytest.mark.parametrize("cut", [[CLOSE], [0.2, RESET], []])
+@pytest.mark.parametrize("cut", [[CLOSE], [READ, RESET], []])
 @pytest.mark.parametrize("wire", [CHAT, RESPONSES], ids=lambda wire: wire.name)
 def test_a_stream_that_is_cut_keeps_its_words_once_and_ends_well(
     gateway: Hosted, provider: Upstream, wire: Wire, cut: list[Step]
@@ -405,22 +414,34 @@ def test_a_stream_that_is_cut_keeps_its_words_once_and_ends_well(
     assert (answered.finish, "closed the connection in the middle" in answered.error) == ("", True)
 
 
-def test_a_silent_provider_is_given_up_in_time(gateway: Hosted, provider: Upstream) -> None:
+def test_a_silent_provider_is_given_up_in_time(tmp_path: Path, provider: Upstream) -> None:
     provider.play(answer(CREATED, *text("Well")[:2], HANG))
-    answered = heard(gateway, CHAT, name="hasty")
+    tables = backend("codex", provider.url, kind="codex", path=str(PROGRAM), idle_seconds=600) + model("m", "codex")
+    with (
+        Hosted(tmp_path, tables, clock=True) as gateway,
+        opened(gateway.url, CHAT.path, CHAT.body("m", stream=True)) as coming,
+    ):
+        coming.until(b"Well")
+        gateway.pass_time(601)
+        answered = CHAT.streamed(coming.rest())
     assert answered.text == "Well"
     assert "sent nothing in the middle of its answer" in answered.error
-    assert provider.requests[-1].wait_left(5)
+    assert provider.requests[-1].wait_left()
 
 
 # ── the child ────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_twenty_turns_at_once_do_not_mix(gateway: Hosted, provider: Upstream) -> None:
+    waiting: set[str] = set()
+    all_are_here = threading.Event()  # side by side, not one after the other
+
     def echoed(seen: Any) -> list[Step]:
         number = seen.json["input"][-1]["content"][0]["text"]
-        steps: list[Step] = [step for piece in text(*[f"{number} "] * 10) for step in (piece, 0.05)]
-        return responded(*steps)
+        waiting.add(number)
+        if len(waiting) == 20:
+            all_are_here.set()
+        return responded(all_are_here, *(step for piece in text(*[f"{number} "] * 10) for step in (piece, 0.02)))
 
     provider.play(echoed)
 
@@ -428,10 +449,8 @@ def test_twenty_turns_at_once_do_not_mix(gateway: Hosted, provider: Upstream) ->
         body = CHAT.body("m", stream=True) | {"messages": [{"role": "user", "content": f"number {number}"}]}
         return CHAT.streamed(gateway.post(CHAT.path, body).body).text
 
-    begun = time.monotonic()
     with ThreadPoolExecutor(20) as pool:
         assert list(pool.map(asked, range(20))) == [f"number {number} " * 10 for number in range(20)]
-    assert time.monotonic() - begun < 15, "side by side, not one after the other"
 
 
 def memory(pid: int) -> int:

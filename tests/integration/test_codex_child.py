@@ -21,7 +21,7 @@ from tests.integration.wires import CHAT, QUESTION, RESPONSES, TOOLS, Call, Hear
 from tests.support.codex import CACHE, CREATED, NEEDED, PROGRAM, call, responded, text
 from tests.support.upstream import HANG, Upstream, answer, closed_port, whole
 
-pytestmark = [NEEDED, pytest.mark.timeout(120)]
+pytestmark = [NEEDED, pytest.mark.timeout(300)]
 
 
 @pytest.fixture

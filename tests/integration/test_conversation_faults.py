@@ -17,7 +17,7 @@ from websockets.sync.client import ClientConnection, connect
 from callwright.gateway import bridge_routes as bridge_routes
 from tests.integration.chats import TOKEN, ChatService, Pages
 from tests.integration.hosted import Hosted, Reply, ask, backend, model, opened
-from tests.support.upstream import CLOSE, HANG, RESET, Step, Upstream, answer, refused, whole
+from tests.support.upstream import CLOSE, READ, RESET, SILENCE, Step, Upstream, answer, refused, whole
 
 HELLO = {"role": "user", "content": "Hello"}
 ID = {"x-conversation-id": "7"}
@@ -44,12 +44,12 @@ class Start:
         self.folder = folder
         self.stack = stack
 
-    def __call__(self, url: str, **settings: Any) -> Hosted:
+    def __call__(self, url: str, *, clock: bool = False, **settings: Any) -> Hosted:
         table = backend("chat", url, kind="conversation", **settings)
         table = table.replace("/v1", "") if url else table.replace('url = "/v1"\n', "")
         store = f'[store]\naddress = "sqlite:///{self.folder / "store.db"}"\n'
         self.configuration = store + table + model("m", "chat")
-        return self.stack.enter_context(Hosted(self.folder, self.configuration))
+        return self.stack.enter_context(Hosted(self.folder, self.configuration, clock=clock))
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
         (refused(429, "slow down"), 429, "slow down"),
         (refused(404, "no such path"), 400, "no such path"),
         (whole(b"<h1>Bad gateway</h1>", status=502), 503, "502"),
-        ([HANG], 504, "sent no part of its answer within 0.3 seconds"),
+        ([SILENCE], 504, "sent no part of its answer within 600 seconds"),
         ([RESET], 503, "chat"),
         ([CLOSE], 503, "closed the connection without an answer"),
         (answer(b"words", content_type="text/plain"), 502, "x-conversation-id is missing"),
@@ -80,7 +80,9 @@ def test_a_service_that_fails_at_once(
     start: Start, upstream: Upstream, script: list[Step], status: int, words: str
 ) -> None:
     upstream.play(script)
-    reply = post(start(upstream.url, first_token_seconds=0.3))
+    gateway = start(upstream.url, clock=True, first_token_seconds=600)
+    upstream.pass_time = lambda: gateway.pass_time(601)
+    reply = post(gateway)
     assert reply.status == status
     assert words in reply.json["error"]["message"]
 
@@ -89,14 +91,15 @@ def test_a_service_that_fails_at_once(
     ("script", "words"),
     [
         (text(b"Half an", CLOSE, end=False), "closed the connection in the middle"),
-        (text(b"Half an", HANG, end=False), "sent nothing in the middle of its answer"),
+        (text(b"Half an", READ, SILENCE, end=False), "sent nothing in the middle of its answer"),
     ],
     ids=["dies", "falls silent"],
 )
 def test_a_service_that_fails_in_the_middle(start: Start, upstream: Upstream, script: list[Step], words: str) -> None:
     """What was said is shown, then the failure; and the conversation is not gone on with."""
     upstream.play(script)
-    gateway = start(upstream.url, idle_seconds=0.3)
+    gateway = start(upstream.url, clock=True, idle_seconds=600)
+    upstream.pass_time = lambda: gateway.pass_time(601)
     body = post(gateway, stream=True).body.decode()
     assert "Half an" in body
     assert words in body
@@ -324,7 +327,7 @@ def test_a_page_that_fails(start: Start, frames: list[dict[str, Any]], words: st
 
 
 def test_a_page_that_does_not_answer_heartbeats_is_gone(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bridge_routes, "HEARTBEAT_SECONDS", 0.1)
+    monkeypatch.setattr(bridge_routes, "HEARTBEAT_SECONDS", 0.7)
     gateway = start("", key=TOKEN, connect_seconds=0.2)
     with bridged(gateway) as lively, bridged(gateway) as dead:
         hello(lively, page="lively")

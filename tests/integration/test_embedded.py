@@ -72,6 +72,10 @@ def chunks(data: bytes) -> list[dict[str, Any]]:
     return [json.loads(frame) for frame in frames[:-1]]
 
 
+PATIENCE = 30.0
+"""A slot that is not free would be so after a minute, on a busy machine later still."""
+
+
 def endless(gateway: Hosted) -> Any:
     """A stream of a turn that takes a minute or more, its first bytes read."""
     stream = gateway.send(CHAT, body("Tell me everything about the sea.", 1500, stream=True, ignore_eos=True))
@@ -104,7 +108,7 @@ def test_leaving_a_stream_frees_the_slot(gateway: Hosted) -> None:
     stream.close()
     left = time.monotonic()
     assert gateway.post(CHAT, body("Hi", 1)).status == 200
-    assert time.monotonic() - left < 5.0, "a slot that is not free would be so after a minute"
+    assert time.monotonic() - left < PATIENCE
 
 
 def test_leaving_a_call_that_does_not_stream_frees_the_slot(gateway: Hosted) -> None:
@@ -117,7 +121,7 @@ def test_leaving_a_call_that_does_not_stream_frees_the_slot(gateway: Hosted) -> 
     connection.close()
     left = time.monotonic()
     assert gateway.post(CHAT, body("Hi", 1)).status == 200
-    assert time.monotonic() - left < 5.0
+    assert time.monotonic() - left < PATIENCE
 
 
 def test_turns_at_once_are_all_answered(gateway: Hosted) -> None:
@@ -140,9 +144,8 @@ def test_a_prompt_beyond_the_window_is_refused_with_the_numbers(gateway: Hosted,
 def test_while_a_long_turn_is_written_the_gateway_answers(gateway: Hosted) -> None:
     stream = endless(gateway)
     try:
-        begun = time.monotonic()
         assert gateway.get("/health").status == 200
-        assert time.monotonic() - begun < 1.0
+        assert gateway.streams == 1, "it is still being written"
     finally:
         stream.close()
 

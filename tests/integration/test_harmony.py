@@ -15,7 +15,7 @@ from tests.integration.harmony_rows import ROWS, Row
 from tests.integration.hosted import Hosted, backend, model, opened
 from tests.integration.turns import delta, said
 from tests.integration.wires import CHAT, WIRES, Call, Heard, Round, Wire
-from tests.support.upstream import DONE, Script, Step, Upstream, answer, refused, sse, whole
+from tests.support.upstream import DONE, READ, SILENCE, Script, Step, Upstream, answer, refused, sse, whole
 
 MARKER = re.compile(r"<\|\w+\|>|assistant(?:final|commentary)|to=")
 PAUSE = 0.003
@@ -265,9 +265,10 @@ def test_a_failure_inside_a_stream_is_told_and_the_stream_ends(gateway: Hosted, 
 
 
 def test_a_server_that_falls_silent_is_noticed_without_another_event(tmp_path: Path, upstream: Upstream) -> None:
-    upstream.play(answer(piece("<|channel|>final<|message|>It is"), "hang", end=False))
-    tables = backend("raw", upstream.url, kind="harmony", idle_seconds=0.2, key="a-secret-key") + model("m", "raw")
-    with Hosted(tmp_path, tables) as gateway:
+    upstream.play(answer(piece("<|channel|>final<|message|>It is"), READ, SILENCE, end=False))
+    tables = backend("raw", upstream.url, kind="harmony", idle_seconds=600, key="a-secret-key") + model("m", "raw")
+    with Hosted(tmp_path, tables, clock=True) as gateway:
+        upstream.pass_time = lambda: gateway.pass_time(601)
         failed = CHAT.streamed(gateway.post(CHAT.path, CHAT.body("m", stream=True)).body)
         assert failed.text == "It is"
         assert failed.ending == "finish `error`, error `backend_timeout`, `[DONE]`"

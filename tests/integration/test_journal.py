@@ -20,7 +20,9 @@ from hypothesis import strategies as st
 from callwright.config import load_config
 from callwright.engine import Engine
 from callwright.events import TextDelta
+from callwright.gateway import journal_writer
 from callwright.gateway.replay import build_replay_backends, replay_turn
+from callwright.store import database
 from callwright.store.journal_records import JournalEntry, JournalQuery
 from callwright.store.open import open_journal_search
 from callwright.store.settings import StoreSettings
@@ -304,7 +306,11 @@ def written(gateway: Hosted) -> float:
 # ── databases that fail ──────────────────────────────────────────────────────────────────────────
 
 
-def test_a_locked_database_holds_up_no_turn_and_the_rows_come_later(tmp_path: Path, upstream: Upstream) -> None:
+def test_a_locked_database_holds_up_no_turn_and_the_rows_come_later(
+    tmp_path: Path, upstream: Upstream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    patient = ("busy_timeout = 600000", *database._WRITE_PRAGMAS[1:])
+    monkeypatch.setattr(database, "_WRITE_PRAGMAS", patient)
     upstream.play(spoken("Hello."))
     path = tmp_path / "store.db"
     with Hosted(tmp_path, store(f"sqlite:///{path}") + tables(upstream)) as gateway:
@@ -313,10 +319,8 @@ def test_a_locked_database_holds_up_no_turn_and_the_rows_come_later(tmp_path: Pa
             time.sleep(0.01)
         other = sqlite3.connect(path, isolation_level=None)
         other.execute("begin immediate")
-        began = time.monotonic()
-        for _ in range(5):
+        for _ in range(5):  # one that waited for the lock would never be answered
             assert gateway.post(CHAT.path, CHAT.body("m", stream=True)).status == 200
-        assert time.monotonic() - began < 5
         assert written(gateway) == 1
         other.execute("rollback")
         other.close()
@@ -325,7 +329,7 @@ def test_a_locked_database_holds_up_no_turn_and_the_rows_come_later(tmp_path: Pa
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
 def test_a_database_that_is_not_there_holds_up_neither_turns_nor_the_end(
-    tmp_path: Path, upstream: Upstream, kind: str
+    tmp_path: Path, upstream: Upstream, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     upstream.play(spoken("Hello."))
     (tmp_path / "file").touch()
@@ -333,10 +337,9 @@ def test_a_database_that_is_not_there_holds_up_neither_turns_nor_the_end(
         "sqlite": f"sqlite:///{tmp_path}/file/store.db",
         "postgresql": f"postgresql://127.0.0.1:{closed_port()}/x",
     }
-    began = time.monotonic()
+    monkeypatch.setattr(journal_writer, "_DRAIN_SECONDS", 0.5)
     with Hosted(tmp_path, store(nowhere[kind]) + tables(upstream)) as gateway:
         assert gateway.post(CHAT.path, CHAT.body("m", stream=True)).status == 200
-    assert time.monotonic() - began < 15
     dropped = gateway.service.metrics.registry.get_sample_value(
         "callwright_journal_entries_total", {"outcome": "dropped"}
     )

@@ -68,7 +68,7 @@ def _memory() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
 
 
-def _settled(measure: Callable[[], float], wanted: float, seconds: float = 10.0) -> float:
+def _settled(measure: Callable[[], float], wanted: float, seconds: float = 60.0) -> float:
     """What is measured when it has come down to what is wanted, or when it had its time."""
     deadline = time.monotonic() + seconds
     while (found := measure()) > wanted and time.monotonic() < deadline:
@@ -76,7 +76,7 @@ def _settled(measure: Callable[[], float], wanted: float, seconds: float = 10.0)
     return found
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(300)
 def test_streams_that_are_left_leave_nothing_behind(tmp_path: Path, upstream: Upstream) -> None:
     upstream.play(SCRIPT)
     with Hosted(tmp_path, backend("main", upstream.url) + model("m", "main")) as gateway:
@@ -89,6 +89,6 @@ def test_streams_that_are_left_leave_nothing_behind(tmp_path: Path, upstream: Up
         assert _settled(lambda: gateway.tasks, idle) == idle
         assert _settled(_sockets, sockets) <= sockets
         assert len(upstream.requests) > STREAMS / 2
-        assert all(request.wait_left(5) for request in upstream.requests), "every server was told"
+        assert all(request.wait_left() for request in upstream.requests), "every server was told"
         upstream.requests.clear()
         assert _memory() - memory < 20 * MEGABYTE

@@ -94,7 +94,7 @@ def test_words_before_a_call_that_cannot_be_read_are_heard_once(
 def test_the_model_is_not_heard_to_the_end_of_an_answer_that_will_not_do(gateway: Hosted, server: Upstream) -> None:
     server.play(answer(*native("forecast", "{"), HANG), GOOD)
     assert heard(gateway, CHAT, "m", stream=True).calls == (OSLO,)
-    assert server.requests[-2].wait_left(1)
+    assert server.requests[-2].wait_left()
 
 
 @STREAM

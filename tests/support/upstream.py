@@ -5,13 +5,13 @@
         server.play(*rate_limited("1"), answer(DONE))           # the two after it
         ...
         assert server.requests[0].json["model"] == "m"
-        assert server.requests[0].wait_left(0.1)                # the client went away before the answer was over
+        assert server.requests[0].wait_left()                   # the client went away before the answer was over
 
 A script is a list of steps: bytes are sent as they are, a number pauses for so many seconds, and the words `READ`,
-`PASS`, `RESET`, `HANG`, `SILENCE` and `CLOSE` do what they say. The functions below build the usual ones. A function
-may stand for a script: it is given the request and says what to play. Scripts are played one per request, in order; the
-last is repeated. It runs in a thread with a loop of its own, so tests may be synchronous or not, and may run the client
-in another process. Times are those of `time.monotonic`.
+`PASS`, `RESET`, `HANG`, `SILENCE` and `CLOSE` do what they say; a `threading.Event` waits until the test sets it. The
+functions below build the usual ones. A function may stand for a script: it is given the request and says what to play.
+Scripts are played one per request, in order; the last is repeated. It runs in a thread with a loop of its own, so tests
+may be synchronous or not, and may run the client in another process. Times are those of `time.monotonic`.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -60,7 +61,7 @@ READ: Final = "read"
 CLOSE: Final = "close"
 """End the connection in good order, whatever was promised."""
 
-Step = bytes | float | str
+Step = bytes | float | str | threading.Event
 Script = Sequence[Step]
 Played = Script | Callable[["Seen"], Script]
 
@@ -149,7 +150,7 @@ class Seen:
     def json(self) -> Any:
         return json.loads(self.body)
 
-    def wait_left(self, seconds: float) -> bool:
+    def wait_left(self, seconds: float = 60.0) -> bool:
         """Whether the client goes away within that time. Blocks; in a coroutine use `asyncio.to_thread`."""
         return self._left.wait(seconds)
 
@@ -169,7 +170,7 @@ class Upstream:
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._stop = asyncio.Event()
         self.url = ""
-        self.pass_time: Callable[[], None] = _no_clock
+        self.pass_time: Callable[[], Future[None]] = _no_clock
         """A test that plays `PASS` or `SILENCE` puts the client's clock forward here."""
 
     def play(self, *scripts: Played) -> None:
@@ -269,8 +270,11 @@ async def _play(server: Upstream, seen: Seen, writer: asyncio.StreamWriter, watc
         elif step == READ:
             while _unread_bytes(writer) and not watcher.done():
                 await asyncio.sleep(0.001)
+        elif isinstance(step, threading.Event):
+            while not step.is_set() and not watcher.done():
+                await asyncio.sleep(0.005)
         elif step == PASS:
-            server.pass_time()
+            await asyncio.wrap_future(server.pass_time())
         else:
             if step == SILENCE:
                 server.pass_time()
@@ -283,7 +287,7 @@ async def _play(server: Upstream, seen: Seen, writer: asyncio.StreamWriter, watc
     return False
 
 
-def _no_clock() -> None:
+def _no_clock() -> Future[None]:
     raise AssertionError("a script lets time pass, and the test does not say how")
 
 

@@ -175,7 +175,7 @@ def test_a_server_that_goes_on_after_its_end_is_left(upstream: Upstream) -> None
     started = time.monotonic()
     assert said(run(heard(backend(upstream)))) == "x"
     assert time.monotonic() - started < 5
-    assert upstream.requests[0].wait_left(1)
+    assert upstream.requests[0].wait_left()
 
 
 @pytest.mark.parametrize("end", [RESET, CLOSE])
@@ -259,7 +259,7 @@ def test_closing_the_backend_closes_what_is_open(upstream: Upstream) -> None:
             await anext(turn)
 
     run(close())
-    assert upstream.requests[0].wait_left(0.5)
+    assert upstream.requests[0].wait_left()
 
 
 # ── the three timers ─────────────────────────────────────────────────────────────────────────────
@@ -286,7 +286,7 @@ def test_each_timer_names_itself(upstream: Upstream, timer: str, script: Any) ->
     assert f"0.2 seconds (setting {timer})" in str(error)
     assert error.retryable == (timer != "total_seconds")
     assert len(upstream.requests) == 1, "the time is up: no other try"
-    assert upstream.requests[0].wait_left(0.5)
+    assert upstream.requests[0].wait_left()
 
 
 def test_only_waiting_for_the_server_counts_as_silence(upstream: Upstream) -> None:
