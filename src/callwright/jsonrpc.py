@@ -1,8 +1,8 @@
 """JSON-RPC over lines: requests, answers and notifications in both directions at once.
 
 `JsonRpcProtocol` is the protocol without I/O: it encodes messages as lines, reads lines, and gives each answer to the
-request that it belongs to. `JsonRpcPeer` serves a connection with it. There a line that is no message is answered with
-an error, and a request that fails is an error for the other side, never the end of the connection.
+request that it belongs to. `JsonRpcPeer` serves a connection with it. It answers a line that is not a message with an
+error, and a failing request with an error for the other side; neither ends the connection.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _PARSE_ERROR, _INVALID_REQUEST, _INTERNAL_ERROR = -32700, -32600, -32603
 
 
 class JsonRpcError(CallwrightError):
-    """An answer that is an error."""
+    """An error response."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -51,7 +51,7 @@ class JsonRpcMessage(msgspec.Struct, frozen=True):
 
     @property
     def has_id(self) -> bool:
-        """Whether it wants an answer, if it is no answer itself."""
+        """Whether it has an id: a request or an answer, not a notification."""
         return self.id is not msgspec.UNSET
 
 
@@ -65,10 +65,10 @@ class _SentRequest(NamedTuple):
 
 
 class JsonRpcProtocol(Generic[M]):
-    """One connection's messages, without I/O. Needs the running loop for the answers that are waited for.
+    """One connection's messages, without I/O. Needs the running loop.
 
-    `decode` reads a line; subclasses of `JsonRpcMessage` can give the parameters a type. `has_version`: messages say
-    `"jsonrpc": "2.0"`.
+    `decode` reads a line; subclasses of `JsonRpcMessage` can give the parameters a type. `has_version`: messages
+    contain `"jsonrpc": "2.0"`.
     """
 
     def __init__(self, decode: Callable[[bytes], M], *, has_version: bool = True) -> None:
@@ -78,31 +78,31 @@ class JsonRpcProtocol(Generic[M]):
         self._last_id = 0
 
     def start_request(self, method: str, params: dict[str, Any]) -> _SentRequest:
-        """The line of a request, and its answer to come: a result, or a `JsonRpcError`. `drop_request` ends it."""
+        """Encode a request, and create the future of its answer. Call `drop_request` when it is no longer needed."""
         self._last_id += 1
         answer = self._waiting[self._last_id] = asyncio.get_running_loop().create_future()
         return _SentRequest(self._encode(id=self._last_id, method=method, params=params), self._last_id, answer)
 
     def drop_request(self, request_id: int) -> None:
-        """Nobody waits for its answer any more."""
+        """Stop waiting for its answer."""
         self._waiting.pop(request_id, None)
 
     def encode_notification(self, method: str, params: dict[str, Any] | None = None) -> bytes:
-        """The line of a notification."""
+        """Encode a notification."""
         return self._encode(method=method, **({} if params is None else {"params": params}))
 
     def encode_result(self, request_id: Any, result: Any) -> bytes:
-        """The line of an answer."""
+        """Encode the result of a request."""
         return self._encode(id=request_id, result=result)
 
     def encode_error(self, request_id: Any, error: JsonRpcError) -> bytes:
-        """The line of an answer that is an error."""
+        """Encode the error of a request."""
         return self._encode(id=request_id, error={"code": error.code, "message": str(error)})
 
     def read_line(self, line: bytes) -> M | None:
-        """Read a line. Returns a request or a notification; an answer goes to whoever waits for it.
+        """Read a line. Returns a request or a notification; an answer resolves its request.
 
-        Raises `JsonRpcError` for a line that is no message.
+        Raises `JsonRpcError` for a line that is not a message.
         """
         try:
             message = self._decode(line)
@@ -119,7 +119,7 @@ class JsonRpcProtocol(Generic[M]):
         return None
 
     def fail_requests(self, build_error: Callable[[], Exception]) -> None:
-        """The other side is gone: nothing that is waited for will come."""
+        """Fail all open requests, because the other side is gone."""
         for answer in self._waiting.values():
             if not answer.done():
                 answer.set_exception(build_error())
@@ -140,7 +140,7 @@ class LineTransport(Protocol):
         ...
 
     def close(self) -> None:
-        """The other side is gone: nothing waits for it any more."""
+        """Close the connection, because the other side is gone."""
         ...
 
 
@@ -167,7 +167,7 @@ class JsonRpcPeer:
             self._protocol.fail_requests(lambda: JsonRpcError(_INTERNAL_ERROR, "the other side is gone"))
 
     async def request(self, method: str, params: dict[str, Any]) -> Any:
-        """Ask the other side and return its result. Raises `JsonRpcError` when that is an error."""
+        """Send a request and return its result. Raises `JsonRpcError` for an error response."""
         request = self._protocol.start_request(method, params)
         try:
             await self._transport.write_line(request.line)
@@ -191,12 +191,10 @@ class JsonRpcPeer:
             task.add_done_callback(self._tasks.discard)
 
     async def _serve_request(self, message: JsonRpcMessage) -> None:
-        # Some send a list, or nothing, where there are no parameters.
+        # Some clients send a list, or nothing, for empty parameters.
         params = message.params if isinstance(message.params, dict) else {}
-        # Holds for a bug of ours, which asyncio then writes to standard error.
-        failure: JsonRpcError | None = JsonRpcError(
-            _INTERNAL_ERROR, "something went wrong here; standard error has more"
-        )
+        # Sent when the handler has a bug, which asyncio writes to standard error.
+        failure: JsonRpcError | None = JsonRpcError(_INTERNAL_ERROR, "internal error; see standard error for details")
         result: Any = None
         try:
             result = await self._handler(message.method, params)
@@ -216,7 +214,7 @@ class JsonRpcPeer:
 
 
 def _decode_message(line: bytes) -> JsonRpcMessage:
-    # By way of a dict: what no field takes is checked as well.
+    # Decoded as a dict first, so that unknown fields are checked too.
     return msgspec.convert(msgspec.json.decode(line, type=dict[str, Any]), JsonRpcMessage)
 
 

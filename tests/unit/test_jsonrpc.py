@@ -115,7 +115,7 @@ def request(number: Any, method: str, **params: Any) -> dict[str, Any]:
     [
         ("nothing", -32601, "there is no method 'nothing' here"),
         ("store", -32603, "the store is full"),
-        ("broken", -32603, "something went wrong here; standard error has more"),
+        ("broken", -32603, "internal error; see standard error for details"),
     ],
 )
 def test_a_request_that_fails_is_an_error_and_the_connection_goes_on(method: str, code: int, says: str) -> None:

@@ -118,7 +118,7 @@ def test_noise_is_dropped_others_turns_are_not_heard_and_approvals_are_declined(
     run: Callable[..., None],
 ) -> None:
     async def story(backend: CodexBackend) -> None:
-        assert await said(backend) == "declined: nobody is here to answer this"
+        assert await said(backend) == "declined: this client does not answer requests"
 
     run("", story)
 
@@ -197,7 +197,7 @@ def test_only_so_many_turns_are_written_at_once(run: Callable[..., None]) -> Non
 def test_many_turns_at_once_all_come_to_their_end(run: Callable[..., None]) -> None:
     async def story(backend: CodexBackend) -> None:
         texts = await asyncio.gather(*(said(backend) for _ in range(40)))
-        assert set(texts) == {"declined: nobody is here to answer this"}
+        assert set(texts) == {"declined: this client does not answer requests"}
 
     run("", story, slots=5)
 

@@ -24,7 +24,8 @@ log = logging.getLogger("callwright.backends")
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
 TOOL_CALL = "item/tool/call"
-"""The one question of the child's that is left to the thread: its turn is ended, and the client answers in the next."""
+"""The only request of the process that is left to the thread. The turn is ended, and the client's next request has the
+result."""
 
 
 class _TurnReference(msgspec.Struct, frozen=True):
@@ -32,7 +33,7 @@ class _TurnReference(msgspec.Struct, frozen=True):
 
 
 class _MessageParams(msgspec.Struct, frozen=True, rename="camel"):
-    """What a notice is about."""
+    """The thread and the turn that a message belongs to."""
 
     thread_id: str | None = None
     turn_id: str | None = None
@@ -46,19 +47,19 @@ class RpcMessage(JsonRpcMessage, frozen=True):
 
     @property
     def turn_id(self) -> str:
-        """The id of the turn that it is about."""
+        """The id of the turn that it belongs to."""
         return self.params.turn_id or self.params.turn.id
 
 
 class ThreadSubscriber(Protocol):
-    """Whoever follows a thread."""
+    """Receives the notifications of a thread."""
 
     def handle_message(self, message: RpcMessage, line: bytes) -> None:
-        """A notice about the thread."""
+        """Handle a notification of the thread."""
         ...
 
     def handle_disconnect(self, failure: BackendError) -> None:
-        """There will be no more."""
+        """Handle the end of the process: no more notifications follow."""
         ...
 
 
@@ -93,7 +94,7 @@ class RpcClient:
         self._write_line(self._protocol.encode_notification(method))
 
     def post_request(self, method: str, **params: Any) -> None:
-        """Send a request whose result nobody needs."""
+        """Send a request and ignore its result."""
         if not self._is_disconnected:
             request = self._protocol.start_request(method, params)
             self._protocol.drop_request(request.id)
@@ -129,12 +130,12 @@ class RpcClient:
                 try:
                     message = self._protocol.read_line(line)
                 except JsonRpcError:
-                    log.debug("codex wrote a line that is no message: %r", line[:200])
+                    log.debug("codex wrote a line that is not a message: %r", line[:200])
                 else:
                     if message is not None:
                         self._dispatch_message(message, line)
         except ValueError:
-            log.warning("codex wrote a line of more than %d bytes, and is ended", MAX_LINE_BYTES)
+            log.warning("codex wrote a line of more than %d bytes and is stopped", MAX_LINE_BYTES)
             with suppress(ProcessLookupError):
                 self._process.kill()
         finally:
@@ -142,8 +143,8 @@ class RpcClient:
 
     def _dispatch_message(self, message: RpcMessage, line: bytes) -> None:
         if message.has_id and message.method != TOOL_CALL:
-            # Approvals and the like: nothing here may be approved, and nobody is to wait for an answer.
-            refusal = JsonRpcError(METHOD_NOT_FOUND, "nobody is here to answer this")
+            # Approvals and the like: nothing may be approved here, and Codex must not wait for an answer.
+            refusal = JsonRpcError(METHOD_NOT_FOUND, "this client does not answer requests")
             self._write_line(self._protocol.encode_error(message.id, refusal))
         elif subscriber := self.subscribers.get(message.params.thread_id or ""):
             subscriber.handle_message(message, line)
@@ -156,5 +157,5 @@ class RpcClient:
 
 
 def _build_process_error() -> BackendError:
-    message = "the backend lost its process; it is being started again"
+    message = "the backend lost its process; the process is being restarted"
     return BackendError(message, kind="overloaded", retryable=True)
