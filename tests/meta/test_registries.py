@@ -8,7 +8,9 @@ from typing import get_args
 
 import pytest
 
+from callwright import backends
 from callwright.backends import open_backend
+from callwright.backends.scripted import ScriptedBackend
 from callwright.backends.settings import BackendKind, BackendSettings
 from callwright.gateway.profiles import PROFILES
 from callwright.gateway.profiles.base import Profile
@@ -38,8 +40,9 @@ def test_every_profile_can_be_chosen(client: str) -> None:
 
 
 @pytest.mark.parametrize("kind", get_args(BackendKind))
-def test_every_kind_of_backend_opens(kind: BackendKind) -> None:
-    one = open_backend(BackendSettings(name="x", kind=kind, url="http://127.0.0.1:1"))
+def test_every_kind_of_backend_opens(kind: BackendKind, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(backends._plugin_factories, "acme", ScriptedBackend)
+    one = open_backend(BackendSettings(name="x", kind=kind, url="http://127.0.0.1:1", plugin="acme"))
     assert one.settings.kind == kind
     assert one.is_available
     asyncio.run(one.close())
