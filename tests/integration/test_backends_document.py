@@ -22,8 +22,8 @@ ANSWER = "Good day."
 FRAMED = f"<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>{ANSWER}<|return|>"
 CHATS = ("openai", "responses", "anthropic", "ollama")
 """Kinds that a gateway can stand at the other end of."""
-ELSEWHERE = {"codex", "embedded"}
-"""Those that need a program or a model file: their own tests run them."""
+ELSEWHERE = {"codex", "embedded", "plugin"}
+"""Those that need a program, a model file or a package: their own tests run them."""
 
 (BRIDGE,) = re.findall(r"(?s)```toml\n(.*?)```", DOCUMENT.with_name("bridge.md").read_text(encoding="utf-8"))
 DOCUMENTED = [
