@@ -176,7 +176,7 @@ def test_what_is_always_allowed_is_said_and_not_asked_again(tmp_path: Path) -> N
         ((_, asked, options),) = editor.asked
         assert [option.kind for option in options] == ["allow_once", "allow_always", "reject_once"]
         assert "deploy fast" in asked.content[0].content.text
-        assert "Always allows, in this session: " in asked.content[0].content.text
+        assert "“Always allow” covers, in this session: " in asked.content[0].content.text
         assert len(calls(editor)) == 2
 
     drive(place, scenario)

@@ -98,7 +98,7 @@ def test_an_approval_says_what_why_how_dangerous_and_what_always_would_remember(
     for words in (
         COMMAND.title,
         "changes what is installed",
-        "Some risk",
+        "Medium risk",
         "until this session ends: commands that begin with pip install, commands that begin with pytest -q",
     ):
         expect(card).to_contain_text(words)
@@ -123,7 +123,7 @@ def test_always_remembers_what_the_card_said(room: Room) -> None:
     page.give("Install it")
     page.allow("Always")
     page.ended()
-    page.sees("You allowed it, and until this session ends commands that begin with pip install")
+    page.sees("You allowed it, and until this session ends also commands that begin with pip install")
     assert room.session().replies[0][1].verdict == "always"
 
 
@@ -134,7 +134,7 @@ def test_a_changed_command_is_sent_as_changed_and_cannot_be_allowed_always(room:
     expect(page.approval.get_by_role("button", name="Always")).to_be_disabled()
     page.change("pytest -q")
     page.ended()
-    page.sees("You changed it, and allowed that")
+    page.sees("You edited and allowed it")
     expect(page.page.locator(".command")).to_have_text("pytest -q")
     assert room.session().replies[0][1].command == "pytest -q"
 
@@ -171,7 +171,7 @@ def test_characters_that_are_not_seen_are_said(room: Room) -> None:
     sly = msgspec.structs.replace(COMMAND, command="echo hi\u202e\u200b\r\n# mr", remember=())
     page = room.open(one(*asking(sly, "run_terminal_command", "Run echo", "hi\n", "")))
     page.give("Say hi")
-    expect(page.approval).to_contain_text("It holds characters that are not seen: U+202E, U+200B, U+000D.")
+    expect(page.approval).to_contain_text("It contains invisible characters: U+202E, U+200B, U+000D.")
     page.allow()
     page.ended()
     assert room.session().replies[0][1].command == ""  # as it was, not as the browser would write it
@@ -290,7 +290,7 @@ def test_what_the_person_changed_is_left_alone_until_undo_anyway(room: Room) -> 
     page.allow()
     page.ended()
     page.hunks("CHANGELOG.md")
-    expect(page.file("CHANGELOG.md")).to_contain_text("You changed this file since.")
+    expect(page.file("CHANGELOG.md")).to_contain_text("You have changed this file since.")
     page.page.get_by_label("Undo CHANGELOG.md").click()
     expect(page.file("CHANGELOG.md").get_by_role("alert")).to_contain_text("CHANGELOG.md was left alone")
     assert "CHANGELOG.md" in room.session().files
@@ -453,9 +453,9 @@ def test_a_server_that_is_away_is_said_and_one_that_has_another_key_too(room: Ro
     room.web.__exit__()
     expect(page.page.get_by_text("Connection lost")).to_be_visible()
     page.give("Do something")
-    expect(page.page.locator("#trouble")).to_have_text("There is no connection.")
+    expect(page.page.locator("#trouble")).to_have_text("Not connected.")
     room.web = Web(PlayedSessions(), room.web.port).__enter__()
-    expect(page.page.get_by_text("Open the address that the terminal printed")).to_be_visible(timeout=15_000)
+    expect(page.page.get_by_text("Open the URL that the terminal printed")).to_be_visible(timeout=15_000)
     page.problems.clear()  # the refusals are in the console
 
 
@@ -483,15 +483,15 @@ def test_sessions_are_listed_found_begun_and_deleted(room: Room) -> None:
     page.page.get_by_label("Search sessions").fill("")
     expect(rows).to_have_count(3)
     page.page.get_by_role("button", name="New session").click()
-    expect(page.page.get_by_role("heading", name="What should be done?")).to_be_visible()
+    expect(page.page.get_by_role("heading", name="What should the agent do?")).to_be_visible()
     page.give("Something new")
     page.ended()
     expect(rows).to_have_count(4)
     assert "session=s1" in page.page.url
     page.page.get_by_label("Delete Something new").click()
-    page.page.get_by_label("Delete Something new, really").click()
+    page.page.get_by_label("Confirm deleting Something new").click()
     expect(rows).to_have_count(3)
-    expect(page.page.get_by_role("heading", name="What should be done?")).to_be_visible()
+    expect(page.page.get_by_role("heading", name="What should the agent do?")).to_be_visible()
     page.page.go_back()
 
 
@@ -500,7 +500,7 @@ def test_an_interrupted_task_is_said_and_gone_on_with(room: Room) -> None:
     sessions.add("left", [tasked("Half done"), *saying("I begin.")])
     page = room.serve(sessions)
     page.page.get_by_role("button", name="Half done").first.click()
-    page.page.get_by_role("button", name="Go on with it").click()
+    page.page.get_by_role("button", name="Resume").click()
     page.sees("I go on.")
     page.ended()
 
@@ -610,7 +610,7 @@ def test_markdown_becomes_these_nodes(room: Room) -> None:
 def test_a_wrong_token_opens_nothing(room: Room) -> None:
     page = room.open()
     stranger = room.sit(build_page_url(room.web.url, "guessed"))
-    expect(stranger.page.get_by_text("This address is not valid")).to_be_visible()
+    expect(stranger.page.get_by_text("This URL is not valid")).to_be_visible()
     expect(stranger.words).to_be_hidden()
     assert "403" in " ".join(stranger.problems)
     stranger.problems.clear()
@@ -677,6 +677,6 @@ def test_summaries_say_what_was_done_failed_and_denied(room: Room) -> None:
     sessions.add("old", [tasked("Old"), TaskStopped(task=1, reason="tokens", text="The limit."), summary])
     page = room.serve(sessions)
     page.page.get_by_role("button", name="Old").first.click()
-    page.ended("Stopped at the limit of tokens")
+    page.ended("Stopped: token limit reached")
     for words in ("Did", "Read a.py", "Failed", "Run make", "Denied", "Run rm", "1 turn · 10 tokens · 1.0 s"):
         page.sees(words)

@@ -195,7 +195,7 @@ def test_a_task_begins_a_session_and_its_events_come_in_order(visitor: Visitor) 
         assert talk.tell("task", text="Count")["problem"] == ""
         talk.until("approval_asked")
         assert [each["seq"] for each in talk.events] == list(range(1, len(talk.events) + 1))
-        assert talk.tell("task", text="More")["problem"] == "It is still working. Stop it first, or wait."
+        assert talk.tell("task", text="More")["problem"] == "A task is already running. Stop it first, or wait."
         reply = {"verdict": "deny", "words": "no"}
         assert talk.tell("answer", approval="another", reply=reply)["problem"]
         assert talk.tell("answer", approval="approval-1", reply=reply)["problem"] == ""
@@ -317,7 +317,7 @@ def test_a_page_that_comes_back_in_time_keeps_its_session_open(
         time.sleep(0.6)
         assert talk.next("state")["open"] is True
         assert talk.tell("review")["problem"] == ""
-    assert len([each for each in sessions.all["old"].events if type(each.event).__name__ == "Resumed"]) == 1
+    assert len([each for each in sessions.all["old"].events if type(each.event).__name__ == "SessionResumed"]) == 1
 
 
 def test_a_session_that_works_is_not_deleted(visitor: Visitor) -> None:
@@ -344,7 +344,7 @@ def test_work_that_fails_in_a_way_the_session_cannot_say_is_said(
         talk.tell("task", text="known")
         assert talk.next("trouble")["text"] == "the disk is full"
         talk.tell("task", text="unknown")
-        while "mistake in Callwright" not in talk.said[-1].get("text", ""):
+        while "bug in Callwright" not in talk.said[-1].get("text", ""):
             talk.next("trouble")
 
 
@@ -353,7 +353,7 @@ def test_when_the_server_ends_sessions_are_closed(sessions: PlayedSessions) -> N
         talk.tell("task", text="Count")
         talk.until("approval_asked")
     assert not sessions.all["s1"].is_busy
-    assert [type(each.event).__name__ for each in sessions.all["s1"].events[-2:]] == ["Stopped", "Summarised"]
+    assert [type(each.event).__name__ for each in sessions.all["s1"].events[-2:]] == ["TaskStopped", "TaskSummarized"]
 
 
 def test_many_sessions_come_page_by_page(visitor: Visitor, sessions: PlayedSessions) -> None:

@@ -114,10 +114,10 @@ class AgentPage:
 
     def change(self, command: str) -> None:
         self.approval.get_by_label("Command").fill(command)
-        self.allow("Allow as changed")
+        self.allow("Allow edited command")
 
     def deny(self, words: str = "") -> None:
-        self.approval.get_by_label("What the model is told").fill(words)
+        self.approval.get_by_label("Message to the model").fill(words)
         self.allow("Deny")
 
     def stop(self) -> None:

@@ -123,7 +123,7 @@ def _parse_codex_patch(lines: _LineReader) -> Iterator[FilePatch]:
             raise ToolError("the patch has no `*** End Patch`: it is incomplete")
         elif lines.take() != "":
             lines.position -= 1
-            raise lines.make_error("expected `*** Add File:  `, `*** Update File: `, `*** Delete File: ` with a path")
+            raise lines.make_error("expected `*** Add File: `, `*** Update File: `, `*** Delete File: ` with a path")
 
 
 def _parse_codex_hunks(lines: _LineReader) -> Iterator[PatchHunk]:

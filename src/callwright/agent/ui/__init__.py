@@ -1,1 +1,1 @@
-"""User interfaces: terminal, web page, editor protocol, scripts."""
+"""User interfaces: terminal, web page, editor protocol and scripts."""

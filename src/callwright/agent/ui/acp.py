@@ -1,7 +1,7 @@
 """The Agent Client Protocol: the agent inside an editor, over standard input and output.
 
-The protocol is described at agentclientprotocol.com (version 1). An editor's permission dialogue decides what the
-policy leaves open; closing it without an answer denies. What was asked, and only that, is what an answer allows.
+The protocol is described at agentclientprotocol.com (version 1). The editor's permission dialogue decides what the
+policy leaves open; closing it without an answer denies. An answer allows only what was requested.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from callwright.jsonrpc import METHOD_NOT_FOUND, JsonRpcError, JsonRpcPeer, Line
 __all__ = ["CatalogOpener", "serve_acp"]
 
 CatalogOpener = Callable[[Path, Sequence[McpSettings]], Awaitable[SessionCatalog]]
-"""The sessions of a folder, with MCP servers besides those of the settings."""
+"""Opens the session catalog of a folder, with MCP servers in addition to those of the settings."""
 
 _PROTOCOL_VERSION = 1
-_BAD_PARAMS, _FAILED = -32602, -32603
+_INVALID_PARAMS, _INTERNAL_ERROR = -32602, -32603
 _APPROVAL_REPLIES = {
     "once": ApprovalReply(verdict="once"),
     "always": ApprovalReply(verdict="always"),
@@ -47,19 +47,19 @@ async def serve_acp(transport: LineTransport, open_catalog: CatalogOpener, versi
 
 
 class _AcpConnection:
-    """The other side of the connection, and the sessions that it has open."""
+    """One connection to an editor, with the sessions that it has open."""
 
     peer: JsonRpcPeer
 
-    def __init__(self, open_desk: CatalogOpener, version: str) -> None:
-        self._open_catalog = open_desk
+    def __init__(self, open_catalog: CatalogOpener, version: str) -> None:
+        self._open_catalog = open_catalog
         self._version = version
         self._sessions: dict[str, SessionHandle] = {}
         self._update_builders: dict[str, AcpUpdateBuilder] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def handle_request(self, method: str, params: dict[str, Any]) -> Any:
-        """Answer a request of the editor."""
+        """Handle a request of the editor."""
         match method:
             case "initialize":
                 return self._build_initialize_result()
@@ -76,10 +76,10 @@ class _AcpConnection:
                 await self._sessions.pop(self._find_session(params).id).close()
                 return {}
             case _:
-                raise JsonRpcError(METHOD_NOT_FOUND, f"there is no method {method!r} here")
+                raise JsonRpcError(METHOD_NOT_FOUND, f"unknown method {method!r}")
 
     async def close(self) -> None:
-        """Give back every session."""
+        """Close all sessions."""
         for session in self._sessions.values():
             await session.close()
 
@@ -99,23 +99,23 @@ class _AcpConnection:
     async def _open_session(self, params: dict[str, Any], session: str = "") -> SessionHandle:
         folder = params.get("cwd")
         if not isinstance(folder, str) or not Path(folder).is_absolute() or "\0" in folder:
-            raise JsonRpcError(_BAD_PARAMS, "cwd must be the absolute path of a folder")
-        desk = await self._open_catalog(Path(folder), _parse_servers(params.get("mcpServers")))
-        opened = await desk.open(session)
+            raise JsonRpcError(_INVALID_PARAMS, "cwd must be the absolute path of a folder")
+        catalog = await self._open_catalog(Path(folder), _parse_servers(params.get("mcpServers")))
+        opened = await catalog.open(session)
         self._sessions[opened.id] = opened
         self._update_builders[opened.id] = _make_update_builder(opened)
         return opened
 
     async def _load_session(self, params: dict[str, Any]) -> dict[str, Any]:
-        wanted = params.get("sessionId")
-        if not isinstance(wanted, str) or not wanted:
-            raise JsonRpcError(_BAD_PARAMS, "sessionId must be that of a session")
-        session = self._sessions.get(wanted) or await self._open_session(params, wanted)
-        telling = self._update_builders[session.id] = _make_update_builder(session)
+        session_id = params.get("sessionId")
+        if not isinstance(session_id, str) or not session_id:
+            raise JsonRpcError(_INVALID_PARAMS, "sessionId must be the id of a session")
+        session = self._sessions.get(session_id) or await self._open_session(params, session_id)
+        builder = self._update_builders[session.id] = _make_update_builder(session)
         for stamped in tuple(session.events):
-            for update in telling.build_updates(stamped.event):
+            for update in builder.build_updates(stamped.event):
                 await self.peer.notify("session/update", update)
-        for update in () if session.is_busy else telling.close_open_calls():
+        for update in () if session.is_busy else builder.close_open_calls():
             await self.peer.notify("session/update", update)
         return {}
 
@@ -123,7 +123,7 @@ class _AcpConnection:
         try:
             return self._sessions[params["sessionId"]]
         except (KeyError, TypeError):
-            raise JsonRpcError(_BAD_PARAMS, "there is no such session; begin with session/new") from None
+            raise JsonRpcError(_INVALID_PARAMS, "unknown session; open one with session/new") from None
 
     async def _run_prompt(self, params: dict[str, Any]) -> dict[str, Any]:
         session = self._find_session(params)
@@ -140,15 +140,15 @@ class _AcpConnection:
         return _build_prompt_result(stopped)
 
     async def _forward_events(self, session: SessionHandle, queue: asyncio.Queue[StampedEvent | None]) -> None:
-        telling = self._update_builders[session.id]
+        builder = self._update_builders[session.id]
         while stamped := await queue.get():
             if isinstance(stamped.event, TaskStarted):
-                continue  # the editor has shown it already
-            for update in telling.build_updates(stamped.event):
+                continue  # the editor already shows it
+            for update in builder.build_updates(stamped.event):
                 await self.peer.notify("session/update", update)
             if isinstance(stamped.event, ApprovalRequested):
                 asking = asyncio.ensure_future(
-                    self._request_permission(session, stamped.event, telling.build_permission_request(stamped.event))
+                    self._request_permission(session, stamped.event, builder.build_permission_request(stamped.event))
                 )
                 self._tasks.add(asking)
                 asking.add_done_callback(self._tasks.discard)
@@ -166,7 +166,7 @@ class _AcpConnection:
             case _:
                 reply = _APPROVAL_REPLIES["deny"]
         if session.answer_approval(approval.approval, reply):
-            # It allows more than was offered. Where the question is over already, this changes nothing.
+            # The answer allows more than was offered. If the approval is already answered, this does nothing.
             session.answer_approval(approval.approval, _APPROVAL_REPLIES["deny"])
 
 
@@ -176,7 +176,7 @@ def _make_update_builder(session: SessionHandle) -> AcpUpdateBuilder:
 
 
 def _parse_servers(value: Any) -> tuple[McpSettings, ...]:
-    """The MCP servers that the editor wants used. They are the person's own, who set them there."""
+    """Parse the MCP servers from the editor. They count as the user's own, who configured them there."""
     return tuple(_parse_server(one) for one in value) if isinstance(value, list) else ()
 
 
@@ -187,19 +187,21 @@ def _parse_server(value: Any) -> McpSettings:
         case {"name": str(name), "command": str(command), "args": list(args)} if value.get("type", "stdio") == "stdio":
             fields = {"command": (command, *args) if command else (), "env": _parse_pairs(value.get("env"))}
         case _:
-            raise JsonRpcError(_BAD_PARAMS, "an MCP server has a name, and a command or the url of an http server")
+            raise JsonRpcError(
+                _INVALID_PARAMS, "an MCP server needs a name, and a command or the URL of an HTTP server"
+            )
     try:
-        # An editor's name for it may be anything; ours is part of its tools' names.
+        # The editor's name may be anything; the converted one becomes part of the tools' names.
         server = msgspec.convert({"name": re.sub(r"[^A-Za-z0-9_.-]+", "-", name).strip("-"), **fields}, McpSettings)
     except msgspec.ValidationError as problem:
-        raise JsonRpcError(_BAD_PARAMS, f"the MCP server {name!r} cannot be used: {problem}") from None
+        raise JsonRpcError(_INVALID_PARAMS, f"the MCP server {name!r} cannot be used: {problem}") from None
     if server.problem:
-        raise JsonRpcError(_BAD_PARAMS, f"the MCP server {name!r} {server.problem}")
+        raise JsonRpcError(_INVALID_PARAMS, f"the MCP server {name!r} {server.problem}")
     return server
 
 
 def _parse_pairs(value: Any) -> dict[str, str]:
-    """Names and values, from the list of pairs that the protocol has them in."""
+    """Parse names and values from the protocol's list of pairs."""
     pairs = value if isinstance(value, list) else ()
     return {
         pair["name"]: pair["value"] for pair in pairs if isinstance(pair, dict) and pair.keys() >= {"name", "value"}
@@ -207,7 +209,7 @@ def _parse_pairs(value: Any) -> dict[str, str]:
 
 
 def _read_prompt_text(prompt: Any) -> str:
-    """The person's words, and the text that they attached."""
+    """Return the user's text, with the text that they attached."""
     texts = []
     for block in prompt if isinstance(prompt, list) else ():
         match block:
@@ -218,15 +220,15 @@ def _read_prompt_text(prompt: Any) -> str:
             case {"type": "resource_link", "uri": str(uri)}:
                 texts.append(uri)
             case _:
-                raise JsonRpcError(_BAD_PARAMS, "a prompt is made of text and resources; this has something else in it")
+                raise JsonRpcError(_INVALID_PARAMS, "a prompt can only contain text and resources")
     if not "".join(texts).strip():
-        raise JsonRpcError(_BAD_PARAMS, "the prompt is empty")
+        raise JsonRpcError(_INVALID_PARAMS, "the prompt is empty")
     return "\n\n".join(texts)
 
 
 def _build_prompt_result(stopped: TaskStopped) -> dict[str, Any]:
     if stopped.reason == "failed":
-        raise JsonRpcError(_FAILED, stopped.text)
+        raise JsonRpcError(_INTERNAL_ERROR, stopped.text)
     return {
         "stopReason": STOP_REASONS[stopped.reason],
         "_meta": {"callwright": {"reason": stopped.reason, "text": stopped.text}},

@@ -1,7 +1,7 @@
-"""The messages of the Agent Client Protocol that say what happens in a session. Pure.
+"""Builds the Agent Client Protocol messages that report what happens in a session. Pure.
 
-The shapes are those of the protocol's schema, version 1 (agentclientprotocol.com/protocol/schema), which wants absolute
-paths. A call's updates all have one id, which no other call of the session has.
+The shapes follow the protocol's schema, version 1 (agentclientprotocol.com/protocol/schema), which requires absolute
+paths. All updates of a call have one id, which no other call of the session has.
 """
 
 from __future__ import annotations
@@ -43,30 +43,30 @@ _SUBJECT_KINDS: dict[ApprovalSubject, str] = {"command": "execute", "edit": "edi
 STOP_REASONS: dict[StopReason, str] = {
     "done": "end_turn",
     "unfinished": "end_turn",
-    # Not `refusal`: an editor takes that to mean that the prompt is not part of the conversation.
+    # Not `refusal`: editors then drop the prompt from the conversation.
     "denied": "end_turn",
     "iterations": "max_turn_requests",
     "time": "max_turn_requests",
     "tokens": "max_tokens",
     "person": "cancelled",
 }
-"""How a prompt ends; what has failed is an error."""
+"""The stop reasons of a prompt; a failure is an error."""
 _REPORTED_REASONS = frozenset({"unfinished", "denied", "iterations", "time", "tokens"})
-"""Ends that an editor has no words for, or the wrong ones."""
+"""Reasons for which the protocol has no stop reason, or a misleading one."""
 
 
 class AcpUpdateBuilder:
-    """What an editor is told of one session."""
+    """Builds the updates of one session for an editor."""
 
     def __init__(self, session: str, root: str) -> None:
         self._session = session
         self._root = PurePosixPath(root)
         self._call_counts: dict[str, int] = {}
-        """How often a call of that id was begun: some models count from the start in every answer."""
+        """How often a call with that id was started: some models restart their ids in every answer."""
         self._open_calls: set[str] = set()
 
     def build_updates(self, event: SessionEvent) -> Iterator[dict[str, Any]]:
-        """The updates for an event."""
+        """Build the updates for an event."""
         match event:
             case TaskStarted():
                 yield self._build_chunk("user_message_chunk", event.text)
@@ -90,27 +90,27 @@ class AcpUpdateBuilder:
                 pass
 
     def close_open_calls(self) -> Iterator[dict[str, Any]]:
-        """The updates for calls that never came to an end, because their process did."""
+        """Build the updates for calls that never finished because their process ended."""
         for call in sorted(self._open_calls):
             yield self._finish_call(call, "failed")
 
     def build_permission_request(self, approval: ApprovalRequested) -> dict[str, Any]:
-        """The request that asks the person; to be sent after the updates for the same event."""
+        """Build the permission request; it must be sent after the updates for the same event."""
         options = [{"optionId": "once", "name": "Allow once", "kind": "allow_once"}]
-        told = [approval.title, f"{approval.why} (risk: {approval.tier})"]
+        paragraphs = [approval.title, f"{approval.why} (risk: {approval.tier})"]
         if approval.command:
-            told.append(f"```sh\n{approval.command}\n```")
+            paragraphs.append(f"```sh\n{approval.command}\n```")
         if approval.remember:
             options.append({"optionId": "always", "name": "Always allow", "kind": "allow_always"})
             until = "from now on" if approval.subject == "server" else "in this session"
-            told.append(f"Always allows, {until}: {'; '.join(approval.remember)}")
+            paragraphs.append(f"“Always allow” covers, {until}: {'; '.join(approval.remember)}")
         options.append({"optionId": "deny", "name": "Deny", "kind": "reject_once"})
         call = {
             "toolCallId": self._make_call_id(approval.call),
             "title": _to_one_line(approval.title),
             "kind": _SUBJECT_KINDS.get(approval.subject, "other"),
             "status": "pending",
-            "content": [_build_content("\n\n".join(told)), *self._build_diffs(approval.diff)],
+            "content": [_build_content("\n\n".join(paragraphs)), *self._build_diffs(approval.diff)],
         }
         return {"sessionId": self._session, "toolCall": call, "options": options}
 
@@ -153,12 +153,12 @@ class AcpUpdateBuilder:
         return str(self._root / path)
 
     def _build_diffs(self, diff: str) -> Iterator[dict[str, Any]]:
-        """Hunk by hunk, as an editor shows it; as text where that would be less than the whole."""
+        """Return diffs hunk by hunk, as an editor shows them; as text if they are incomplete."""
         if not diff:
             return
         try:
             files = parse_patch(diff)
-        except ToolError:  # it was cut, or has files that are no text
+        except ToolError:  # it is truncated, or has binary files
             yield _build_content(f"```diff\n{diff}\n```")
             return
         for file in files:

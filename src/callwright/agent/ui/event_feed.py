@@ -1,6 +1,6 @@
-"""Following a session while it works, at one's own pace.
+"""Follows the events of a session at the reader's own pace.
 
-The session keeps its events, so there is no queue that could fill: a watch only says that there is something new.
+The session stores its events, so no queue can overflow: a subscription only signals that there are new ones.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["find_opening_index", "follow_events"]
 
 
 def find_opening_index(session: SessionHandle) -> int:
-    """Where in its events this process opened the session."""
+    """Return the index of the event with which this process opened the session."""
     for index in range(len(session.events) - 1, -1, -1):
         if isinstance(session.events[index].event, SessionOpened | SessionResumed):
             return index
@@ -30,9 +30,9 @@ async def follow_events(
     *,
     refresh_seconds: float | None = None,
 ) -> AsyncGenerator[Sequence[StampedEvent]]:
-    """The events from `start` on, each once and in order, until `work` is done and its last event was given.
+    """Yield the events from `start` on, each once and in order, until `work` is done and its last event was yielded.
 
-    With `every`, something is given at least so often, be it nothing new.
+    With `refresh_seconds`, it yields at least that often, possibly without new events.
     """
     news = asyncio.Event()
     unwatch = session.subscribe(lambda _: news.set())

@@ -1,4 +1,4 @@
-"""The headless face: a task for scripts. As NDJSON every event is a line, exactly as it is stored."""
+"""The headless interface: runs a task for scripts. With JSON lines, every event is a line exactly as it is stored."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ async def run_headless(
     err: TextIO | None = None,
     deny: bool = True,
 ) -> int:
-    """Work on a task without anybody there, and close the session; returns the exit code.
+    """Run a task without a user, and close the session; returns the exit code.
 
-    `resume` goes on with the task that was left before; with an empty task that is all. Events are told from where this
+    `resume` continues the unfinished task first; an empty task then adds nothing. Events are written from where this
     process opened the session.
     """
     out = out or sys.stdout

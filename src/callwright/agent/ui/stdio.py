@@ -1,4 +1,4 @@
-"""Standard input and output as lines, for editors that start us as their child."""
+"""Standard input and output as lines, for editors that start the agent as a child process."""
 
 from __future__ import annotations
 
@@ -15,38 +15,38 @@ from callwright.errors import ConfigError
 __all__ = ["StdioTransport", "open_stdio"]
 
 _MAX_LINE_BYTES = 64 * 1024 * 1024
-"""A prompt may carry whole files."""
+"""A prompt may contain whole files."""
 
 
 class StdioTransport:
-    """The two ends. What others print must go to standard error."""
+    """Reads and writes lines. Everything else must print to standard error."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self._writer = writer
 
     async def read_line(self) -> bytes:
-        """The next line; empty at the end."""
+        """Return the next line; an empty one at the end."""
         try:
             return await self._reader.readline()
-        except ValueError:  # longer than anything that we take: nothing after it can be trusted
+        except ValueError:  # longer than any valid message: nothing after it can be trusted
             return b""
 
     async def write_line(self, line: bytes) -> None:
-        """Send one, as fast as it is taken; nothing happens when nobody takes it any more."""
+        """Send a line, waiting for the reader; does nothing if the reader has gone."""
         if not self._writer.is_closing():
             self._writer.write(line)
             with suppress(ConnectionError):
                 await self._writer.drain()
 
     def close(self) -> None:
-        """Nobody reads any more: what waits to be taken is dropped, and so is the waiting for it."""
+        """Drop unsent output, and stop waiting for the reader."""
         self._writer.transport.abort()
 
 
 @asynccontextmanager
 async def open_stdio() -> AsyncIterator[StdioTransport]:
-    """This process's own. `ConfigError` where they are no pipes."""
+    """Open this process's own streams. Raises `ConfigError` if they are not pipes."""
     _require_pipes((sys.stdin, "input"), (sys.stdout, "output"))
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(limit=_MAX_LINE_BYTES)
@@ -61,6 +61,8 @@ async def open_stdio() -> AsyncIterator[StdioTransport]:
 def _require_pipes(*ends: tuple[TextIO, str]) -> None:
     for file, name in ends:
         mode = os.fstat(file.fileno()).st_mode
-        # Files and /dev/null cannot be waited for; a terminal can, for whoever wants to type messages.
+        # Files and /dev/null cannot be polled; a terminal can, so that messages can be typed by hand.
         if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or file.isatty()):
-            raise ConfigError([f"standard {name} is no pipe: --acp is for editors, which start this as their child"])
+            raise ConfigError(
+                [f"standard {name} is not a pipe: --acp is for editors, which start the agent as a child process"]
+            )

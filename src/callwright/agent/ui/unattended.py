@@ -1,4 +1,4 @@
-"""Work on a task with nobody there to ask: approvals are denied, and the exit code says how it ended."""
+"""Runs a task without a user: approvals are denied, and the exit code tells how it ended."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ EXIT_CODES: dict[StopReason, int] = {
     "time": 4,
     "person": 130,
 }
-"""2 is what the command line says to a mistake of the person who called it."""
+"""2 is the command line's exit code for wrong usage."""
 
 
 async def run_unattended(
@@ -38,10 +38,10 @@ async def run_unattended(
     resume: bool = False,
     deny: bool = True,
 ) -> int:
-    """Go on with what was left, if asked to, then do the task, and hand every event to `write` in order.
+    """Continue the unfinished task if requested, then run the task, and pass every event to `write` in order.
 
-    `write` may block: it runs in a thread. A reader who goes away stops the work. Without `deny` approvals wait until
-    somebody answers them elsewhere.
+    `write` may block: it runs in a thread. If the reader closes its end, the task is stopped. Without `deny`, approvals
+    wait until they are answered elsewhere.
     """
     work = asyncio.ensure_future(_run_task(session, task, resume=resume))
     try:
@@ -61,7 +61,7 @@ async def run_unattended(
         await session.close()
         work.cancel()
     if stopped is None:
-        raise MisuseError("there is no task to go on with; say what to do")
+        raise MisuseError("there is no unfinished task to resume; pass a task")
     return EXIT_CODES[stopped.reason]
 
 
@@ -72,7 +72,7 @@ async def _run_task(session: SessionHandle, task: str, *, resume: bool) -> TaskS
 
 @contextmanager
 def _stop_on_signals(session: SessionHandle) -> Iterator[None]:
-    """Ctrl-C, and a kill that can be caught, stop the work and not the telling of it."""
+    """Stop the task on SIGINT and SIGTERM, but still report its end."""
     loop = asyncio.get_running_loop()
     caught: list[signal.Signals] = []
     with suppress(NotImplementedError, RuntimeError, ValueError):  # Windows, and loops outside the main thread
@@ -87,8 +87,8 @@ def _stop_on_signals(session: SessionHandle) -> Iterator[None]:
 
 
 def _discard_output(out: TextIO) -> None:
-    """Let Python flush what is left to nowhere when it ends, instead of complaining about the pipe."""
-    with suppress(OSError, ValueError):  # a stream without a descriptor has nobody to complain to
+    """Redirect the rest of the output to /dev/null, so that Python does not report the broken pipe at exit."""
+    with suppress(OSError, ValueError):  # a stream without a descriptor needs no redirection
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, out.fileno())
         os.close(nowhere)

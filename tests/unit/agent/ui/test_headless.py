@@ -85,7 +85,7 @@ def test_what_would_be_asked_is_denied_with_a_reason() -> None:
         ("a1", "deny", True),
         ("a2", "deny", True),
     ]
-    assert all("nobody is there" in reply.words.lower() for _, reply in session.replies)
+    assert all("runs unattended" in reply.words.lower() for _, reply in session.replies)
     statuses = [each.event.status for each in session.events if isinstance(each.event, ToolFinished)]
     assert statuses == ["denied", "denied"]
 
@@ -110,7 +110,7 @@ def test_a_session_that_is_opened_again_tells_only_what_is_new() -> None:
 
 
 def test_going_on_with_nothing_is_a_mistake() -> None:
-    with pytest.raises(MisuseError, match="no task to go on with"):
+    with pytest.raises(MisuseError, match="no unfinished task to resume"):
         run(Played(recorded("fix")), task="", resume=True)
 
 

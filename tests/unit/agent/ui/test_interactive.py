@@ -120,7 +120,7 @@ def test_a_task_is_done_and_the_prompt_comes_again() -> None:
 
 def test_with_once_it_ends_with_the_task_and_its_exit_code() -> None:
     async def act(person: Person) -> None:
-        await person.sees("always asked")
+        await person.sees("always needs approval")
         await person.type("n")
         await person.type("only inside the workspace\r")
 
@@ -217,7 +217,7 @@ def test_ctrl_c_twice_leaves() -> None:
         await person.type("Fix it\r")
         await person.sees("Thinking")
         person.press(CTRL_C)
-        await person.sees("Ctrl-C again leaves")
+        await person.sees("Ctrl-C again quits")
         person.press(CTRL_C)
 
     assert at_terminal(Stubborn(recorded("fix"), speed=1), act)[0] == 130
@@ -226,7 +226,7 @@ def test_ctrl_c_twice_leaves() -> None:
 def test_ctrl_c_twice_at_the_prompt_leaves() -> None:
     async def act(person: Person) -> None:
         await person.type(CTRL_C)
-        await person.sees("Ctrl-C again leaves")
+        await person.sees("Press Ctrl-C again to quit")
         await person.type(CTRL_C)
 
     assert at_terminal(Played(recorded("fix")), act)[0] == 0
@@ -306,12 +306,12 @@ def test_slash_commands_answer() -> None:
     assert code == 0
     assert session.kept == [("util.py", "")]
     for words in (
-        "take back all changes",
+        "undo all changes",
         "change 2",
-        "No command has said anything",
+        "No command output yet",
         "How does the retry",
-        "nothing is being worked on",
-        "there is no /nope",
+        "no task is running",
+        "unknown command /nope",
     ):
         assert words in screen
 
@@ -324,7 +324,7 @@ def test_a_session_that_was_left_goes_on() -> None:
     sessions = PlayedSessions(stored={"interrupted": recorded("interrupted")})
     code, screen = at_terminal(Played([]), act, sessions=sessions, resume="interrupted")
     assert code == 0
-    assert screen.index("Rename Foo to Bar") < screen.index("Opened again") < screen.index("There is one place")
+    assert screen.index("Rename Foo to Bar") < screen.index("Reopened with") < screen.index("There is one place")
 
 
 def test_what_was_typed_is_remembered(tmp_path: Path) -> None:
@@ -342,7 +342,7 @@ def test_without_a_terminal_it_is_done_once_and_nobody_is_asked(capsys: pytest.C
     asyncio.run(run_terminal_ui(PlayedSessions(session), task="Publish", interactive=False))
     assert all(reply.is_unattended for _, reply in session.replies)
     assert capsys.readouterr().out == "The port is 8787 and the branch is published, without force.\n"
-    with pytest.raises(MisuseError, match="say what to do"):
+    with pytest.raises(MisuseError, match="pass a task"):
         asyncio.run(run_terminal_ui(PlayedSessions(session), interactive=False))
 
 

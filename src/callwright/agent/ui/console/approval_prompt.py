@@ -1,4 +1,4 @@
-"""Asking a person. A key that was pressed before the question stood there is no answer to it."""
+"""Prompts for approvals. A key pressed before the prompt is shown is not an answer to it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["build_newline_keys", "prompt_for_approval", "prompt_for_choice"]
 
 
 async def prompt_for_approval(approval: ApprovalRequested) -> ApprovalReply:
-    """What the person says to it."""
+    """Prompt the user and return the answer."""
     choices = {"y": "once", "a": "always", "e": "edit", "n": "no", "s": "stop"}
     if not approval.remember:
         del choices["a"]
@@ -35,7 +35,7 @@ async def prompt_for_approval(approval: ApprovalRequested) -> ApprovalReply:
                 if command is not None and command.strip():
                     return ApprovalReply(verdict="once", command="" if command == approval.command else command)
             case "n":
-                words = await _prompt_for_line("What should the model know? (Enter: nothing) ")
+                words = await _prompt_for_line("Message to the model (Enter for none): ")
                 if words is not None:
                     return ApprovalReply(verdict="deny", words=words.strip())
             case _:
@@ -43,7 +43,7 @@ async def prompt_for_approval(approval: ApprovalRequested) -> ApprovalReply:
 
 
 async def prompt_for_choice(question: str, choices: Mapping[str, str], *, otherwise: str) -> str:
-    """The key that was pressed, one of the choices; `otherwise` for Ctrl-C and Ctrl-D."""
+    """Return the pressed key, one of the choices; `otherwise` for Ctrl-C and Ctrl-D."""
     bindings = KeyBindings()
 
     @bindings.add(Keys.Any)
@@ -72,7 +72,7 @@ async def prompt_for_choice(question: str, choices: Mapping[str, str], *, otherw
 
 
 def build_newline_keys() -> KeyBindings:
-    """For a prompt of several lines: Enter is the end, Alt-Enter a new line."""
+    """Build key bindings for a prompt of several lines: Enter submits, Alt-Enter inserts a new line."""
     bindings = KeyBindings()
 
     @bindings.add(Keys.Enter)
@@ -87,7 +87,7 @@ def build_newline_keys() -> KeyBindings:
 
 
 async def _prompt_for_line(message: str, default: str = "") -> str | None:
-    """What the person writes; None when it is taken back with Ctrl-C or Ctrl-D."""
+    """Prompt for a line; None if it is cancelled with Ctrl-C or Ctrl-D."""
     prompt: PromptSession[str] = PromptSession(erase_when_done=True)
     try:
         return await prompt.prompt_async(

@@ -1,4 +1,4 @@
-"""How one event looks once it has happened. Each card is a function of its event alone."""
+"""Cards: the view of one finished event. Each card is a function of its event alone."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ _TIER_LABELS: dict[Tier, tuple[str, str]] = {
     "none": ("not rated", "cyan"),
     "medium": ("medium risk", "yellow"),
     "high": ("high risk", "red"),
-    "critical": ("critical: always asked", "bold red"),
+    "critical": ("critical: always needs approval", "bold red"),
 }
 _STATUS_MARKS: dict[ToolStatus, tuple[str, str, str]] = {
     "ok": ("✓", "green", ""),
     "error": ("✗", "red", ""),
     "denied": ("⊘", "yellow", "denied"),
     "stopped": ("■", "yellow", "stopped"),
-    "unknown": ("?", "yellow", "interrupted; it may have happened"),
+    "unknown": ("?", "yellow", "interrupted; outcome unknown"),
 }
 _STOP_LABELS: dict[StopReason, tuple[str, str]] = {
     "done": ("Done", "green"),
@@ -67,11 +67,11 @@ _STOP_LABELS: dict[StopReason, tuple[str, str]] = {
     "failed": ("Failed", "red"),
 }
 _MAX_OUTPUT_LINES = {True: 1, False: 5}
-"""What is left of a command's output when it is folded, by whether the command worked."""
+"""How many lines of a command's output stay when it is folded, by whether the command succeeded."""
 
 
 def build_line(mark: str, style: str, text: Text, indent: int = 0) -> RenderableType:
-    """A mark and what belongs to it, indented also where it wraps."""
+    """Build a line with a mark and indented text."""
     grid = Table.grid(padding=(0, 1, 0, 0))
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")
@@ -80,7 +80,7 @@ def build_line(mark: str, style: str, text: Text, indent: int = 0) -> Renderable
 
 
 def format_file_stat(file: FileStat) -> Text:
-    """`+2 −1`, in colour."""
+    """Format `+2 −1`, in colour."""
     return _color_line_counts(file.added, file.removed)
 
 
@@ -90,7 +90,7 @@ def _color_line_counts(added: int, removed: int) -> Text:
 
 
 def build_files_table(files: tuple[FileStat, ...]) -> Table:
-    """A line for each file, and the sum of several."""
+    """Build a table with a line for each file, and the sum of several."""
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(overflow="fold")
     table.add_column(justify="right", no_wrap=True)
@@ -109,7 +109,7 @@ def build_files_table(files: tuple[FileStat, ...]) -> Table:
 
 
 def build_tool_card(event: ToolFinished, output: str, why: str, indent: int) -> RenderableType:
-    """What came of a call: its mark, its line, and as much of its output as helps."""
+    """Build the card of a call: its mark, its line, and the end of its output."""
     failed_command = event.exit_code not in (None, 0)
     mark, style, word = _STATUS_MARKS["error" if failed_command and event.status == "ok" else event.status]
     text = Text(to_one_line(event.view))
@@ -129,26 +129,26 @@ def build_tool_card(event: ToolFinished, output: str, why: str, indent: int) -> 
 
 
 def build_output_view(output: str) -> RenderableType:
-    """All that a command said."""
+    """Build the view of a command's whole output."""
     return Text(sanitize_text(output).strip("\n"), style="dim")
 
 
 def _fold_output(output: str, max_lines: int) -> RenderableType:
     lines = [text for text in sanitize_text(output).split("\n") if text.strip()]
     hidden = len(lines) - max_lines
-    shown = ([f"… {format_count(hidden, 'line')}"] if hidden > 0 else []) + lines[-max_lines:]
-    return Text("\n".join(f"│ {text}" for text in shown), style="dim", no_wrap=True, overflow="ellipsis")
+    visible = ([f"… {format_count(hidden, 'line')}"] if hidden > 0 else []) + lines[-max_lines:]
+    return Text("\n".join(f"│ {text}" for text in visible), style="dim", no_wrap=True, overflow="ellipsis")
 
 
 @singledispatch
 def build_card(event: SessionEvent) -> RenderableType | None:
-    """How an event looks; None for one that is not seen by itself."""
+    """Build the card of an event; None for one without a card."""
     return None
 
 
 @build_card.register
 def _(event: SessionResumed) -> RenderableType:
-    return Text(f"Opened again, with {sanitize_text(event.model)}.", style="dim")
+    return Text(f"Reopened with {sanitize_text(event.model)}.", style="dim")
 
 
 @build_card.register
@@ -159,7 +159,7 @@ def _(event: TaskStarted) -> RenderableType:
 @build_card.register
 def _(event: BranchCreated) -> RenderableType:
     return Text(
-        f"On the git branch {sanitize_text(event.branch)}, made from {sanitize_text(event.previous)}.", style="dim"
+        f"On the git branch {sanitize_text(event.branch)}, created from {sanitize_text(event.previous)}.", style="dim"
     )
 
 
@@ -174,18 +174,18 @@ def _(event: ApprovalRequested) -> RenderableType:
     body.append(Text.assemble((f"{word}  ", style), sanitize_text(event.why)))
     if event.remember:
         how_long = "from now on" if event.subject == "server" else "until this session ends"
-        body.append(Text(f"“Always” would allow, {how_long}:", style="dim"))
+        body.append(Text(f"“Always” allows, {how_long}:", style="dim"))
         body += [build_line("  •", "dim", Text(sanitize_text(describe_allowance(rule)))) for rule in event.remember]
     panel = Panel(
         Group(*body), title=Text(f" {to_one_line(event.title)} ", style="bold"), title_align="left", border_style=style
     )
-    # The diff comes first: however long it is, what is asked stays on the screen.
+    # The diff comes first: however long it is, the approval stays on the screen.
     return Group(build_diff_view(event.diff), Text(), panel) if event.diff else panel
 
 
 @build_card.register
 def _(event: ModelNudged) -> RenderableType:
-    return build_line("→", "dim", Text(f"The model was told: {to_one_line(event.text)}", style="dim"))
+    return build_line("→", "dim", Text(f"Message to the model: {to_one_line(event.text)}", style="dim"))
 
 
 @build_card.register
@@ -202,12 +202,10 @@ def _(event: ChangesKept) -> RenderableType:
 
 @build_card.register
 def _(event: ChangesUndone) -> RenderableType:
-    done = (
-        [build_line("↶", "yellow", Text(f"Taken back: {_format_paths(event.paths, event.hunk)}"))]
-        if event.paths
-        else []
+    undone = (
+        [build_line("↶", "yellow", Text(f"Undone: {_format_paths(event.paths, event.hunk)}"))] if event.paths else []
     )
-    return Group(*done, *(build_line("!", "yellow", Text(sanitize_text(conflict))) for conflict in event.conflicts))
+    return Group(*undone, *(build_line("!", "yellow", Text(sanitize_text(conflict))) for conflict in event.conflicts))
 
 
 @build_card.register

@@ -1,4 +1,4 @@
-"""A unified diff in colour, each line with its number. Without colour the signs still say it."""
+"""A unified diff in colour, each line with its number. Without colour the signs remain."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MAX_EDIT_LINES = 20
 
 
 def build_diff_view(diff: str) -> Text:
-    """The diff, with the new file's line numbers, and the old one's where a line is gone."""
+    """Build the diff with the line numbers of the new file, and those of the old one for removed lines."""
     view = Text()
     old = new = last_old = last_new = 0
     for line in sanitize_text(diff).removesuffix("\n").split("\n"):
@@ -31,17 +31,17 @@ def build_diff_view(diff: str) -> Text:
             view.append(f"{old if sign == '-' else new:>5} ", "dim").append(f"{line}\n", _STYLES.get(sign, ""))
             old += sign != "+"
             new += sign != "-"
-        else:  # between hunks: the names of a file, and what git says of it
+        else:  # between hunks: file names and other headers of git
             view.append(f"{line}\n", "bold")
     view.rstrip()
     return view
 
 
 def build_edit_view(diff: str) -> Text:
-    """The beginning of an edit that was made, without what names its files: the line above it does."""
+    """Build the beginning of a written edit, without its file headers: the line above it names the files."""
     lines = diff.split("\n")
-    start = next((place for place, line in enumerate(lines) if line.startswith("@@")), 0)
-    shown = build_diff_view("\n".join(lines[start : start + _MAX_EDIT_LINES]))
+    start = next((index for index, line in enumerate(lines) if line.startswith("@@")), 0)
+    visible = build_diff_view("\n".join(lines[start : start + _MAX_EDIT_LINES]))
     if len(lines) - start > _MAX_EDIT_LINES:
-        shown.append(f"\n… {len(lines) - start - _MAX_EDIT_LINES} more lines, see /diff", "dim")
-    return shown
+        visible.append(f"\n… {len(lines) - start - _MAX_EDIT_LINES} more lines, see /diff", "dim")
+    return visible

@@ -1,4 +1,4 @@
-"""Talking to the agent: a prompt, a task, what comes of it, and the prompt again."""
+"""The interactive terminal: a prompt, a task, its events, and the prompt again."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from callwright.errors import CallwrightError, MisuseError
 __all__ = ["run_terminal_ui"]
 
 _REFRESH_SECONDS = 0.1
-"""How often the spinner and the seconds move."""
+"""How often the spinner and the seconds are updated."""
 _MIN_REDRAW_SECONDS = 1 / 30
-"""Drawing more often is not seen."""
+"""The minimum time between two redraws."""
 
 
 _PROMPT_STYLE = Style.from_dict({"bottom-toolbar": "noreverse ansibrightblack"})
@@ -49,26 +49,26 @@ async def run_terminal_ui(
     interactive: bool | None = None,
     history: Path | None = None,
 ) -> int:
-    """Work on the task, then on what the person says next; returns the exit code.
+    """Run the task, then what the user types next; returns the exit code.
 
-    `resume` names the session to open again. With `once`, or where nobody is at a terminal, it ends with the task; in
-    the latter case nobody can be asked, so approvals are denied. `history` is a file for what the person types.
+    `resume` names the session to reopen. With `once`, or without a terminal, it ends after the task; without a terminal
+    approvals are denied. `history` is a file for the user's input.
     """
     console = console or Console(highlight=False)
     if interactive is None:
         interactive = sys.stdin.isatty() and console.is_terminal
     if not interactive and not task and not resume:
-        raise MisuseError("say what to do: nobody is at a terminal who could be asked")
+        raise MisuseError("pass a task: without a terminal there is no prompt")
     session = await sessions.open(resume)
     if not interactive:
         return await run_plain_text(session, task, out=sys.stdout, err=sys.stderr, resume=bool(resume))
     try:
         transcript = SessionTranscript(home=str(Path.home()), hints=True)
-        face = _InteractiveSession(
+        ui = _InteractiveSession(
             SessionScreen(console, session, transcript), sessions, FileHistory(str(history)) if history else None
         )
-        code = await face.start(task, resume=bool(resume))
-        return code if once or face.has_quit else await face.run_prompt_loop()
+        code = await ui.start(task, resume=bool(resume))
+        return code if once or ui.has_quit else await ui.run_prompt_loop()
     finally:
         await session.close()
 
@@ -92,19 +92,19 @@ class _InteractiveSession:
             multiline=True,
             prompt_continuation="  ",
             bottom_toolbar=self._build_toolbar,
-            erase_when_done=True,  # the task stands in the transcript
+            erase_when_done=True,  # the transcript shows the task
             reserve_space_for_menu=6,
             style=_PROMPT_STYLE,
         )
 
     async def start(self, task: str, *, resume: bool) -> int:
-        """Show what there is, go on with what was left, and do the first task."""
+        """Show the session, continue the unfinished task, and run the first task."""
         self._screen.print_new_events()
         code = await self._run_work(self._session.resume()) if resume else 0
         return await self._run_work(self._session.run(task)) if task and not self.has_quit else code
 
     async def run_prompt_loop(self) -> int:
-        """Do what the person says, until he leaves."""
+        """Run what the user types, until they quit."""
         while not self.has_quit and (line := await self._read_input()) is not None:
             try:
                 if not line.startswith("/"):
@@ -116,12 +116,12 @@ class _InteractiveSession:
             except CallwrightError as problem:
                 self._screen.print(Text(str(problem), style="red"))
             self._screen.print_new_events()
-        goodbye = f"callwright agent --resume {self._session.id} opens this session again."
+        goodbye = f"callwright agent --resume {self._session.id} resumes this session."
         self._screen.print(Text(goodbye, style="dim"))
         return EXIT_CODES["person"] if self.has_quit else 0
 
     async def _read_input(self) -> str | None:
-        """What the person says; None to leave."""
+        """Read a line of input; None to quit."""
         warned = False
         while True:
             try:
@@ -134,10 +134,10 @@ class _InteractiveSession:
                 if warned:
                     return None
                 warned = True
-                self._screen.print(Text("Ctrl-C again leaves.", style="dim"))
+                self._screen.print(Text("Press Ctrl-C again to quit.", style="dim"))
 
-    async def _run_work(self, doing: Coroutine[Any, Any, TaskStopped | None]) -> int:
-        work = asyncio.ensure_future(doing)
+    async def _run_work(self, steps: Coroutine[Any, Any, TaskStopped | None]) -> int:
+        work = asyncio.ensure_future(steps)
         keys = {"c-c": lambda: self._handle_interrupt(work), "c-t": self._toggle_thinking}
         self._screen.key_hint = "Ctrl-C stops"
         try:
@@ -169,9 +169,9 @@ class _InteractiveSession:
         return EXIT_CODES[stopped.reason] if stopped else 0
 
     async def _answer_approvals(self) -> None:
-        """Ask until the question that is open is answered."""
-        while asked := self._transcript.pending_approval:
-            if not (problem := self._session.answer_approval(asked.approval, await prompt_for_approval(asked))):
+        """Prompt until the pending approval is answered."""
+        while request := self._transcript.pending_approval:
+            if not (problem := self._session.answer_approval(request.approval, await prompt_for_approval(request))):
                 self._transcript.pending_approval = None
             else:
                 self._screen.print(Text(problem, style="yellow"))
@@ -179,7 +179,7 @@ class _InteractiveSession:
 
     def _handle_interrupt(self, work: asyncio.Future[TaskStopped | None]) -> None:
         if self._session.is_busy and not self._screen.key_hint.startswith("stopping"):
-            self._screen.key_hint = "stopping; Ctrl-C again leaves"
+            self._screen.key_hint = "stopping; Ctrl-C again quits"
             self._session.stop()
         else:
             self.has_quit = True

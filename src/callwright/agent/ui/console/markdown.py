@@ -1,7 +1,7 @@
-"""What a model says: Markdown that arrives in pieces.
+"""Renders the model's Markdown, which arrives in pieces.
 
-`Paragraphs` cuts it into blocks that can be shown for good, in time linear in the text; how the text was cut into
-pieces makes no difference. `Prose` shows one: without losing a word, and without a link that hides where it leads.
+`MarkdownSplitter` splits it into blocks that can be shown permanently, in time linear in the text; the boundaries of
+the pieces do not matter. `MarkdownBlock` renders one without dropping a word, and shows the target of every link.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LIST_ITEM = re.compile(r"\s*([-*+]|\d{1,9}[.)])\s")
 
 
 class MarkdownSplitter:
-    """Markdown blocks, each handed on when nothing can be added to it any more."""
+    """Splits Markdown into blocks, each returned when nothing can be added to it."""
 
     def __init__(self) -> None:
         self._lines: list[str] = []
@@ -36,25 +36,25 @@ class MarkdownSplitter:
 
     @property
     def pending(self) -> str:
-        """What is there of the block that is being written."""
+        """The incomplete block so far."""
         return "".join((*self._lines, *self._partial_line))
 
     def feed(self, text: str) -> list[str]:
-        """The blocks that are whole with this."""
-        whole: list[str] = []
+        """Add text and return the blocks that are now complete."""
+        complete: list[str] = []
         for line in text.splitlines(keepends=True):
             self._partial_line.append(line)
             if line.endswith("\n"):
-                whole += self._add_line("".join(self._partial_line))
+                complete += self._add_line("".join(self._partial_line))
                 self._partial_line.clear()
-        return whole
+        return complete
 
     def close(self) -> list[str]:
-        """What is left, whole or not."""
-        whole = self._add_line("".join(self._partial_line)) if self._partial_line else []
+        """Return the remaining block, complete or not."""
+        complete = self._add_line("".join(self._partial_line)) if self._partial_line else []
         self._partial_line.clear()
         self._fence = ""
-        return whole + self._flush_block()
+        return complete + self._flush_block()
 
     def _add_line(self, line: str) -> list[str]:
         fence = _FENCE.match(line)
@@ -69,12 +69,12 @@ class MarkdownSplitter:
         after_blank = bool(self._lines) and not self._lines[-1].strip()
         continues = line[0] in " \t" or (is_item and self._has_items)
         ends = bool(line.strip()) and not continues and (after_blank or (opens and not self._has_items))
-        whole = self._flush_block() if ends else []
+        complete = self._flush_block() if ends else []
         self._lines.append(line)
         self._has_items |= is_item
         if opens and fence:
             self._fence = fence[2]
-        return whole
+        return complete
 
     def _flush_block(self) -> list[str]:
         block = "".join(self._lines).strip("\n")
@@ -87,7 +87,7 @@ class _PlainHeading(Heading):
     LEVEL_ALIGN: ClassVar[dict[str, Any]] = {}
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        yield self.text  # rich frames or centres the first level: too loud in a conversation
+        yield self.text  # rich frames or centres the first level, which is too prominent in a conversation
 
 
 class _PlainCodeBlock(CodeBlock):
@@ -111,14 +111,14 @@ class MarkdownBlock(Markdown):
     def __init__(self, text: str) -> None:
         super().__init__(sanitize_text(text), hyperlinks=False)
         for token in self.parsed:
-            if token.type == "html_block":  # rich leaves HTML out, and `<Button>` may be what the sentence is about
+            if token.type == "html_block":  # rich drops HTML, and `<Button>` may be what the sentence is about
                 token.type = "code_block"
             for child in token.children or ():
                 if child.type == "html_inline":
                     child.type = "text"
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """As rich does it, without the empty line that it puts above a list."""
+        """Render like rich, without the empty line above a list."""
         has_begun = False
         for piece in super().__rich_console__(console, options):
             has_begun = has_begun or piece != Segment.line()

@@ -1,4 +1,4 @@
-"""A task told in words to whoever reads along: progress on one stream, the answer on another."""
+"""Reports a task as plain text: progress on one stream, the answer on another."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ __all__ = ["run_plain_text"]
 async def run_plain_text(
     session: SessionHandle, task: str, *, out: TextIO, err: TextIO, resume: bool = False, deny: bool = True
 ) -> int:
-    """Work on a task; what happens goes to `err`, what the model says at the end to `out`."""
+    """Run a task; progress goes to `err`, the model's final text to `out`."""
     console = Console(file=err, highlight=False)
     transcript = SessionTranscript()
 
     def write(events: Sequence[StampedEvent]) -> None:
         for stamped in events:
-            # What is said on the way is left out: its end is the answer, and would be there twice.
+            # Intermediate text of the model is skipped: its end is the answer, which would appear twice.
             if not isinstance(stamped.event, TextAppended | ThinkingAppended | ThinkingEnded):
                 for piece in transcript.feed(stamped):
                     console.print(piece)

@@ -1,6 +1,6 @@
-"""The terminal while something happens: settled lines scroll up, the moving part stays below them, keys are heard.
+"""The terminal while a task runs: finished lines scroll up, the live region stays below them, keys are handled.
 
-Owns what has been printed: each event of the session goes to the screen once.
+It tracks what has been printed: each event of the session is printed once.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ class SessionScreen:
         self.session = session
         self.transcript = transcript
         self.printed_count = 0
-        """Events that were shown."""
+        """The number of printed events."""
         self.key_hint = ""
-        """What a key would do now."""
+        """The effect of a key at the moment."""
 
     def print_new_events(self) -> None:
-        """Show what is new."""
+        """Print new events."""
         events = self.session.events[self.printed_count :]
         self.printed_count += len(events)
         self.print(*(piece for event in events for piece in self.transcript.feed(event)))
 
     def print(self, *pieces: RenderableType) -> None:
-        """Print above the moving part, all at once."""
+        """Print above the live region, all at once."""
         if pieces:
             self.console.print(Group(*pieces))
 
     @contextmanager
     def show_live_region(self) -> Iterator[Callable[[], None]]:
-        """Show the moving part; call what is given to draw it anew."""
+        """Show the live region; call the yielded function to redraw it."""
         live = Live(
             get_renderable=lambda: self.transcript.build_live_region(time.time(), self.key_hint),
             console=self.console,
@@ -59,7 +59,7 @@ class SessionScreen:
 
 @contextmanager
 def handle_keys(keys: Mapping[str, Callable[[], None]]) -> Iterator[None]:
-    """Act on these keys when they are pressed. Others are not kept: none may become the answer to a later question."""
+    """Handle these keys when they are pressed. Other keys are dropped, so that none can answer a later prompt."""
     source = get_app_session().input
 
     def pressed() -> None:

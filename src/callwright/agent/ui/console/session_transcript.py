@@ -1,8 +1,8 @@
-"""The transcript: session events folded into what is on the screen.
+"""The transcript: folds session events into the lines on the screen.
 
-What `feed` returns has settled: it is printed once and never changes. Everything else is the moving part. A session
-that is opened again is fed the same events and prints the same lines, whatever the pieces in which text arrived.
-Linear in the events; the moving part costs the same however long the session is.
+What `feed` returns is final: it is printed once and never changes. Everything else is the live region. A reopened
+session feeds the same events and prints the same lines, whatever the pieces in which text arrived. The work is linear
+in the events; the live region costs the same however long the session is.
 """
 
 from __future__ import annotations
@@ -65,13 +65,13 @@ _SPACE_AFTER = (TaskStarted, TaskSummarized)
 _TAIL_LINES = 5
 _THINKING_LINES = 8
 _TAIL_CHARACTERS = 4000
-"""More than the moving tail can show, on any screen."""
+"""More than the live tail can show on any screen."""
 
 
 class TailView:
-    """The last lines of something, as they are wrapped; without a number as many as there is room for.
+    """The last wrapped lines of something; without a number, as many as fit on the screen.
 
-    What is taller than the screen cannot be taken off it again.
+    Lines that scroll off the screen could not be erased again.
     """
 
     def __init__(self, content: RenderableType, lines: int = 0) -> None:
@@ -79,14 +79,14 @@ class TailView:
         self._lines = lines
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        most = self._lines or max(console.size.height - 2, 1)
-        for row in console.render_lines(self._content, options, pad=False)[-most:]:
+        max_lines = self._lines or max(console.size.height - 2, 1)
+        for row in console.render_lines(self._content, options, pad=False)[-max_lines:]:
             yield from row
             yield Segment.line()
 
 
 class _RunningCall(msgspec.Struct):
-    """A call that runs."""
+    """A running call."""
 
     start_event: ToolStarted
     started_at: float
@@ -95,19 +95,19 @@ class _RunningCall(msgspec.Struct):
 
 
 class SessionTranscript:
-    """A session, as far as its events have been fed."""
+    """The view of a session, for the events fed so far."""
 
     def __init__(self, *, home: str = "", thinking: bool = False, hints: bool = False) -> None:
         self.thinking = thinking
-        """Show what the model thinks, and not only for how long."""
+        """Show the model's thinking, and not only its duration."""
         self.pending_approval: ApprovalRequested | None = None
-        """What a person must answer now."""
+        """The approval that the user must answer now."""
         self.files: tuple[FileStat, ...] = ()
         """Changes that are neither kept nor undone."""
         self.last_thought = ""
-        """What the model thought last."""
+        """The model's last thinking."""
         self.last_output = ""
-        """What the last command said."""
+        """The output of the last command."""
         self._home = home
         self._hints = hints
         self._splitter = MarkdownSplitter()
@@ -122,7 +122,7 @@ class SessionTranscript:
         self._pieces: list[RenderableType] = []
 
     def feed(self, stamped: StampedEvent) -> list[RenderableType]:
-        """What has settled with this event, to be printed below everything before it."""
+        """Return what this event makes final, to be printed below everything before it."""
         event = stamped.event
         if not isinstance(event, TextAppended):
             self._add_blocks(self._splitter.close())
@@ -132,7 +132,7 @@ class SessionTranscript:
         return self._flush_pieces()
 
     def close(self) -> list[RenderableType]:
-        """What settles because nothing more will come: the events of an interrupted session end anywhere."""
+        """Return what is final because no event follows: an interrupted session can end anywhere."""
         self._add_blocks(self._splitter.close())
         for running in self._running.values():
             self._add_piece(build_line("?", "yellow", Text(to_one_line(running.start_event.view)), self._indent))
@@ -140,7 +140,7 @@ class SessionTranscript:
         return self._flush_pieces()
 
     def build_live_region(self, now: float, hint: str = "") -> RenderableType:
-        """What is being written or done at this moment; nothing when nobody works."""
+        """Build the live region: what is being written or run at the moment; empty if nothing is running."""
         parts: list[RenderableType] = []
         if pending := self._splitter.pending.strip("\n"):
             parts.append(Text(sanitize_text(pending)))
@@ -222,10 +222,10 @@ class SessionTranscript:
                 self._set_activity("", at)
             case _:
                 pass
-        if (shown := build_card(event)) is not None:
-            self._add_piece(shown, gap_before=isinstance(event, _SPACE_BEFORE))
+        if (card := build_card(event)) is not None:
+            self._add_piece(card, gap_before=isinstance(event, _SPACE_BEFORE))
         if isinstance(event, TaskSummarized) and event.files and self._hints:
-            self._add_piece(Text("  /diff shows the changes, /undo takes them back, /keep keeps them.", style="dim"))
+            self._add_piece(Text("  /diff shows the changes, /undo reverts them, /keep keeps them.", style="dim"))
         if isinstance(event, _SPACE_AFTER):
             self._needs_gap = True
 
@@ -249,7 +249,7 @@ class SessionTranscript:
         self.last_output = output or self.last_output
         why = (decided.words or decided.why) if decided and event.status == "denied" else ""
         self._add_piece(build_tool_card(event, output, why, self._indent))
-        # Who was asked about an edit has just seen it.
+        # An edit that the user approved was just shown in full.
         if event.diff and not (decided and decided.by == "person"):
             self._add_piece(Padding(build_edit_view(event.diff), (0, 0, 0, self._indent + 2)))
 
@@ -274,17 +274,17 @@ class SessionTranscript:
 
 def _build_allowance_line(event: CallDecided, indent: int) -> RenderableType:
     if event.by == "remembered":
-        return build_line("✓", "green", Text(f"Allowed before: {to_one_line(event.why)}", style="dim"), indent)
-    text = Text("You allowed it", style="dim")
+        return build_line("✓", "green", Text(f"Allowed earlier: {to_one_line(event.why)}", style="dim"), indent)
+    text = Text("Allowed by you", style="dim")
     if event.words:
         text.append(f". {sanitize_text(event.words)}")
     if event.remembered:
         allowed = "; ".join(map(describe_allowance, event.remembered))
-        text.append(f", and until this session ends: {sanitize_text(allowed)}")
+        text.append(f"; until this session ends, also: {sanitize_text(allowed)}")
     return build_line("✓", "green", text, indent)
 
 
 def render_stored_session(events: Iterable[StampedEvent], **settings: Any) -> list[RenderableType]:
-    """A stored session as it was on the screen."""
+    """Render a stored session as it was on the screen."""
     transcript = SessionTranscript(**settings)
     return [piece for event in events for piece in transcript.feed(event)] + transcript.close()

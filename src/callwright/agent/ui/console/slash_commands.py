@@ -1,4 +1,4 @@
-"""What a person can say to the face instead of to the model: `/diff`, `/undo` and so on."""
+"""Slash commands of the terminal: `/diff`, `/undo` and so on."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ __all__ = ["SLASH_COMMANDS", "SlashCompleter", "build_review_view", "build_sessi
 
 
 class CommandContext(NamedTuple):
-    """What a command can reach."""
+    """What a command can access."""
 
     screen: SessionScreen
     sessions: SessionCatalog
@@ -45,7 +45,7 @@ class CommandContext(NamedTuple):
 
 
 class SlashCommand(NamedTuple):
-    """One command; `run` is given what follows its name, and returns whether to leave."""
+    """One command; `run` receives the text after its name, and returns whether to quit."""
 
     usage: str
     summary: str
@@ -53,22 +53,22 @@ class SlashCommand(NamedTuple):
 
 
 async def run_slash_command(context: CommandContext, line: str) -> bool:
-    """Do what a line that begins with a slash says; true to leave. `MisuseError` when it cannot be done."""
+    """Run a line that begins with a slash; true to quit. Raises `MisuseError` if it cannot be run."""
     name, _, rest = line[1:].strip().partition(" ")
     command = SLASH_COMMANDS.get(name)
     if command is None:
-        raise MisuseError(f"there is no /{to_one_line(name)}; /help shows what there is")
+        raise MisuseError(f"unknown command /{to_one_line(name)}; /help lists all commands")
     return bool(await command.run(context, rest.strip()))
 
 
 class SlashCompleter(Completer):
-    """Completes the names of commands, and the files that can be named after some."""
+    """Completes the names of commands, and the files that some of them take."""
 
     def __init__(self, transcript: SessionTranscript) -> None:
         self._transcript = transcript
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
-        """All that the line can go on with."""
+        """Yield all completions of the line."""
         text = document.text_before_cursor
         name, space, rest = text.partition(" ")
         if not text.startswith("/") or "\n" in text:
@@ -86,7 +86,7 @@ class SlashCompleter(Completer):
 
 
 def build_sessions_table(rows: Iterable[SessionRow], *, home: str, now: float) -> Table:
-    """Sessions as a list. Where there is no room the task and the workspace give way."""
+    """Build a table of sessions. If space is short, the task and the workspace are shortened."""
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
     cells = [
         (
@@ -121,17 +121,15 @@ async def _show_help(context: CommandContext, _: str) -> None:
 
 async def _show_diff(context: CommandContext, arguments: str) -> None:
     reviews = await context.screen.session.review_changes()
-    wanted = [_find_review(reviews, arguments)] if arguments else reviews
-    context.screen.print(
-        *map(build_review_view, wanted) if wanted else [Text("No changes that could be taken back.", style="dim")]
-    )
+    selected = [_find_review(reviews, arguments)] if arguments else reviews
+    context.screen.print(*map(build_review_view, selected) if selected else [Text("No changes to undo.", style="dim")])
 
 
 def build_review_view(review: FileReview) -> RenderableType:
-    """A file's changes, each with the number that `undo` and `keep` know it by."""
+    """Build the view of a file's changes, each with the number that `/undo` and `/keep` take."""
     title = Text.assemble((sanitize_text(review.path), "bold"), f"  {format_line_counts(review.added, review.removed)}")
     if review.changed_by_user:
-        title.append("  you changed it since", "yellow")
+        title.append("  changed by you since", "yellow")
     if not review.hunks:
         return Group(title, build_diff_view(review.diff), Text())
     hunks = (
@@ -156,27 +154,25 @@ async def _undo_changes(context: CommandContext, arguments: str) -> None:
     files = context.screen.transcript.files
     if not path and not task and len(files) > 1:
         if (
-            await prompt_for_choice(
-                f"Take back the changes of {format_count(len(files), 'file')}?", _YES_NO, otherwise="n"
-            )
+            await prompt_for_choice(f"Undo the changes to {format_count(len(files), 'file')}?", _YES_NO, otherwise="n")
             == "n"
         ):
             return
     undone = await session.undo_changes(path, hunk, task=task)
     if undone.conflicts:
         context.screen.print_new_events()
-        if await prompt_for_choice("Take back anyway, with your own changes?", _YES_NO, otherwise="n") == "y":
+        if await prompt_for_choice("Undo anyway, including your own changes?", _YES_NO, otherwise="n") == "y":
             await session.undo_changes(path, hunk, task=task, force=True)
 
 
 def _parse_task(arguments: str) -> int:
-    """The task that is meant by `task NUMBER`; 0 for none."""
+    """Parse `task NUMBER`; 0 for anything else."""
     found = re.fullmatch(r"task\s+(\d+)", arguments.strip())
     return int(found[1]) if found else 0
 
 
 async def _find_target(context: CommandContext, arguments: str) -> tuple[str, str]:
-    """The file and the hunk that are meant by `PATH`, by `PATH NUMBER`, or by nothing for everything."""
+    """Find the file and the hunk of `PATH` or `PATH NUMBER`; empty strings stand for everything."""
     if not arguments:
         return "", ""
     reviews = await context.screen.session.review_changes()
@@ -185,7 +181,7 @@ async def _find_target(context: CommandContext, arguments: str) -> tuple[str, st
         return _find_review(reviews, arguments).path, ""
     hunks = _find_review(reviews, path.strip()).hunks
     if not 1 <= int(number) <= len(hunks):
-        raise MisuseError(f"{path.strip()} has no change {number}; /diff shows their numbers")
+        raise MisuseError(f"{path.strip()} has no change {number}; /diff shows the numbers")
     return path.strip(), hunks[int(number) - 1].id
 
 
@@ -193,12 +189,12 @@ def _find_review(reviews: Iterable[FileReview], path: str) -> FileReview:
     for review in reviews:
         if review.path == path:
             return review
-    raise MisuseError(f"{to_one_line(path)} has no changes that could be taken back; /files shows those that have")
+    raise MisuseError(f"{to_one_line(path)} has no changes to undo; /files lists the changed files")
 
 
 async def _show_files(context: CommandContext, _: str) -> None:
     files: tuple[FileStat, ...] = context.screen.transcript.files
-    context.screen.print(build_files_table(files) if files else Text("No files are changed.", style="dim"))
+    context.screen.print(build_files_table(files) if files else Text("No changed files.", style="dim"))
 
 
 async def _show_sessions(context: CommandContext, arguments: str) -> None:
@@ -212,22 +208,20 @@ async def _show_sessions(context: CommandContext, arguments: str) -> None:
 async def _toggle_thinking(context: CommandContext, _: str) -> None:
     transcript = context.screen.transcript
     transcript.thinking = not transcript.thinking
-    word = "shown" if transcript.thinking else "folded"
-    context.screen.print(Text(f"What the model thinks is {word} from now on.", style="dim"))
+    word = "shown" if transcript.thinking else "hidden"
+    context.screen.print(Text(f"The model's thinking is now {word}.", style="dim"))
     if transcript.thinking and transcript.last_thought.strip():
         context.screen.print(Text(sanitize_text(transcript.last_thought.strip()), style="dim italic"))
 
 
 async def _show_output(context: CommandContext, _: str) -> None:
     output = context.screen.transcript.last_output
-    context.screen.print(
-        build_output_view(output) if output.strip() else Text("No command has said anything.", style="dim")
-    )
+    context.screen.print(build_output_view(output) if output.strip() else Text("No command output yet.", style="dim"))
 
 
 async def _stop_task(context: CommandContext, _: str) -> None:
     if not context.screen.session.is_busy:
-        raise MisuseError("nothing is being worked on; Ctrl-C stops a task while it runs")
+        raise MisuseError("no task is running; Ctrl-C stops a running task")
     context.screen.session.stop()
 
 
@@ -238,23 +232,23 @@ async def _quit_session(context: CommandContext, _: str) -> bool:
 _STATE_STYLES = {"working": "green", "interrupted": "yellow", "idle": "dim"}
 _YES_NO = {"y": "yes", "n": "no"}
 _KEY_HELP = {
-    "Alt-Enter": "a new line in what you write",
-    "Ctrl-C": "stop the task; again: leave",
-    "Ctrl-T": "show or fold what the model thinks",
-    "Ctrl-D": "leave",
+    "Alt-Enter": "insert a new line",
+    "Ctrl-C": "stop the task; press again to quit",
+    "Ctrl-T": "show or hide the model's thinking",
+    "Ctrl-D": "quit",
 }
 SLASH_COMMANDS = {
-    "help": SlashCommand("", "what can be said", _show_help),
-    "diff": SlashCommand("[FILE]", "the changes, numbered", _show_diff),
+    "help": SlashCommand("", "show this help", _show_help),
+    "diff": SlashCommand("[FILE]", "show the changes, numbered", _show_diff),
     "undo": SlashCommand(
-        "[task N | FILE [NUMBER]]", "take back all changes, a task's, a file's, or one", _undo_changes
+        "[task N | FILE [NUMBER]]", "undo all changes, those of a task or a file, or one", _undo_changes
     ),
-    "keep": SlashCommand("[task N | FILE [NUMBER]]", "keep changes: they can no longer be taken back", _keep_changes),
-    "files": SlashCommand("", "the files that are changed", _show_files),
-    "output": SlashCommand("", "all that the last command said", _show_output),
-    "thinking": SlashCommand("", "show or fold what the model thinks", _toggle_thinking),
-    "sessions": SlashCommand("[WORDS]", "other sessions", _show_sessions),
+    "keep": SlashCommand("[task N | FILE [NUMBER]]", "keep changes; they can no longer be undone", _keep_changes),
+    "files": SlashCommand("", "list the changed files", _show_files),
+    "output": SlashCommand("", "show the whole output of the last command", _show_output),
+    "thinking": SlashCommand("", "show or hide the model's thinking", _toggle_thinking),
+    "sessions": SlashCommand("[WORDS]", "list sessions", _show_sessions),
     "stop": SlashCommand("", "stop the task", _stop_task),
-    "quit": SlashCommand("", "leave; the session can be opened again", _quit_session),
+    "quit": SlashCommand("", "quit; the session can be resumed", _quit_session),
 }
 """In the order of the help."""

@@ -1,8 +1,8 @@
-"""The web face: sessions in a browser, over one WebSocket.
+"""The web interface: sessions in a browser, over one WebSocket.
 
-`app` makes it; who serves it says where. A page is shown the events of a session as they are stored and folds them
-into what it shows, so a page that was closed, or lost its connection, comes back to the same picture. docs/agent/web.md
-describes the messages.
+`create_web_app` builds the ASGI application; the caller chooses where to serve it. A page receives the events of a
+session as they are stored and folds them into its view, so a page that was closed or disconnected returns to the same
+state. docs/agent/web.md describes the messages.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The web face's app: its routes, and the files of the page."""
+"""The ASGI application of the web interface: its routes, and the files of the page."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from callwright.errors import CallwrightError, StoreError
 __all__ = ["build_page_url", "create_web_app"]
 
 SESSIONS_PER_PAGE = 50
-"""Sessions in an answer of the list."""
+"""The number of sessions in one response."""
 
 _MEDIA_TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 _NonNegativeInt = Annotated[int, msgspec.Meta(ge=0)]
@@ -37,12 +37,12 @@ class _TokenBody(msgspec.Struct):
 
 
 def build_page_url(url: str, token: str) -> str:
-    """What the person opens. What follows `#` stays in the browser, and the page takes it out of sight at once."""
+    """Return the URL for the user to open. Browsers do not send the part after `#`, and the page removes it at once."""
     return f"{url}/#token={token}"
 
 
 def create_web_app(sessions: SessionCatalog, token: str, *, hosts: Collection[str] = LOOPBACK_HOSTS) -> ASGIApp:
-    """The page and its connections. `hosts` are the names that it is served under, without ports."""
+    """Create the application. `hosts` are the host names that it is served under, without ports."""
     served = _WebHandlers(sessions)
     inner = Starlette(
         routes=[
@@ -61,7 +61,7 @@ def create_web_app(sessions: SessionCatalog, token: str, *, hosts: Collection[st
 
 
 class _WebHandlers:
-    """The handlers, one method each."""
+    """The request handlers, one method each."""
 
     auth: PageAuth
 
@@ -84,10 +84,10 @@ class _WebHandlers:
 
     async def exchange_token(self, request: Request) -> Response:
         try:
-            said = msgspec.json.decode(await request.body(), type=_TokenBody)
+            body = msgspec.json.decode(await request.body(), type=_TokenBody)
         except msgspec.MsgspecError as error:
             return JSONResponse({"problem": str(error)}, 400)
-        return self.auth.issue_cookie(said.token, request.headers["host"])
+        return self.auth.issue_cookie(body.token, request.headers["host"])
 
     async def list_sessions(self, request: Request) -> Response:
         try:
@@ -108,18 +108,18 @@ class _WebHandlers:
         await socket.accept()
         try:
             after = msgspec.convert(socket.query_params.get("after", "0"), _NonNegativeInt, strict=False)
-            shown = await self._hub.load_session(socket.query_params.get("session", ""))
+            session = await self._hub.load_session(socket.query_params.get("session", ""))
         except msgspec.ValidationError:
             await socket.close(CloseCode.NOT_UNDERSTOOD, "after must be a number")
         except StoreError:
             await socket.close(CloseCode.NO_SUCH_SESSION, "no such session")
         else:
-            await PageConnection(socket, shown, after).serve()
+            await PageConnection(socket, session, after).serve()
 
 
 async def _handle_http_error(request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
-    return JSONResponse({"problem": "There is nothing at this address."}, status)
+    return JSONResponse({"problem": "Not found."}, status)
 
 
 async def _handle_failure(request: Request, error: Exception) -> Response:

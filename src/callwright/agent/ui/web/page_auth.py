@@ -1,10 +1,10 @@
-"""Who may come in: the person who can read the terminal, in a page of ours, and nobody else.
+"""Authenticates requests: only the user who can read the terminal has access, and only through our own page.
 
-- The name in `Host` must be one that we are served under: a foreign name that leads to this machine is a trick by which
-  a foreign page passes for ours (DNS rebinding).
-- What comes from a page must come from ours, by `Origin`: scheme, name and port. Browsers let any page open a WebSocket
-  to any address, and send our cookie along with pages of other ports of this machine.
-- The token opens the door once, for a cookie that scripts cannot read. Both are compared in constant time.
+- `Host` must be a name that the page is served under: a foreign name that resolves to this machine would let a foreign
+  page pass for ours (DNS rebinding).
+- `Origin` must be our own page: scheme, name and port. Browsers let any page open a WebSocket to any address, and send
+  our cookie with requests from pages on other ports of this machine.
+- The token is exchanged once for a cookie that scripts cannot read. Both are compared in constant time.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["LOOPBACK_HOSTS", "PageAuth"]
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 
 _SECURITY_HEADERS = {
-    # Trusted types make the browser refuse text that is put into the page as HTML, should a line of ours ever try.
+    # Trusted types make the browser refuse text that is inserted as HTML, in case our own code ever tries that.
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
     "require-trusted-types-for 'script'; trusted-types 'none'",
@@ -36,13 +36,13 @@ _SAFE_METHODS = ("GET", "HEAD")
 
 
 class PageAuth:
-    """Stands before the app. `open_to` are the paths that hold no secret, which anybody on this machine may get."""
+    """ASGI middleware. `public_paths` contain no secret, so that any user of this machine may load them."""
 
-    def __init__(self, app: ASGIApp, token: str, hosts: Collection[str], open_to: Collection[str]) -> None:
+    def __init__(self, app: ASGIApp, token: str, hosts: Collection[str], public_paths: Collection[str]) -> None:
         self._app = app
         self._token = token
         self._hosts = hosts
-        self._public_paths = open_to
+        self._public_paths = public_paths
         self._cookie_value = secrets.token_urlsafe(32)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -54,9 +54,9 @@ class PageAuth:
             await self._app(scope, receive, _add_security_headers(send))
 
     def issue_cookie(self, token: str, host: str) -> Response:
-        """The cookie for a token, or a refusal."""
+        """Return the cookie for a token, or a refusal."""
         if not secrets.compare_digest(token.encode(), self._token.encode()):
-            return JSONResponse({"problem": "That is not the token of this server."}, 403)
+            return JSONResponse({"problem": "Invalid token."}, 403)
         response = Response(status_code=204)
         response.set_cookie(_make_cookie_name(host), self._cookie_value, httponly=True, samesite="strict", path="/")
         return response
@@ -65,18 +65,18 @@ class PageAuth:
         headers = Headers(scope=scope)
         host = headers.get("host", "")
         if _strip_port(host) not in self._hosts:
-            return "This server does not go by that name."
+            return "Unknown host name."
         origin = headers.get("origin")
         harmless = scope["type"] == "http" and scope["method"] in _SAFE_METHODS
         if origin is not None and not harmless and origin != f"http://{host}":
-            return "Pages of other places may not ask for anything here."
+            return "Requests from other origins are not allowed."
         if scope["path"] in self._public_paths:
             return ""
-        given = _parse_cookies(headers).get(_make_cookie_name(host), "")
+        cookie = _parse_cookies(headers).get(_make_cookie_name(host), "")
         return (
             ""
-            if secrets.compare_digest(given.encode(), self._cookie_value.encode())
-            else "Open the address with the token."
+            if secrets.compare_digest(cookie.encode(), self._cookie_value.encode())
+            else "Not signed in: open the URL with the token."
         )
 
 
@@ -86,7 +86,7 @@ def _strip_port(host: str) -> str:
 
 
 def _make_cookie_name(host: str) -> str:
-    """Browsers do not keep the cookies of two ports apart; their names do."""
+    """Return the cookie's name, which contains the port: browsers share cookies between the ports of a host."""
     return f"callwright-agent-{host.rpartition(':')[2]}" if ":" in host else "callwright-agent"
 
 
@@ -108,7 +108,7 @@ def _add_security_headers(send: Send) -> Send:
 
 async def _send_refusal(scope: Scope, receive: Receive, send: Send, problem: str) -> None:
     if scope["type"] == "websocket":
-        await receive()  # the request to connect
-        await send({"type": "websocket.close"})  # before it stands: the browser sees a 403
+        await receive()  # the connection request
+        await send({"type": "websocket.close"})  # before it is accepted: the browser sees a 403
     else:
         await JSONResponse({"problem": problem}, 403)(scope, receive, _add_security_headers(send))

@@ -1,7 +1,7 @@
-"""One page: what its connection is told, and what is done for it.
+"""The connection of one page: sends it events, and runs its commands.
 
-Nothing is queued for a page. It is told the events from where it is, as fast as it takes them, out of the list that
-the session keeps anyway; one that takes none for a while is dropped, and goes on from where it was when it comes back.
+Nothing is queued for a page. It is sent events from its position on, as fast as it reads them, out of the session's own
+list; a page that reads nothing for a while is disconnected, and continues at its position when it reconnects.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from callwright.errors import CallwrightError, WireError
 __all__ = ["CloseCode", "PageConnection"]
 
 MAX_BATCH_EVENTS = 1000
-"""Events in a message."""
+"""The maximum number of events in a message."""
 SEND_TIMEOUT_SECONDS = 20.0
-"""How long a page may take no message."""
+"""How long a page may take to accept a message."""
 
 
 class CloseCode(IntEnum):
-    """Why we close a connection. A page comes back by itself unless the code is 4400 or more."""
+    """Why the server closes a connection. A page reconnects by itself unless the code is 4400 or more."""
 
     SLOW = 4308
     NOT_UNDERSTOOD = 4400
@@ -41,17 +41,17 @@ class CloseCode(IntEnum):
 
 
 class PageConnection:
-    """A connection that was let in, to one session."""
+    """An accepted connection to one session."""
 
-    def __init__(self, socket: WebSocket, shown: HubSession, after: int) -> None:
+    def __init__(self, socket: WebSocket, session: HubSession, after: int) -> None:
         self._socket = socket
-        self._session = shown
+        self._session = session
         self._next_event = after
         self._wake_event = asyncio.Event()
         self._results: list[PageCommandResult] = []
 
     async def serve(self) -> None:
-        """Until the page leaves, or has to."""
+        """Serve the page until it disconnects or is disconnected."""
         self._session.add_page(self._wake_event.set)
         tasks = [asyncio.create_task(self._write_messages()), asyncio.create_task(self._read_commands())]
         try:
@@ -66,8 +66,8 @@ class PageConnection:
                 await self._close_socket(task.result())
 
     async def _write_messages(self) -> CloseCode:
-        told: StateMessage | None = None
-        trouble = ""
+        sent_state: StateMessage | None = None
+        sent_problem = ""
         self._wake_event.set()
         try:
             while await self._wake_event.wait():
@@ -75,13 +75,13 @@ class PageConnection:
                 state = StateMessage(
                     session=self._session.id, open=self._session.handle is not None, busy=self._session.is_busy
                 )
-                if state != told:
+                if state != sent_state:
                     await self._send_message(state)
-                    told = state
+                    sent_state = state
                 await self._send_new_events()
-                if self._session.problem != trouble:
-                    trouble = self._session.problem
-                    await self._send_message(ProblemMessage(text=trouble))
+                if self._session.problem != sent_problem:
+                    sent_problem = self._session.problem
+                    await self._send_message(ProblemMessage(text=sent_problem))
                 while self._results:
                     await self._send_message(self._results.pop(0))
         except TimeoutError:
@@ -104,41 +104,41 @@ class PageConnection:
             except (WireError, KeyError):  # KeyError: bytes
                 return CloseCode.NOT_UNDERSTOOD
             try:
-                done = await self._run_command(command)
+                result = await self._run_command(command)
             except CallwrightError as error:
-                done = PageCommandResult(id=command.id, problem=str(error))
-            self._results.append(done)
+                result = PageCommandResult(id=command.id, problem=str(error))
+            self._results.append(result)
             self._wake_event.set()
 
     async def _run_command(self, command: PageCommand) -> PageCommandResult:
-        shown = self._session
+        session = self._session
         match command:
             case page_messages.TaskCommand(id=number, text=text):
                 if not text.strip():
-                    return PageCommandResult(id=number, problem="Say what is to be done.")
-                shown.start_work((await shown.open()).run(text))
+                    return PageCommandResult(id=number, problem="The task is empty: describe what to do.")
+                session.start_work((await session.open()).run(text))
                 return PageCommandResult(id=number)
             case page_messages.ResumeCommand(id=number):
-                shown.start_work((await shown.open()).resume())
+                session.start_work((await session.open()).resume())
                 return PageCommandResult(id=number)
             case page_messages.AnswerCommand(id=number, approval=approval, reply=reply):
-                if not shown.handle or not shown.is_busy:
-                    return PageCommandResult(id=number, problem="Nothing works on this task here. Go on with it first.")
-                return PageCommandResult(id=number, problem=shown.handle.answer_approval(approval, reply))
+                if not session.handle or not session.is_busy:
+                    return PageCommandResult(id=number, problem="This task is not running here. Resume it first.")
+                return PageCommandResult(id=number, problem=session.handle.answer_approval(approval, reply))
             case page_messages.StopCommand(id=number):
-                if shown.handle:
-                    shown.handle.stop()
+                if session.handle:
+                    session.handle.stop()
                 return PageCommandResult(id=number)
             case page_messages.KeepCommand(id=number, path=path, hunk=hunk, task=task):
-                await (await shown.open()).keep_changes(path, hunk, task=task)
+                await (await session.open()).keep_changes(path, hunk, task=task)
                 return PageCommandResult(id=number)
             case page_messages.UndoCommand(id=number, path=path, hunk=hunk, task=task, force=force):
-                undone = await (await shown.open()).undo_changes(path, hunk, task=task, force=force)
+                undone = await (await session.open()).undo_changes(path, hunk, task=task, force=force)
                 return PageCommandResult(id=number, conflicts=undone.conflicts)
             case page_messages.ReviewCommand(id=number):
-                return PageCommandResult(id=number, files=await (await shown.open()).review_changes())
+                return PageCommandResult(id=number, files=await (await session.open()).review_changes())
 
     async def _close_socket(self, code: CloseCode) -> None:
-        with suppress(TimeoutError, WebSocketDisconnect, RuntimeError):  # it is gone already
+        with suppress(TimeoutError, WebSocketDisconnect, RuntimeError):  # already closed
             async with asyncio.timeout(1):
                 await self._socket.close(code)

@@ -1,7 +1,7 @@
-"""What a page and the server say to each other, one JSON object in each text frame.
+"""The messages between a page and the server, one JSON object in each text frame.
 
-A page says commands, each with a number of its own choosing, and gets one `Done` for each. Besides these it is told
-what the session is (`State`), and everything that happens in it (`Events`), each event once and in order.
+A page sends commands, each with a number of its own, and receives one `done` for each. It also receives the state of
+the session (`state`), and all its events (`events`), each once and in order.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ __all__ = [
 
 
 class TaskCommand(msgspec.Struct, frozen=True, kw_only=True, tag="task"):
-    """Work on this. A page that has no session yet gets a new one."""
+    """Run a task. A page without a session gets a new one."""
 
     id: int
     text: str
 
 
 class ResumeCommand(msgspec.Struct, frozen=True, kw_only=True, tag="resume"):
-    """Go on with the task that another process left."""
+    """Continue the task that another process left unfinished."""
 
     id: int
 
 
 class AnswerCommand(msgspec.Struct, frozen=True, kw_only=True, tag="answer"):
-    """A person's answer to an approval."""
+    """The user's answer to an approval."""
 
     id: int
     approval: str
@@ -55,13 +55,13 @@ class AnswerCommand(msgspec.Struct, frozen=True, kw_only=True, tag="answer"):
 
 
 class StopCommand(msgspec.Struct, frozen=True, kw_only=True, tag="stop"):
-    """Stop the work."""
+    """Stop the task."""
 
     id: int
 
 
 class KeepCommand(msgspec.Struct, frozen=True, kw_only=True, tag="keep"):
-    """Keep changes: all, of a task, of a file, or a hunk of it."""
+    """Keep changes: all, those of a task or a file, or one hunk."""
 
     id: int
     path: str = ""
@@ -70,7 +70,7 @@ class KeepCommand(msgspec.Struct, frozen=True, kw_only=True, tag="keep"):
 
 
 class UndoCommand(msgspec.Struct, frozen=True, kw_only=True, tag="undo"):
-    """Take changes back; `force`: also where the person changed the file since."""
+    """Undo changes; `force`: even if the user changed the file since."""
 
     id: int
     path: str = ""
@@ -80,7 +80,7 @@ class UndoCommand(msgspec.Struct, frozen=True, kw_only=True, tag="undo"):
 
 
 class ReviewCommand(msgspec.Struct, frozen=True, kw_only=True, tag="review"):
-    """Show the changes that are neither kept nor undone."""
+    """Return the changes that are neither kept nor undone."""
 
     id: int
 
@@ -89,37 +89,37 @@ PageCommand = TaskCommand | ResumeCommand | AnswerCommand | StopCommand | KeepCo
 
 
 class StateMessage(msgspec.Struct, frozen=True, kw_only=True, tag="state"):
-    """What the session is now; said first, and again when it changes."""
+    """The state of the session; sent first, and again when it changes."""
 
     session: str
-    """Empty until the first task of a new one."""
+    """Empty until the first task of a new session."""
     open: bool
-    """Here, for work. One that is not is only looked at, and opened by the first command that needs it."""
+    """Whether it is open in this process. Otherwise it is read-only, and the first command that needs it opens it."""
     busy: bool
 
 
 class EventsMessage(msgspec.Struct, frozen=True, kw_only=True, tag="events"):
-    """What happened, from where the page was."""
+    """New events, from the page's position on."""
 
     events: Sequence[StampedEvent]
     more: bool = False
-    """There are more on their way: nothing needs to be drawn yet."""
+    """More events follow at once: nothing needs to be drawn yet."""
 
 
 class PageCommandResult(msgspec.Struct, frozen=True, kw_only=True, tag="done"):
-    """What came of the command of this number."""
+    """The result of the command with this number."""
 
     id: int
     problem: str = ""
     """Why nothing was done, in a sentence."""
     conflicts: tuple[str, ...] = ()
-    """What was left alone, a sentence each."""
+    """What was not changed, one sentence each."""
     files: tuple[FileReview, ...] | None = None
-    """The answer to `Review`."""
+    """The answer to a `review` command."""
 
 
 class ProblemMessage(msgspec.Struct, frozen=True, kw_only=True, tag="trouble"):
-    """Work ended in a way that the session could not say itself."""
+    """A task ended with an error that is not among the session's events."""
 
     text: str
 
@@ -131,13 +131,13 @@ _encoder = msgspec.json.Encoder()
 
 
 def decode_command(text: str) -> PageCommand:
-    """What a page says. `WireError` when it is none of it."""
+    """Decode a command of a page. Raises `WireError` for anything else."""
     try:
         return _decoder.decode(text)
     except msgspec.MsgspecError as error:
-        raise WireError(f"not a command of the page: {error}") from error
+        raise WireError(f"invalid command: {error}") from error
 
 
 def encode_message(message: ServerMessage) -> str:
-    """What a page is told."""
+    """Encode a message for a page."""
     return _encoder.encode(message).decode()

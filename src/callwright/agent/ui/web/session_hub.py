@@ -1,8 +1,8 @@
-"""The sessions that pages look at.
+"""The sessions that pages show.
 
-A session is only read until somebody wants something of it: looking at one must not change it, nor take it from the
-terminal in which it is open. Once open it stays so for all pages, and for a while after the last of them has gone: a
-page that is loaded again finds it as it left it, and work goes on without any.
+A session is read-only until a page sends a command: viewing must not change it, nor take it from the terminal in which
+it is open. Once open it stays open for all pages, and for a while after the last one has gone: a reloaded page finds it
+unchanged, and a task continues without any page.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ __all__ = ["HubSession", "SessionHub"]
 log = logging.getLogger("callwright.agent.web")
 
 IDLE_SECONDS = 600.0
-"""How long a session stays open without a page and without work."""
+"""How long a session stays open without a page and without a running task."""
 
 
 class HubSession:
-    """One session as pages see it. `trouble` is what went wrong with its work, if the session cannot say it itself."""
+    """One session as pages see it. `problem` is an error of its task that is not among its events."""
 
-    def __init__(self, desk: SessionHub, session: str, events: Sequence[StampedEvent]) -> None:
+    def __init__(self, hub: SessionHub, session: str, events: Sequence[StampedEvent]) -> None:
         self.id = session
         self.handle: SessionHandle | None = None
         self.problem = ""
-        self._hub = desk
+        self._hub = hub
         self._stored_events = events
         self._pages: set[Callable[[], None]] = set()
         self._open_lock = asyncio.Lock()
@@ -41,7 +41,7 @@ class HubSession:
 
     @property
     def events(self) -> Sequence[StampedEvent]:
-        """Everything so far: the event of number n stands at n - 1."""
+        """All events so far: event number n is at index n - 1."""
         return self.handle.events if self.handle else self._stored_events
 
     @property
@@ -50,11 +50,11 @@ class HubSession:
 
     @property
     def is_needed(self) -> bool:
-        """A page looks at it, or work goes on."""
+        """Whether a page shows it or a task is running."""
         return bool(self._pages) or self.is_busy
 
     def add_page(self, wake: Callable[[], None]) -> None:
-        """Have a page woken by whatever is new."""
+        """Call `wake` whenever there is something new for a page."""
         self._pages.add(wake)
         if self._close_timer:
             self._close_timer.cancel()
@@ -64,27 +64,27 @@ class HubSession:
         self._schedule_close()
 
     def update_events(self, events: Sequence[StampedEvent]) -> None:
-        """What the store has of it now, for while it is not open here: another process may be at work on it."""
+        """Set the stored events of a session that is not open here: another process may be running it."""
         self._stored_events = events
         self._wake_pages()
 
     async def open(self) -> SessionHandle:
-        """The session, open for work. `StoreError` when it is open elsewhere."""
+        """Open the session for commands. Raises `StoreError` if it is open elsewhere."""
         async with self._open_lock:
             if self.handle is None:
-                face = await self._hub.catalog.open(self.id)
-                self.id = face.id
-                self._unsubscribe = face.subscribe(lambda _: self._wake_pages())
-                self.handle = face
+                handle = await self._hub.catalog.open(self.id)
+                self.id = handle.id
+                self._unsubscribe = handle.subscribe(lambda _: self._wake_pages())
+                self.handle = handle
                 self._hub.register_session(self)
                 self._wake_pages()
             return self.handle
 
     def start_work(self, work: Coroutine[Any, Any, object]) -> None:
-        """Let the session work, whatever becomes of the page that asked for it."""
+        """Start work that continues even if the page that requested it disconnects."""
         if self.is_busy:
             work.close()
-            raise MisuseError("It is still working. Stop it first, or wait.")
+            raise MisuseError("A task is already running. Stop it first, or wait.")
         self.problem = ""
         self._work = asyncio.create_task(work)
         self._work.add_done_callback(self._finish_work)
@@ -106,8 +106,10 @@ class HubSession:
         self._work = None
         if not work.cancelled() and (error := work.exception()):
             ours = isinstance(error, CallwrightError)
-            self.problem = str(error) if ours else "The work ended by a mistake in Callwright; its log says more."
-            log.error("work on a session failed", exc_info=error)
+            self.problem = (
+                str(error) if ours else "The task failed because of a bug in Callwright; the log has the details."
+            )
+            log.error("a task of a session failed", exc_info=error)
         self._wake_pages()
         self._schedule_close()
 
@@ -124,7 +126,7 @@ class HubSession:
 
 
 class SessionHub:
-    """All of them."""
+    """All sessions that pages show."""
 
     def __init__(self, sessions: SessionCatalog) -> None:
         self.catalog = sessions
@@ -132,23 +134,25 @@ class SessionHub:
         self._close_tasks: set[asyncio.Task[None]] = set()
 
     async def load_session(self, session: str) -> HubSession:
-        """A session to look at; without a name one that begins with its first task. `StoreError` for no such one."""
+        """Load a session; without an id, one that starts with its first task. Raises `StoreError` if it does not
+        exist.
+        """
         if not session:
             return HubSession(self, "", ())
-        known = self._hub_sessions.get(session)
-        if known is None or known.handle is None:
+        cached = self._hub_sessions.get(session)
+        if cached is None or cached.handle is None:
             events = await self.catalog.load_events(session)
             name = _find_session_id(events) or session
-            known = self._hub_sessions.setdefault(name, HubSession(self, name, events))
-            known.update_events(events)
-        return known
+            cached = self._hub_sessions.setdefault(name, HubSession(self, name, events))
+            cached.update_events(events)
+        return cached
 
     def register_session(self, session: HubSession) -> None:
-        """One has got a name, or is open now."""
+        """Register a session that has got an id or was opened."""
         self._hub_sessions[session.id] = session
 
     def release_session(self, session: HubSession) -> None:
-        """Nobody looks at it any more."""
+        """Release a session that no page shows any more."""
         if not session.is_needed and self._hub_sessions.get(session.id) is session:
             del self._hub_sessions[session.id]
             closing = asyncio.create_task(session.close())
@@ -156,25 +160,25 @@ class SessionHub:
             closing.add_done_callback(self._close_tasks.discard)
 
     async def delete_session(self, session: str) -> None:
-        """Forget a session for good; `MisuseError` while it works."""
-        known = self._hub_sessions.get(session)
-        if known and known.is_busy:
-            raise MisuseError("It is still working. Stop it first.")
-        if known:
-            await known.close()
+        """Delete a session permanently. Raises `MisuseError` while a task is running."""
+        cached = self._hub_sessions.get(session)
+        if cached and cached.is_busy:
+            raise MisuseError("A task is still running. Stop it first.")
+        if cached:
+            await cached.close()
         await self.catalog.delete(session)
         self._hub_sessions.pop(session, None)
 
     async def close(self) -> None:
-        """Stop all work, and close what is open."""
-        for shown in tuple(self._hub_sessions.values()):
-            await shown.close()
+        """Stop all tasks and close all sessions."""
+        for session in tuple(self._hub_sessions.values()):
+            await session.close()
         self._hub_sessions.clear()
         if self._close_tasks:
             await asyncio.wait(self._close_tasks)
 
 
 def _find_session_id(events: Sequence[StampedEvent]) -> str:
-    """A session may be asked for by less than its name."""
+    """Return the full id, since a session may be requested by a prefix of it."""
     first = events[0].event if events else None
     return first.session if isinstance(first, SessionOpened) else ""

@@ -1,4 +1,4 @@
-// The card of one call: what it does in a line, how it went, and what came out of it, folded.
+// The card of one call: its description, its status, and its result, folded.
 import { approvalCard, decision } from "./approval.js";
 import { diff, stat } from "./diff.js";
 import { h, icon } from "./dom.js";
@@ -14,10 +14,10 @@ const KINDS = {
   run_terminal_command: "command",
   get_diagnostics: "check",
 };
-const SHORT = 14; // lines of a diff that is in sight at once
-const TAIL = 8; // lines that are shown while it runs, and when it failed
+const SHORT = 14; // lines of a diff that is shown unfolded
+const TAIL = 8; // lines of output shown while it runs, and after a failure
 
-// `folds` remembers what the person unfolded: fold(key, unfolded as it is first, summary, draw).
+// `folds` remembers what the user unfolded: fold(key, initially open, summary, draw).
 export function card(entry, { answer, folds }) {
   const asks = entry.asked && entry.status === "asked";
   return h(
@@ -50,8 +50,8 @@ function changes({ key, diff: text }, folds) {
   return folds.fold(`${key}:changes`, lines <= SHORT, "Changes", () => diff(text));
 }
 
-function output({ key, status, output: told, cut, content, diff: text, ended }, folds) {
-  const words = (ended && content) || told;
+function output({ key, status, output: progress, cut, content, diff: text, ended }, folds) {
+  const words = (ended && content) || progress;
   const lines = words.replace(/\n$/, "").split("\n");
   if (!words.trim() || (text && lines.length === 1)) return null;
   const whole = () => h("pre", { class: "output", tabindex: "0" }, !ended && cut && "…\n", words);

@@ -1,14 +1,13 @@
-// Draws the items of a session. Only what changed since the last time is drawn again, and the result is the same as if
-// all of it had been drawn at once.
+// Draws the items of a session. Only items that changed are redrawn; the result is the same as drawing all at once.
 import { card } from "./card.js";
 import { stat } from "./diff.js";
 import { coded, h, icon } from "./dom.js";
 import { blocks } from "./markdown.js";
 import { ENDINGS, clock, count, duration, number } from "./words.js";
 
-const FEW = 4; // calls of a group that stay in sight when it is over
+const FEW = 4; // calls of a finished group that stay visible
 
-// Things that the person may unfold; what is inside is built when it is seen.
+// Foldable sections; their content is built when they are first opened.
 export class Folds {
   #open = new Map();
 
@@ -72,7 +71,7 @@ export class Chat {
     return h("p", { class: "note", "data-tone": item.tone }, icon(item.sign), h("span", {}, coded(item.text)));
   }
 
-  // A group whose calls are changed keeps the cards of the others: one of them may be having the person's answer typed.
+  // A changed group keeps the cards of its other calls: the user may be typing an answer into one of them.
   #group(item) {
     const made = { entries: new Map(), list: h("div", { class: "cards" }), title: h("span"), was: null };
     if (item.loose) made.node = h("section", { class: "group" }, made.list);
@@ -122,7 +121,7 @@ function text(item) {
   return drawn;
 }
 
-// While a text grows only its last blocks change: the others stay, and with them what the person has selected.
+// While a text grows only its last blocks change: the others stay, and so does the user's selection.
 function patchText(item, drawn) {
   const now = blocks(item.text);
   let same = 0;

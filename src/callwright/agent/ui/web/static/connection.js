@@ -1,9 +1,9 @@
-// The connection to one session. It comes back by itself, and asks for the events after the last one that the page has,
-// so none is lost and none comes twice.
+// The connection to one session. It reconnects by itself and requests the events after the last one that the page has,
+// so that no event is lost or repeated.
 
 const RETRY = { first: 250, longest: 5_000 }; // milliseconds
-const FINAL = 4400; // codes from here on mean: do not come back
-const LOST = "The connection was lost. What came of this is shown when it is back.";
+const FINAL = 4400; // codes from here on mean: do not reconnect
+const LOST = "The connection was lost. The result is shown after reconnecting.";
 
 export class Connection {
   #socket;
@@ -13,7 +13,7 @@ export class Connection {
   #number = 0;
   #waiting = new Map(); // command number → resolve
 
-  // `after()` is the number of the last event that the page has; `take` gets what the server says; `tell` gets
+  // `after()` is the number of the last event that the page has; `take` receives messages; `tell` receives
   // "connecting", "open", "lost", or "closed" with a reason.
   constructor({ session, after, take, tell }) {
     Object.assign(this, { session, after, take, tell });
@@ -23,14 +23,14 @@ export class Connection {
     this.#connect();
   }
 
-  // Says a command, as soon as the connection is there; what came of it.
+  // Sends a command, as soon as the connection is open; resolves to its result.
   command(type, fields) {
     const socket = this.#socket;
-    if (socket.readyState > WebSocket.OPEN) return Promise.resolve({ problem: "There is no connection." });
+    if (socket.readyState > WebSocket.OPEN) return Promise.resolve({ problem: "Not connected." });
     const id = (this.#number += 1);
-    const say = () => socket.send(JSON.stringify({ type, id, ...fields }));
-    if (socket.readyState === WebSocket.OPEN) say();
-    else socket.addEventListener("open", say, { once: true });
+    const sendCommand = () => socket.send(JSON.stringify({ type, id, ...fields }));
+    if (socket.readyState === WebSocket.OPEN) sendCommand();
+    else socket.addEventListener("open", sendCommand, { once: true });
     return new Promise((resolve) => this.#waiting.set(id, resolve));
   }
 

@@ -3,7 +3,7 @@ import { h } from "./dom.js";
 
 const HUNK = /^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@ ?(.*)/;
 const FILE = /^diff --git a\/.* b\/(.*)$/;
-const HEAD = /^(index |--- |\+\+\+ )/; // says of one file what its card says already
+const HEAD = /^(index |--- |\+\+\+ )/; // headers that repeat what the card of a file shows
 const KINDS = { "+": ["added", "+", 0, 1], "-": ["removed", "−", 1, 0] };
 
 export function diff(text) {
@@ -41,7 +41,7 @@ const row = (kind, before, after, sign, text) =>
     h("td", { class: "line" }, text),
   );
 
-// +3 −1, in colour and in words.
+// +3 −1, in colour, with a label for screen readers.
 export const stat = ({ added, removed }) =>
   h(
     "span",

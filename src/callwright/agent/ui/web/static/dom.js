@@ -1,4 +1,4 @@
-// Builds elements. Text only ever becomes text: nothing here, or anywhere in this page, takes HTML.
+// Builds elements. Text only ever becomes text: nothing on this page inserts HTML.
 
 const NAMESPACE = "http://www.w3.org/2000/svg";
 
@@ -14,13 +14,13 @@ export function h(tag, fields = {}, ...children) {
   return element;
 }
 
-// A sentence of ours, in which `this` stands for code.
+// A sentence in which `this` is code.
 export function coded(text) {
   const parts = text.split("`");
   return parts.length % 2 ? parts.map((part, at) => (at % 2 ? h("code", {}, part) : part)) : [text];
 }
 
-// A picture of 16 by 16, drawn with lines. The words beside it say the same.
+// An icon of 16 by 16, drawn with lines. The text beside it has the same meaning.
 export function icon(name) {
   const picture = document.createElementNS(NAMESPACE, "svg");
   picture.setAttribute("viewBox", "0 0 16 16");

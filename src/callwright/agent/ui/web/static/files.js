@@ -1,4 +1,4 @@
-// The files that the session has changed: how much, and hunk by hunk, to keep or to take back.
+// The files that the session has changed, with their hunks, to keep or undo.
 import { diff, stat } from "./diff.js";
 import { h, icon } from "./dom.js";
 import { count } from "./words.js";
@@ -9,7 +9,7 @@ export class Files {
   #files = [];
   #review = new Map(); // path → FileReview, for the files that are unfolded
   #unfolded = new Set();
-  #said = new Map(); // path → { problem, conflicts, hunk }: what came of the last command
+  #outcomes = new Map(); // path → { problem, conflicts, hunk }: the result of the last command
   #sure = false; // "Undo all" was pressed once
 
   constructor(place, command) {
@@ -17,9 +17,9 @@ export class Files {
     this.#command = command;
   }
 
-  // Called when the events say that something changed, and when another session is shown (`anew`).
+  // Called when the changed files differ, and when another session is shown (`anew`).
   async draw(files, anew = false) {
-    if (anew) [this.#review, this.#said, this.#unfolded] = [new Map(), new Map(), new Set()];
+    if (anew) [this.#review, this.#outcomes, this.#unfolded] = [new Map(), new Map(), new Set()];
     const paths = new Set(files.map(({ path }) => path));
     for (const path of this.#unfolded) if (!paths.has(path)) this.#unfolded.delete(path);
     this.#files = files;
@@ -30,18 +30,18 @@ export class Files {
   async #look() {
     const { files, problem } = await this.#command("review", {});
     if (files) this.#review = new Map(files.map((file) => [file.path, file]));
-    if (problem) for (const path of this.#unfolded) this.#said.set(path, { problem, conflicts: [] });
+    if (problem) for (const path of this.#unfolded) this.#outcomes.set(path, { problem, conflicts: [] });
     this.#show();
   }
 
   async #do(type, { path = "", hunk = "", force = false }) {
-    this.#said.delete(path);
+    this.#outcomes.delete(path);
     this.#sure = false;
     const { problem, conflicts = [] } = await this.#command(
       type,
       type === "undo" ? { path, hunk, force } : { path, hunk },
     );
-    if (problem || conflicts.length) this.#said.set(path, { problem, conflicts, hunk });
+    if (problem || conflicts.length) this.#outcomes.set(path, { problem, conflicts, hunk });
     this.#show();
   }
 
@@ -53,7 +53,7 @@ export class Files {
       h("header", {}, h("h2", {}, "Files changed"), this.#files.length > 0 && stat(total)),
       this.#files.length
         ? this.#all()
-        : h("p", { class: "empty" }, "Nothing to review. What the agent changes is listed here, to be kept or undone."),
+        : h("p", { class: "empty" }, "Nothing to review. Changes of the agent are listed here, to be kept or undone."),
       ...this.#files.map((file) => this.#file(file)),
     );
     if (focused) this.#place.querySelector(`[data-focus="${CSS.escape(focused)}"]`)?.focus();
@@ -112,7 +112,7 @@ export class Files {
         this.#button("keep", "", { path }, { "aria-label": `Keep ${path}`, title: "Keep" }),
         this.#button("undo", "", { path }, { "aria-label": `Undo ${path}`, title: "Undo" }),
       ),
-      review?.changed_by_user && h("p", { class: "disturbed" }, "You changed this file since."),
+      review?.changed_by_user && h("p", { class: "disturbed" }, "You have changed this file since."),
       this.#outcome(path),
       open && (review ? review.hunks.map((hunk) => this.#hunk(path, hunk)) : h("p", { class: "empty" }, "Loading…")),
     );
@@ -128,21 +128,21 @@ export class Files {
   }
 
   #outcome(path) {
-    const said = this.#said.get(path);
-    if (!said) return null;
-    const leave = () => (this.#said.delete(path), this.#show());
+    const outcome = this.#outcomes.get(path);
+    if (!outcome) return null;
+    const leave = () => (this.#outcomes.delete(path), this.#show());
     return h(
       "div",
       { class: "conflict", role: "alert" },
-      [said.problem, ...said.conflicts].filter(Boolean).map((line) => h("p", {}, line)),
-      said.conflicts.length > 0 &&
+      [outcome.problem, ...outcome.conflicts].filter(Boolean).map((line) => h("p", {}, line)),
+      outcome.conflicts.length > 0 &&
         this.#button(
           "undo",
           "Undo anyway",
-          { path, hunk: said.hunk, force: true },
+          { path, hunk: outcome.hunk, force: true },
           { class: "small danger", "data-focus": `force:${path}` },
         ),
-      h("button", { type: "button", class: "small", onclick: leave }, said.conflicts.length ? "Leave it" : "All right"),
+      h("button", { type: "button", class: "small", onclick: leave }, outcome.conflicts.length ? "Cancel" : "Dismiss"),
     );
   }
 }

@@ -1,21 +1,21 @@
-// What is shown of a session: a fold over its events. Reads nothing but what it is given, so a session that is opened
-// again looks as it did while it ran. `rev` counts the changes of an item: what was drawn at the same rev is current.
+// The view of a session: a pure fold over its events, so a reopened session looks as it did while it ran. `rev` counts
+// the changes of an item: what was drawn at the same rev is current.
 
-const OUTPUT = 65_536; // characters that are kept of what a tool tells while it runs
+const OUTPUT = 65_536; // characters kept of a running tool's output
 
 export const begin = () => ({
   seq: 0,
   session: null, // { session, workspace, model, sandbox }
   title: "",
-  items: [], // what was said and done, in order: { key, rev, kind, … }
+  items: [], // the items of the log, in order: { key, rev, kind, … }
   files: [], // neither kept nor undone
   working: false,
-  purpose: "turn", // why the model is being asked
+  purpose: "turn", // why the model is called
   text: null, // the item that is being written
   writing: null, // the call that is being written: { name, characters }
   group: null, // the item that calls go into
   calls: new Map(), // the calls of that group, by id
-  asked: null, // the call that waits for a person
+  asked: null, // the call that waits for approval
 });
 
 export function fold(state, { seq, at, event }) {
@@ -25,16 +25,16 @@ export function fold(state, { seq, at, event }) {
   return state;
 }
 
-// What it is doing now, in words; nothing when it does not work.
+// The current activity as text; empty when no task is running.
 export function now(state) {
-  if (state.asked) return "Waiting for your answer"; // also before a task: a server is to be started
+  if (state.asked) return "Waiting for your answer"; // also before a task, to start a server
   if (!state.working) return "";
   if (state.writing) return `Writing ${state.writing.name}, ${state.writing.characters.toLocaleString()} characters`;
   const running = state.group?.entries.findLast(({ status }) => status === "running");
   if (running) return running.view;
   if (state.text?.kind === "thinking") return "Thinking";
   if (state.text) return "Answering";
-  return state.purpose === "condense" ? "Summing up what was said before" : "Asking the model";
+  return state.purpose === "condense" ? "Summarizing earlier messages" : "Waiting for the model";
 }
 
 const touch = (item) => ((item.rev += 1), item);
@@ -66,7 +66,7 @@ function openGroup(state, key, fields) {
   return state.group;
 }
 
-// The card of a call. Outside of a group (a server is to be started) calls get one without a title.
+// The card of a call. Outside a group (to start a server) a call gets a group without a title.
 function entry(state, key, call, name = "") {
   let found = state.calls.get(call);
   if (!found || found.ended) {
@@ -107,7 +107,7 @@ const EVENTS = {
   },
   resumed(state, { model }, { key }) {
     if (state.session) state.session = { ...state.session, model };
-    note(state, key, "note", "Opened again");
+    note(state, key, "note", "Reopened");
   },
   task_given(state, { text }, { key, at }) {
     state.title ||= text.split("\n", 1)[0];
@@ -115,7 +115,7 @@ const EVENTS = {
     add(state, key, "task", { text, at });
   },
   branch_made(state, { branch, previous }, { key }) {
-    note(state, key, "branch", `On branch ${branch}, made from ${previous}`);
+    note(state, key, "branch", `On branch ${branch}, created from ${previous}`);
   },
   turn_began(state, { purpose }) {
     closeText(state);
@@ -160,7 +160,7 @@ const EVENTS = {
     found.decided = { verdict, by, why, words, remembered };
     found.status = "waiting";
     if (found.asked?.subject === "server") {
-      found.status = verdict === "allow" ? "ok" : "denied"; // it is no call: nothing comes after it
+      found.status = verdict === "allow" ? "ok" : "denied"; // it is not a call: no result follows
       found.ended = true;
     }
     settle(state, found);
@@ -183,7 +183,7 @@ const EVENTS = {
     settle(state, found);
   },
   nudged(state, { text }, { key }) {
-    note(state, key, "note", `The model was told: ${text}`);
+    note(state, key, "note", `Message to the model: ${text}`);
   },
   condensed(state, { before, after }, { key }) {
     note(

@@ -1,4 +1,4 @@
-// Puts the page together: one session at a time, its events folded, and what they come to drawn.
+// Connects the parts of the page: one session at a time, its events folded and drawn.
 import { Chat } from "./chat.js";
 import { Connection } from "./connection.js";
 import { icon } from "./dom.js";
@@ -13,13 +13,13 @@ let state = begin();
 let link = { session: "", open: false, busy: false };
 let connection = null;
 let chat = null;
-let following = true; // the end stays in sight until the person scrolls away from it
+let following = true; // keep the end visible until the user scrolls away
 let shown = { files: null, asked: "", session: null, busy: false };
 let planned = false;
 
-// A person may be quicker than the door: what is said before there is a connection waits for it.
-let begun;
-const ready = new Promise((resolve) => (begun = resolve));
+// The user may be quicker than the sign-in: commands before the connection is open wait for it.
+let markReady;
+const ready = new Promise((resolve) => (markReady = resolve));
 const command = async (type, fields = {}) => {
   await ready;
   return connection.command(type, fields);
@@ -66,11 +66,11 @@ function tell(what) {
   if (what === "closed") go("");
 }
 
-// ── what is seen ────────────────────────────────────────────────────────────────────────────────
+// ── drawing ────────────────────────────────────────────────────────────────────────────────
 function plan() {
   if (planned) return;
   planned = true;
-  // A page that is not in sight gets no frames, but its title should call the person.
+  // A hidden page gets no frames, but its title must show that an approval is waiting.
   if (document.hidden) setTimeout(draw, 200);
   else requestAnimationFrame(draw);
 }
@@ -83,7 +83,7 @@ function draw() {
   if (shown.files !== state.files) files.draw((shown.files = state.files), shown.session !== link.session);
   if (shown.session !== link.session || shown.busy !== link.busy) listed();
   follow();
-  callForAnswer();
+  focusApproval();
 }
 
 function listed() {
@@ -105,7 +105,7 @@ function drawHead() {
   $("empty").hidden = state.items.length > 0 || Boolean(link.session && !state.session);
   $("show-files").dataset.count = state.files.length || "";
   document.title = state.asked
-    ? `(!) Asks you: ${state.asked.view}`
+    ? `(!) Approval: ${state.asked.view}`
     : [state.title, "Callwright"].filter(Boolean).join(" · ");
 }
 
@@ -119,9 +119,9 @@ function drawWork() {
   $("send").hidden = link.busy;
 }
 
-// A new question gets the focus, on its card and not on a button: a key that was meant for something else must not
-// answer it. Who is writing is not interrupted.
-function callForAnswer() {
+// A new approval gets the focus, on its card and not on a button: a key that was meant for something else must not
+// answer it. A user who is typing is not interrupted.
+function focusApproval() {
   const asked = state.asked?.asked.approval ?? "";
   if (asked === shown.asked) return;
   shown.asked = asked;
@@ -132,12 +132,12 @@ function callForAnswer() {
   card?.scrollIntoView({ block: "nearest" });
 }
 
-// ── what the person does ────────────────────────────────────────────────────────────────────────
+// ── user actions ────────────────────────────────────────────────────────────────────────
 async function send() {
   const text = $("words").value.trim();
   if (!text || link.busy) return;
   following = true;
-  $("words").value = ""; // at once: what is typed from here on is the next task
+  $("words").value = ""; // at once: further input is the next task
   const { problem } = await command("task", { text });
   $("trouble").textContent = problem ?? "";
   if (problem) $("words").value ||= text;
@@ -148,7 +148,7 @@ function grow() {
   $("words").rows = Math.min(10, $("words").value.split("\n").length);
 }
 
-async function said(type) {
+async function run(type) {
   $("trouble").textContent = (await command(type)).problem ?? "";
 }
 
@@ -164,8 +164,8 @@ function listen() {
     event.preventDefault();
     send();
   });
-  $("stop").addEventListener("click", () => said("stop"));
-  $("resume").addEventListener("click", () => said("resume"));
+  $("stop").addEventListener("click", () => run("stop"));
+  $("resume").addEventListener("click", () => run("resume"));
   $("new").addEventListener("click", () => go(""));
   $("show-list").addEventListener("click", () => pane("list"));
   $("show-files").addEventListener("click", () => pane("files"));
@@ -174,11 +174,11 @@ function listen() {
   $("scroll").addEventListener("scroll", () => {
     const { scrollTop, scrollHeight, clientHeight } = $("scroll");
     const near = scrollHeight - scrollTop - clientHeight < NEAR;
-    if (near || scrollTop < top) following = near; // what grows below moves nobody away
+    if (near || scrollTop < top) following = near; // growth below does not count as scrolling away
     top = scrollTop;
     $("down").hidden = following;
   });
-  // Items get their true height when they are first in sight.
+  // Items get their final height when they first become visible.
   new ResizeObserver(follow).observe($("log"));
   new ResizeObserver(follow).observe($("scroll"));
   addEventListener("popstate", start);
@@ -193,7 +193,7 @@ function listen() {
     $(id).prepend(icon(sign));
 }
 
-// ── the door ────────────────────────────────────────────────────────────────────────────────────
+// ── sign-in ────────────────────────────────────────────────────────────────────────────────────
 async function enter() {
   const token = new URLSearchParams(location.hash.slice(1)).get("token");
   if (!token) return;
@@ -202,10 +202,10 @@ async function enter() {
   const { ok } = await fetch("/enter", { method: "POST", body });
   if (!ok)
     $("why-locked").textContent =
-      "This address is not valid, or no longer. Open the one that the terminal printed last.";
+      "This URL is not valid, or no longer valid. Open the latest one that the terminal printed.";
 }
 
-// Whether we are let in; a server that was started anew has another key.
+// Whether the page is signed in; a restarted server has a new token.
 async function look() {
   const status = await fetch("/sessions").then(
     (reply) => reply.status,
@@ -220,7 +220,7 @@ async function look() {
 
 function start() {
   show(new URLSearchParams(location.search).get("session") ?? "");
-  begun();
+  markReady();
 }
 
 listen();

@@ -1,5 +1,5 @@
-// A model's words as nodes: headings, lists, code, quotes, tables, bold, italics and links. What is none of these stays
-// the text that it is. Links lead to http and https only, and pictures are never fetched.
+// Markdown as nodes: headings, lists, code, quotes, tables, bold, italics and links. Everything else stays plain text.
+// Links lead to http and https only, and pictures are never fetched.
 import { h } from "./dom.js";
 
 const FENCE = /^ {0,3}(`{3,}|~{3,}) *([\w+#.-]*)/;
@@ -9,11 +9,11 @@ const QUOTE = /^ {0,3}> ?/;
 const RULE = /^ {0,3}([-*_])( *\1){2,} *$/;
 const DASHES = /^[ :|-]+$/;
 const DEPTH = 5;
-// What is longer is only text: nobody writes it by hand, and some forms take quadratic time to find.
+// Longer text stays plain: nobody writes it by hand, and some patterns take quadratic time.
 const LONG_LINE = 2_000;
 const LONG = 20_000;
 
-// The blocks of a text, each with the text that it came from: one that is still the same need not be drawn again.
+// The blocks of a text, each with its source: an unchanged block need not be redrawn.
 export function blocks(text) {
   const lines = text.split("\n");
   const found = [];
@@ -136,7 +136,7 @@ const PAIRS = [
 function inline(text, depth = 0) {
   if (depth > DEPTH || text.length > LONG) return [text];
   const nodes = [];
-  const alone = new Set(); // marks that have no partner in the rest of the text
+  const alone = new Set(); // marks without a partner in the rest of the text
   let plain = 0;
   const put = (at, end, node) => ((nodes.push(text.slice(plain, at), node), (plain = end)), end);
   for (let at = 0; at < text.length;) {
@@ -183,7 +183,7 @@ function safe(address) {
     const { protocol, href } = new URL(address);
     return protocol === "http:" || protocol === "https:" ? href : null;
   } catch {
-    return null; // not an address of its own
+    return null; // not an absolute URL
   }
 }
 

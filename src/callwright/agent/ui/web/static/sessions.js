@@ -1,4 +1,4 @@
-// The list of sessions: found, opened, begun and deleted here.
+// The list of sessions: search, open, create and delete.
 import { stat } from "./diff.js";
 import { h, icon } from "./dom.js";
 import { ago } from "./words.js";
@@ -13,7 +13,7 @@ export class Sessions {
   #rows = [];
   #more = false;
   #current = "";
-  #sure = ""; // the session whose deletion was asked for once
+  #sure = ""; // the session whose deletion waits for confirmation
   #problem = "";
 
   constructor({ place, search, open }) {
@@ -35,7 +35,7 @@ export class Sessions {
 
   async load(offset = 0) {
     const query = this.#query;
-    const limit = offset ? 0 : this.#rows.length; // what was there before stays in sight
+    const limit = offset ? 0 : this.#rows.length; // rows that were loaded before stay
     try {
       let { sessions, more } = await rows(query, offset);
       while (more && !offset && sessions.length < limit) {
@@ -46,14 +46,14 @@ export class Sessions {
       this.#rows = offset ? [...this.#rows, ...sessions] : sessions;
       this.#more = more;
     } catch {
-      return; // the banner says that the connection is lost
+      return; // the banner reports the lost connection
     }
     this.#show();
   }
 
   #show() {
     const focused = this.#place.contains(document.activeElement) && document.activeElement.dataset.focus;
-    const nothing = this.#query ? "No session has these words." : "No session yet.";
+    const nothing = this.#query ? "No matching sessions." : "No sessions yet.";
     const parts = [
       this.#problem && h("p", { class: "problem", role: "alert" }, this.#problem),
       this.#rows.length
@@ -64,7 +64,7 @@ export class Sessions {
           )
         : h("p", { class: "empty" }, nothing),
       this.#more &&
-        h("button", { type: "button", class: "small", onclick: () => this.load(this.#rows.length) }, "Older ones"),
+        h("button", { type: "button", class: "small", onclick: () => this.load(this.#rows.length) }, "Show older sessions"),
     ];
     this.#place.replaceChildren(...parts.filter(Boolean));
     if (focused) this.#place.querySelector(`[data-focus="${CSS.escape(focused)}"]`)?.focus();
@@ -95,7 +95,7 @@ export class Sessions {
           type: "button",
           class: sure ? "delete danger" : "delete",
           "data-focus": `delete:${id}`,
-          "aria-label": sure ? `Delete ${name}, really` : `Delete ${name}`,
+          "aria-label": sure ? `Confirm deleting ${name}` : `Delete ${name}`,
           onclick: remove,
           onblur: () => sure && (this.#sure = ""),
         },

@@ -1,4 +1,4 @@
-// Numbers and states in words.
+// Formats numbers, times and states.
 
 const many = new Intl.NumberFormat();
 
@@ -26,15 +26,15 @@ export function ago(at, now = Date.now() / 1000) {
 export const clock = (at) => new Date(at * 1000).toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit" });
 
 export const TIERS = {
-  none: "No known danger",
-  medium: "Some risk",
+  none: "No known risk",
+  medium: "Medium risk",
   high: "High risk",
   critical: "Critical: may destroy data",
 };
 
 export const STATUSES = {
   waiting: "next",
-  asked: "asks you",
+  asked: "needs approval",
   running: "running",
   ok: "done",
   error: "failed",
@@ -46,9 +46,9 @@ export const STATUSES = {
 export const ENDINGS = {
   done: "Done",
   unfinished: "Not finished",
-  iterations: "Stopped at the limit of turns",
-  tokens: "Stopped at the limit of tokens",
-  time: "Stopped at the limit of time",
+  iterations: "Stopped: turn limit reached",
+  tokens: "Stopped: token limit reached",
+  time: "Stopped: time limit reached",
   person: "Stopped by you",
   denied: "Stopped: denied",
   failed: "Failed",
