@@ -82,12 +82,20 @@ def _format_error(problem: Exception) -> str:
             return str(problem)
 
 
+class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """Keeps the help of the longest command on its line: argparse does not count the indent of commands."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog)
+        self._action_max_length = max(map(len, COMMANDS)) + 4
+
+
 def _build_parser(command: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="callwright",
-        description="Tool calls that work between any chat client and any model.",
+        description="Make tool calls work between any chat client and any model.",
         epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=_HelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"callwright {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")

@@ -53,10 +53,10 @@ def add_command(commands: Any) -> None:
     parser.add_argument("task", nargs="*", metavar="TASK", help="the task; omit it to type one")
     ui = parser.add_mutually_exclusive_group()
     ui.add_argument("--web", action="store_true", help="open a page in the browser, on this machine only")
-    parser.add_argument("--port", type=int, metavar="N", help="port of --web (default: a free one)")
     ui.add_argument("--json", action="store_true", help="print events as JSON lines and deny what needs approval")
     ui.add_argument("--headless", action="store_true", help="like --json, but as plain text")
     ui.add_argument("--acp", action="store_true", help="speak the Agent Client Protocol on standard input and output")
+    parser.add_argument("--port", type=int, metavar="N", help="port of --web (default: a free one)")
     parser.add_argument("--once", action="store_true", help="exit after the task, even in a terminal")
     parser.add_argument("--resume", nargs="?", const="", metavar="ID", help="resume session ID (default: the latest)")
     parser.add_argument(

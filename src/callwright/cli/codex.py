@@ -20,6 +20,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from callwright.cli.subcommands import add_subcommand
 from callwright.errors import BackendError
 
 __all__ = ["add_command", "install_codex"]
@@ -47,13 +48,13 @@ def add_command(commands: Any) -> None:
     )
     actions = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     about = f"install Codex {VERSION} with npm (172 MB)"
-    install = actions.add_parser("install", help=about, description=about)
+    install = add_subcommand(actions, "install", about)
     install.add_argument(
         "--folder", type=Path, default=INSTALL_FOLDER, metavar="DIR", help="install folder (default: %(default)s)"
     )
     install.set_defaults(run=_run_install)
     about = "log in, for backends without a url"
-    login = actions.add_parser("login", help=about, description=about)
+    login = add_subcommand(actions, "login", about)
     login.add_argument(
         "--home",
         type=Path,

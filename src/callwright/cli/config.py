@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from callwright.backends.settings import BackendSettings
+from callwright.cli.subcommands import add_subcommand
 from callwright.config import Config, LoadedConfig, mask_config, read_config
 from callwright.config.describe import build_json_schema
 from callwright.config.render import collect_origins, render_effective_config, render_starter_config
@@ -60,15 +61,15 @@ def add_command(commands: Any) -> None:
         ("check", run_check, "check the configuration; exit code 1 if it has errors"),
         ("show", run_show, "show every value as TOML, with its origin; secrets are masked"),
     ):
-        verb = verbs.add_parser(name, help=about, description=about)
+        verb = add_subcommand(verbs, name, about)
         verb.add_argument("file", nargs="?", type=Path, metavar="FILE", help="configuration file")
         add_config_flags(verb)
         verb.add_argument("--json", action="store_true", help="output JSON")
         verb.set_defaults(run=run)
     about = "print the JSON schema of the configuration file"
-    verbs.add_parser("schema", help=about, description=about).set_defaults(run=run_schema)
+    add_subcommand(verbs, "schema", about).set_defaults(run=run_schema)
     about = "write a starter file; an existing file is not overwritten"
-    init = verbs.add_parser("init", help=about, description=about)
+    init = add_subcommand(verbs, "init", about)
     init.add_argument(
         "file",
         nargs="?",

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from callwright import Parser, collect, get_dialect
 from callwright.cli import turn_view
+from callwright.cli.subcommands import add_subcommand
 from callwright.events import CallDelta, CallEnd, CallStart, Event, Finish, Malformed, ReasoningDelta, TextDelta
 
 __all__ = ["add_command", "run_demo"]
@@ -57,7 +58,7 @@ I'll write the page and run the tests.
 def add_command(commands: Any) -> None:
     """Add the command to the command line."""
     about = "watch a sample stream being parsed, chunk by chunk"
-    parser = commands.add_parser("demo", help=about, description=about)
+    parser = add_subcommand(commands, "demo", about)
     parser.add_argument(
         "--delay",
         type=float,

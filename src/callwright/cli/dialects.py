@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 from callwright import Dialect
+from callwright.cli.subcommands import add_subcommand
 from callwright.dialect_plugins import load_dialect_plugins
 from callwright.dialects import REGISTRY
 
@@ -30,7 +31,7 @@ _SHAPE_SUMMARIES = {
 def add_command(commands: Any) -> None:
     """Add the command to the command line."""
     about = "list every dialect with its models and an example"
-    parser = commands.add_parser("dialects", help=about, description=about)
+    parser = add_subcommand(commands, "dialects", about)
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="output JSON")
     form.add_argument("--markdown", action="store_true", help="output the table of the README")

@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.text import Text
 
 from callwright.cli import journal_view
+from callwright.cli.subcommands import add_subcommand
 from callwright.errors import CallwrightError, MisuseError, StoreError
 from callwright.store.journal_records import JournalEntry, JournalQuery
 
@@ -56,7 +57,7 @@ def add_command(commands: Any) -> None:
     parser.set_defaults(run=lambda _: parser.print_help() or 0)
     verbs = parser.add_subparsers(title="commands", metavar="COMMAND")
     for name, run in (("list", _run_list), ("show", _run_show), ("replay", _run_replay), ("export", _run_export)):
-        verb = verbs.add_parser(name, help=_SUBCOMMANDS[name], description=_SUBCOMMANDS[name])
+        verb = add_subcommand(verbs, name, _SUBCOMMANDS[name])
         verb.add_argument("ids", nargs="*", metavar="ID", help="turn number or request id (default: the newest turns)")
         verb.add_argument("--model", default="", metavar="NAME", help="only turns of this model")
         verb.add_argument("--contains", dest="text", default="", metavar="TEXT", help="only turns that contain TEXT")

@@ -23,7 +23,7 @@ _EXAMPLES = """\
 examples:
   callwright parse -t tools.json out.txt     detect the dialect
   callwright parse -d qwen3_coder out.txt    use one dialect, accept any tool
-  callwright parse -c 1 --events out.txt     feed single characters, print events
+  callwright parse -c 1 --events out.txt     print events for each character
   callwright parse --json out.txt            print the turn as JSON
   callwright parse --jsonl cases.jsonl       parse a batch
 

@@ -1,4 +1,4 @@
-"""`callwright plugins`: the plugins that are installed, and why one was skipped."""
+"""`callwright plugins`: list the installed plugins, and why one was skipped."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from callwright.cli.subcommands import add_subcommand
+
 __all__ = ["add_command", "run_plugins"]
 
 
 def add_command(commands: Any) -> None:
     """Add the command to the command line."""
-    parser = commands.add_parser("plugins", help="list the installed plugins: dialects, backends, profiles, tools")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser = add_subcommand(commands, "plugins", "list the installed plugins: dialects, backends, profiles, tools")
+    parser.add_argument("--json", action="store_true", help="output JSON")
     parser.set_defaults(run=run_plugins)
 
 

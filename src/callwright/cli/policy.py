@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from callwright.cli.subcommands import add_subcommand
 from callwright.config.sources import get_config_folder
 
 if TYPE_CHECKING:
@@ -22,14 +23,14 @@ __all__ = ["add_command", "load_effective_policy"]
 
 _EXAMPLES = """\
 examples:
-  callwright policy check 'git push -f && ls'   explain each part of a command
-  callwright policy check                       check each line of standard input
-  callwright policy check --jsonl < cases.jsonl check a batch
-  callwright policy list                        list all rules
+  callwright policy check 'git push -f && ls'    explain each part of a command
+  callwright policy check                        check each line of input
+  callwright policy check --jsonl < cases.jsonl  check a batch
+  callwright policy list                         list all rules
 
-Your rules are in callwright/policy.toml in $XDG_CONFIG_HOME (~/.config), those of
-a project in .callwright/policy.toml. Each line of a batch is an object with id
-and command; each result has id, tier, decision and why.
+Your rules are in callwright/policy.toml in $XDG_CONFIG_HOME (~/.config), the
+rules of a project in .callwright/policy.toml. Each line of a batch is an object
+with id and command; each result has id, tier, decision and why.
 """
 _COLOURS = {"allow": "green", "ask": "yellow", "deny": "red", "none": "dim", "medium": "cyan", "high": "yellow"}
 _COLOURS["critical"] = "bold red"
@@ -47,7 +48,7 @@ def add_command(commands: Any) -> None:
     parser.set_defaults(run=lambda _: parser.print_help() or 0)
     verbs = parser.add_subparsers(title="commands", metavar="COMMAND")
     about = "check a command without running it"
-    check = verbs.add_parser("check", help=about, description=about)
+    check = add_subcommand(verbs, "check", about)
     check.add_argument(
         "command", nargs="?", metavar="CMD", help="the command, quoted (default: lines of standard input)"
     )
@@ -56,7 +57,7 @@ def add_command(commands: Any) -> None:
     form.add_argument("--jsonl", action="store_true", help="check a batch: one JSON object per line, in and out")
     check.set_defaults(run=_run_check)
     about = "list all rules: built-in, yours and the project's"
-    listing = verbs.add_parser("list", help=about, description=about)
+    listing = add_subcommand(verbs, "list", about)
     listing.add_argument("--json", action="store_true", help="output JSON")
     listing.set_defaults(run=_run_list)
     for verb in (check, listing):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from callwright.cli.subcommands import add_subcommand
 from callwright.errors import MisuseError
 
 if TYPE_CHECKING:
@@ -26,14 +27,14 @@ _EXAMPLES = """\
 examples:
   callwright sessions                        list the newest sessions
   callwright sessions search failing test    search the sessions
-  callwright sessions show 7f3a              show a whole session
-  callwright sessions show 7f3a --json       print its events as JSON lines
-  callwright sessions diff 7f3a              show its pending changes
-  callwright sessions undo 7f3a              undo all its changes
-  callwright sessions undo 7f3a --file a.py --hunk 2
-  callwright sessions keep 7f3a --task 1     keep the changes of one task
-  callwright sessions delete 7f3a            delete the session, not its files
-  callwright agent --resume 7f3a             resume the session
+  callwright sessions show 1101-7f           show a whole session
+  callwright sessions show 1101-7f --json    print its events as JSON lines
+  callwright sessions diff 1101-7f           show its pending changes
+  callwright sessions undo 1101-7f           undo all its changes
+  callwright sessions undo 1101-7f --file a.py --hunk 2
+  callwright sessions keep 1101-7f --task 1  keep the changes of one task
+  callwright sessions delete 1101-7f         delete the session, not its files
+  callwright agent --resume 1101-7f          resume the session
 """
 _UNSET: Any = argparse.SUPPRESS
 """The default of an option of a subcommand: it leaves a value that was set before the subcommand."""
@@ -53,9 +54,9 @@ def add_command(commands: Any) -> None:
     parser.set_defaults(words=[], limit=20, json=False, config=None)
     verbs = parser.add_subparsers(title="commands", metavar="COMMAND")
     for name, (about, operand, handler) in _SUBCOMMANDS.items():
-        verb = verbs.add_parser(name, help=about, description=about)
+        verb = add_subcommand(verbs, name, about)
         if operand == "ID":
-            verb.add_argument("session", metavar="ID", help="session id, or its first characters")
+            verb.add_argument("session", metavar="ID", help="session id, or the start of it")
         elif operand:
             verb.add_argument("words", nargs="+", metavar=operand, help="words to search for")
         if handler in (_show_diff, _undo_changes, _keep_changes):

@@ -25,9 +25,9 @@ __all__ = ["add_command", "run_smoke"]
 
 _EXAMPLES = """\
 examples:
-  callwright smoke                                 test the gateway on this machine
-  callwright smoke http://10.0.0.7:8787 -m coder   test one model of another gateway
-  callwright smoke --json                          output JSON
+  callwright smoke                                test the local gateway
+  callwright smoke http://10.0.0.7:8787 -m coder  test one model of another one
+  callwright smoke --json                         output JSON
 
 exit codes: 0 all passed, 1 something failed, 2 no gateway found
 """

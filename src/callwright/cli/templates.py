@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from callwright.app import load_config
+from callwright.cli.subcommands import add_subcommand
 from callwright.config.template_files import TEMPLATE_SUFFIX, read_template_sources
 from callwright.engine.builtin_templates import load_builtin_sources
 from callwright.errors import ConfigError
@@ -34,10 +35,11 @@ _EXAMPLES = """\
 examples:
   callwright templates list                  list the templates and their files
   callwright templates show first            show a template and its variables
-  callwright templates eject prompts first   copy it to prompts/first.j2 to edit it
+  callwright templates eject prompts first   copy it to prompts/first.j2
   callwright templates check prompts         check the templates in a folder
 
-To use a folder, set templates = "prompts" in [prompt] or in a model's prompt table.
+To use a folder, set templates = "prompts" in [prompt], or in the prompt table
+of a model.
 """
 
 
@@ -57,7 +59,7 @@ def add_command(commands: Any) -> None:
         ("show", run_show, "show a template and its variables"),
         ("check", run_check, "check templates; exit code 1 if one has an error"),
     ):
-        verb = verbs.add_parser(name, help=about, description=about)
+        verb = add_subcommand(verbs, name, about)
         if run is run_show:
             verb.add_argument("name", choices=TEMPLATE_NAMES, metavar="NAME", help=", ".join(TEMPLATE_NAMES))
         verb.add_argument(
@@ -65,7 +67,7 @@ def add_command(commands: Any) -> None:
         )
         verb.set_defaults(run=run)
     about = "copy built-in templates into a folder; existing files are not overwritten"
-    eject = verbs.add_parser("eject", help=about, description=about)
+    eject = add_subcommand(verbs, "eject", about)
     eject.add_argument("folder", type=Path, metavar="DIR", help="folder to write to")
     eject.add_argument(
         "names", nargs="*", metavar="NAME", help=f"templates to copy (default: all): {', '.join(TEMPLATE_NAMES)}"
