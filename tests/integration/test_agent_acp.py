@@ -235,7 +235,7 @@ def test_a_session_goes_on_after_a_cancelled_prompt(tmp_path: Path) -> None:
         session = await opened(editor, place.root)
         prompt = asyncio.ensure_future(prompted(editor, session, "what is it?"))
         await editor.until(lambda: "waiting" in editor.said())
-        with pytest.raises(acp.RequestError, match="being worked on"):
+        with pytest.raises(acp.RequestError, match="already running"):
             await prompted(editor, session, "again")
         await editor.agent.cancel(session_id=session)
         assert await prompt == "cancelled"
@@ -291,7 +291,7 @@ def test_a_session_that_is_loaded_looks_as_it_did(tmp_path: Path) -> None:
             await editor.agent.load_session(cwd=str(place.root), session_id="", mcp_servers=[])
         other = place.project("other")
         await editor.agent.close_session(session_id=session)
-        with pytest.raises(acp.RequestError, match="open it from there"):
+        with pytest.raises(acp.RequestError, match="open it in that folder"):
             await editor.agent.load_session(cwd=str(other), session_id=session, mcp_servers=[])
 
     drive(place, first)
