@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sqlalchemy import URL, Connection, event, make_url
+from sqlalchemy import URL, Connection, Dialect, event, make_url
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
-from sqlalchemy.util import await_only
+from sqlalchemy.util import await_only, greenlet_spawn
 
 from callwright.errors import StoreError
 from callwright.store.settings import ADDRESS_OPTIONS, StoreSettings, check_store_settings
@@ -74,9 +74,26 @@ def build_database(settings: StoreSettings, folder: Path, *, create: bool = True
         (database.write_engine, "begin immediate", _WRITE_PRAGMAS),
         (database.read_engine, "begin", _READ_PRAGMAS),
     ):
+        event.listen(engine.sync_engine, "do_connect", _open_connection)
         event.listen(engine.sync_engine, "connect", partial(_configure_connection, pragmas))
         event.listen(engine.sync_engine, "begin", partial(_begin_transaction, begin))
     return database
+
+
+def _open_connection(dialect: Dialect, _record: object, arguments: Sequence[Any], options: dict[str, Any]) -> Any:
+    return await_only(_open_or_close(partial(dialect.connect, *arguments, **options)))
+
+
+async def _open_or_close(connect: Callable[[], Any]) -> Any:
+    """Connect. When the caller is cancelled meanwhile, close the connection: SQLite's driver would leave it open."""
+    opening = asyncio.ensure_future(greenlet_spawn(connect))
+    try:
+        return await asyncio.shield(opening)
+    except asyncio.CancelledError:
+        await asyncio.wait([opening])
+        if not opening.cancelled() and opening.exception() is None:
+            await greenlet_spawn(opening.result().close)
+        raise
 
 
 def _begin_transaction(statement: str, connection: Connection) -> None:
