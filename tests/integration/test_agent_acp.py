@@ -488,5 +488,5 @@ def test_without_pipes_it_is_said_what_this_is_for(tmp_path: Path, end: str) -> 
     command = [sys.executable, "-m", "callwright", "agent", "--acp", "--config", place.settings()]
     done = subprocess.run(command, **ends, stderr=subprocess.PIPE, env=place.environment, text=True, timeout=30)  # type: ignore[call-overload]
     assert done.returncode == 2
-    assert f"standard {end} is no pipe" in done.stderr
+    assert f"standard {end} is not a pipe" in done.stderr
     assert "Traceback" not in done.stderr
