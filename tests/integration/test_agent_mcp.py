@@ -114,11 +114,11 @@ def test_an_error_of_the_tool_is_shown_to_the_model(tmp_path: Path) -> None:
 def test_a_server_that_dies_is_started_again_with_the_next_call_but_the_call_is_not_repeated(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with Talk(tmp_path, stdio()) as talk:
-            with pytest.raises(ToolError, match=r"ended while it worked on this.*I am dying"):
+            with pytest.raises(ToolError, match=r"ended during this call.*I am dying"):
                 await talk.call("test__die")
             assert await talk.call("test__add", a=1, b=1) == "2"
             for _ in range(2):
-                with pytest.raises(ToolError, match="ended while"):
+                with pytest.raises(ToolError, match="ended during"):
                     await talk.call("test__die")
             with pytest.raises(ToolError, match=r"is down: .* Try again in 1 seconds"):
                 await talk.call("test__add", a=1, b=1)
@@ -230,7 +230,7 @@ def test_a_second_server_of_the_same_name_brings_nothing(tmp_path: Path) -> None
     async def scenario() -> None:
         async with Talk(tmp_path, stdio(tools=("add",)), stdio(tools=("add",))) as talk:
             assert len(talk.servers.tools) == 1
-            assert "another tool named test__add" in talk.warnings[0]
+            assert "another tool is named test__add" in talk.warnings[0]
 
     asyncio.run(scenario())
 

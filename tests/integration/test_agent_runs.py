@@ -203,13 +203,13 @@ def test_without_anybody_there_what_would_be_asked_is_denied_and_said(tmp_path: 
     ran = project.run("run the clean command")
     assert ran.code == 3
     assert (project.root / "build/a").exists()
-    (asked,) = ran.told("approval_asked")
+    (asked,) = ran.told("approval_requested")
     assert (asked["tier"], asked["command"], asked["remember"]) == ("critical", "rm -rf build", [])
-    (decided,) = ran.told("decided")
+    (decided,) = ran.told("call_decided")
     assert (decided["verdict"], decided["by"]) == ("deny", "settings")
-    assert ran.told("summarised")[0]["denied"] == ["Run rm -rf build"]
-    assert ran.told("stopped")[0]["reason"] == "denied"
-    assert ".." not in ran.told("tool_ended")[0]["content"]
+    assert ran.told("task_summarized")[0]["denied"] == ["Run rm -rf build"]
+    assert ran.told("task_stopped")[0]["reason"] == "denied"
+    assert ".." not in ran.told("tool_finished")[0]["content"]
 
 
 def test_a_command_that_the_person_changed_runs_as_changed_and_the_model_is_told(tmp_path: Path) -> None:
@@ -345,16 +345,16 @@ def test_a_limit_ends_with_4(tmp_path: Path, flags: tuple[str, ...], reason: str
         *(turn({"pause": 0.15}, call("read_file", path="a.txt", start_line=number)) for number in range(1, 9)), DONE
     )
     ran = project.run(*flags, "what is in a.txt?")
-    assert (ran.code, ran.told("stopped")[0]["reason"]) == (4, reason)
-    assert ran.events[-1]["event"]["type"] == "summarised"
+    assert (ran.code, ran.told("task_stopped")[0]["reason"]) == (4, reason)
+    assert ran.events[-1]["event"]["type"] == "task_summarized"
 
 
 def test_a_backend_that_fails_ends_with_1(tmp_path: Path) -> None:
     project = Project(tmp_path)
     project.says(turn("I beg", {"error": {"status": 400, "message": "no such thing"}}))
     ran = project.run("create a file")
-    assert (ran.code, ran.told("stopped")[0]["reason"]) == (1, "failed")
-    assert "no such thing" in ran.told("stopped")[0]["text"]
+    assert (ran.code, ran.told("task_stopped")[0]["reason"]) == (1, "failed")
+    assert "no such thing" in ran.told("task_stopped")[0]["text"]
 
 
 def test_a_backend_that_is_not_there_ends_with_1(tmp_path: Path) -> None:
@@ -369,8 +369,8 @@ def test_a_task_that_needed_changes_and_got_none_ends_with_1(tmp_path: Path) -> 
     project = Project(tmp_path)
     project.says(DONE)
     ran = project.run("create a file")
-    assert (ran.code, ran.told("stopped")[0]["reason"]) == (1, "unfinished")
-    assert len(ran.told("nudged")) == 2
+    assert (ran.code, ran.told("task_stopped")[0]["reason"]) == (1, "unfinished")
+    assert len(ran.told("model_nudged")) == 2
 
 
 @pytest.mark.parametrize(
@@ -391,14 +391,14 @@ def test_a_stop_ends_the_command_and_the_run_with_130(tmp_path: Path, number: si
         lines = []
         for line in process.stdout:
             lines.append(json.loads(line)["event"])
-            if lines[-1]["type"] == "tool_began":
+            if lines[-1]["type"] == "tool_started":
                 os.kill(process.pid, number)
         assert process.wait() == 130
         assert process.stderr is not None
         assert process.stderr.read() == ""
-    ended = [line for line in lines if line["type"] == "tool_ended"]
+    ended = [line for line in lines if line["type"] == "tool_finished"]
     assert [each["status"] for each in ended] == ["stopped", "stopped"]
-    assert [line["type"] for line in lines[-3:]] == ["stopped", "files_changed", "summarised"]
+    assert [line["type"] for line in lines[-3:]] == ["task_stopped", "files_changed", "task_summarized"]
     assert not (project.root / "never").exists()
 
 
@@ -563,8 +563,8 @@ def test_a_model_of_135_million_parameters_writes_a_file_when_it_must(tmp_path: 
             *("--model", "tiny", "--max-iterations", "12", "--approve", "edits"),
             "Create a file hello.txt that says hello",
         )
-        assert ran.told("stopped")[0]["reason"] in ("done", "iterations", "unfinished")
+        assert ran.told("task_stopped")[0]["reason"] in ("done", "iterations", "unfinished")
         if tree(project.root):
             break
-    assert tree(project.root), [event["view"] for event in ran.told("tool_ended")]
-    assert any(file["state"] == "created" for file in ran.told("summarised")[0]["files"])
+    assert tree(project.root), [event["view"] for event in ran.told("tool_finished")]
+    assert any(file["state"] == "created" for file in ran.told("task_summarized")[0]["files"])

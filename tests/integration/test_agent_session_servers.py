@@ -169,7 +169,7 @@ def test_where_nobody_is_nothing_is_started(tmp_path: Path, approve: str, capsys
     asyncio.run(run())
     assert project.starts == 0
     events = [json.loads(line)["event"] for line in capsys.readouterr().out.splitlines()]
-    assert [event["verdict"] for event in events if event["type"] == "decided"] == ["deny"]
+    assert [event["verdict"] for event in events if event["type"] == "call_decided"] == ["deny"]
 
 
 @pytest.mark.parametrize(

@@ -193,14 +193,14 @@ def test_a_task_begins_a_session_and_its_events_come_in_order(visitor: Visitor) 
     with visitor.connected() as talk:
         assert talk.next("state") == {"type": "state", "session": "", "open": False, "busy": False}
         assert talk.tell("task", text="Count")["problem"] == ""
-        talk.until("approval_asked")
+        talk.until("approval_requested")
         assert [each["seq"] for each in talk.events] == list(range(1, len(talk.events) + 1))
         assert talk.tell("task", text="More")["problem"] == "A task is already running. Stop it first, or wait."
         reply = {"verdict": "deny", "words": "no"}
         assert talk.tell("answer", approval="another", reply=reply)["problem"]
         assert talk.tell("answer", approval="approval-1", reply=reply)["problem"] == ""
         assert talk.tell("answer", approval="approval-1", reply=reply)["problem"]
-        talk.until("summarised")
+        talk.until("task_summarized")
         while [each["busy"] for each in talk.said if each["type"] == "state"][-1]:
             talk.next("state")
         assert [each["session"] for each in talk.said if each["type"] == "state"][-1] == "s1"
@@ -269,8 +269,8 @@ def test_unknown_sessions_and_places_are_said(visitor: Visitor) -> None:
 def test_looking_does_not_open_and_two_pages_open_once(visitor: Visitor, sessions: PlayedSessions) -> None:
     session = sessions.add("old", [tasked("Old"), TaskStopped(task=1, reason="done", text="")])
     with visitor.connected("old") as one, visitor.connected("old") as two:
-        one.until("stopped")
-        two.until("stopped")
+        one.until("task_stopped")
+        two.until("task_stopped")
         assert one.tell("answer", approval="x", reply={"verdict": "once"})["problem"]
         assert one.tell("stop")["problem"] == ""
         assert sessions.opened == set()
@@ -279,7 +279,7 @@ def test_looking_does_not_open_and_two_pages_open_once(visitor: Visitor, session
             assert talk.tell("keep")["problem"] == ""
         one.tell("stop")
         two.tell("stop")
-        assert [each["event"]["type"] for each in one.events].count("resumed") == 1
+        assert [each["event"]["type"] for each in one.events].count("session_resumed") == 1
         assert one.events == two.events
         assert len(one.events) == len(session.events)
 
@@ -303,7 +303,7 @@ def test_work_goes_on_without_pages_and_a_session_at_rest_is_closed(
     soon(lambda: closed == ["s1"])
     assert isinstance(sessions.all["s1"].events[-2].event, TaskStopped)
     with visitor.connected("s1") as talk:
-        talk.until("summarised")
+        talk.until("task_summarized")
 
 
 def test_a_page_that_comes_back_in_time_keeps_its_session_open(
@@ -323,10 +323,10 @@ def test_a_page_that_comes_back_in_time_keeps_its_session_open(
 def test_a_session_that_works_is_not_deleted(visitor: Visitor) -> None:
     with visitor.connected() as talk:
         talk.tell("task", text="Count")
-        talk.until("approval_asked")
+        talk.until("approval_requested")
         assert visitor.ask("/sessions/s1", "DELETE").status == 409
         talk.tell("stop")
-        talk.until("summarised")
+        talk.until("task_summarized")
         while [each["busy"] for each in talk.said if each["type"] == "state"][-1]:
             talk.next("state")
         assert visitor.ask("/sessions/s1", "DELETE").status == 204
@@ -351,7 +351,7 @@ def test_work_that_fails_in_a_way_the_session_cannot_say_is_said(
 def test_when_the_server_ends_sessions_are_closed(sessions: PlayedSessions) -> None:
     with Web(sessions) as web, Visitor(web).connected() as talk:
         talk.tell("task", text="Count")
-        talk.until("approval_asked")
+        talk.until("approval_requested")
     assert not sessions.all["s1"].is_busy
     assert [type(each.event).__name__ for each in sessions.all["s1"].events[-2:]] == ["TaskStopped", "TaskSummarized"]
 

@@ -91,13 +91,13 @@ class SessionOpened(msgspec.Struct, frozen=True, kw_only=True, tag="session_open
     """How commands are confined, in a sentence."""
 
 
-class SessionResumed(msgspec.Struct, frozen=True, kw_only=True, tag="resumed"):
+class SessionResumed(msgspec.Struct, frozen=True, kw_only=True, tag="session_resumed"):
     """Another process reopened the session."""
 
     model: str
 
 
-class TaskStarted(msgspec.Struct, frozen=True, kw_only=True, tag="task_given"):
+class TaskStarted(msgspec.Struct, frozen=True, kw_only=True, tag="task_started"):
     """The user starts a task."""
 
     task: int
@@ -108,14 +108,14 @@ class TaskStarted(msgspec.Struct, frozen=True, kw_only=True, tag="task_given"):
     """The model's context window in tokens; 0 if unknown."""
 
 
-class BranchCreated(msgspec.Struct, frozen=True, kw_only=True, tag="branch_made"):
+class BranchCreated(msgspec.Struct, frozen=True, kw_only=True, tag="branch_created"):
     """A git branch was created for the task."""
 
     branch: str
     previous: str
 
 
-class TurnStarted(msgspec.Struct, frozen=True, kw_only=True, tag="turn_began"):
+class TurnStarted(msgspec.Struct, frozen=True, kw_only=True, tag="turn_started"):
     """The model is called; `number` counts within the task."""
 
     number: int
@@ -140,14 +140,14 @@ class TextAppended(msgspec.Struct, frozen=True, tag="text"):
     text: str
 
 
-class CallProgress(msgspec.Struct, frozen=True, kw_only=True, tag="call_writing"):
+class CallProgress(msgspec.Struct, frozen=True, kw_only=True, tag="call_progress"):
     """The number of characters that the model has written so far of a call or of a file's content."""
 
     name: str
     characters: int
 
 
-class ModelAnswered(msgspec.Struct, frozen=True, kw_only=True, tag="answered"):
+class ModelAnswered(msgspec.Struct, frozen=True, kw_only=True, tag="model_answered"):
     """The model's whole answer. With a `problem` it is missing or incomplete."""
 
     purpose: ModelCallPurpose
@@ -171,7 +171,7 @@ class GroupClosed(msgspec.Struct, frozen=True, tag="group_closed"):
     """The calls of one answer are finished."""
 
 
-class ApprovalRequested(msgspec.Struct, frozen=True, kw_only=True, tag="approval_asked"):
+class ApprovalRequested(msgspec.Struct, frozen=True, kw_only=True, tag="approval_requested"):
     """An approval is needed. Nothing happens until `CallDecided` for the same call."""
 
     approval: str
@@ -189,7 +189,7 @@ class ApprovalRequested(msgspec.Struct, frozen=True, kw_only=True, tag="approval
     """What "always" would allow for the rest of this session; empty if "always" is not possible."""
 
 
-class CallDecided(msgspec.Struct, frozen=True, kw_only=True, tag="decided"):
+class CallDecided(msgspec.Struct, frozen=True, kw_only=True, tag="call_decided"):
     """Whether a call may run, and in which form."""
 
     call: ToolCall
@@ -204,7 +204,7 @@ class CallDecided(msgspec.Struct, frozen=True, kw_only=True, tag="decided"):
     """The hash of the approved change: no other change may be written."""
 
 
-class CheckpointSaved(msgspec.Struct, frozen=True, kw_only=True, tag="checkpointed"):
+class CheckpointSaved(msgspec.Struct, frozen=True, kw_only=True, tag="checkpoint_saved"):
     """The contents of the files that a call will write are stored."""
 
     call: str
@@ -213,7 +213,7 @@ class CheckpointSaved(msgspec.Struct, frozen=True, kw_only=True, tag="checkpoint
     """Why the call cannot be carried out."""
 
 
-class ToolStarted(msgspec.Struct, frozen=True, kw_only=True, tag="tool_began"):
+class ToolStarted(msgspec.Struct, frozen=True, kw_only=True, tag="tool_started"):
     """A call starts to run."""
 
     call: str
@@ -223,14 +223,14 @@ class ToolStarted(msgspec.Struct, frozen=True, kw_only=True, tag="tool_began"):
     command: str = ""
 
 
-class ToolOutput(msgspec.Struct, frozen=True, kw_only=True, tag="tool_told"):
+class ToolOutput(msgspec.Struct, frozen=True, kw_only=True, tag="tool_output"):
     """Output of a running tool, to be appended."""
 
     call: str
     text: str
 
 
-class ToolFinished(msgspec.Struct, frozen=True, kw_only=True, tag="tool_ended"):
+class ToolFinished(msgspec.Struct, frozen=True, kw_only=True, tag="tool_finished"):
     """The result of a call, also of one that never ran."""
 
     call: str
@@ -248,13 +248,13 @@ class ToolFinished(msgspec.Struct, frozen=True, kw_only=True, tag="tool_ended"):
     """The changes, for the user; a long diff is truncated and marked as such."""
 
 
-class ModelNudged(msgspec.Struct, frozen=True, tag="nudged"):
+class ModelNudged(msgspec.Struct, frozen=True, tag="model_nudged"):
     """A message that the loop itself sent to the model."""
 
     text: str
 
 
-class HistoryCondensed(msgspec.Struct, frozen=True, kw_only=True, tag="condensed"):
+class HistoryCondensed(msgspec.Struct, frozen=True, kw_only=True, tag="history_condensed"):
     """Older messages were shortened because the context window was filling up."""
 
     before: int
@@ -270,14 +270,14 @@ class FilesChanged(msgspec.Struct, frozen=True, kw_only=True, tag="files_changed
     files: tuple[FileStat, ...]
 
 
-class ChangesKept(msgspec.Struct, frozen=True, kw_only=True, tag="kept"):
+class ChangesKept(msgspec.Struct, frozen=True, kw_only=True, tag="changes_kept"):
     """The user kept changes: they can no longer be undone."""
 
     paths: tuple[str, ...]
     hunk: str = ""
 
 
-class ChangesUndone(msgspec.Struct, frozen=True, kw_only=True, tag="undone"):
+class ChangesUndone(msgspec.Struct, frozen=True, kw_only=True, tag="changes_undone"):
     """The user undid changes. `conflicts` are sentences about files that were not changed."""
 
     paths: tuple[str, ...]
@@ -285,13 +285,13 @@ class ChangesUndone(msgspec.Struct, frozen=True, kw_only=True, tag="undone"):
     conflicts: tuple[str, ...] = ()
 
 
-class WarningIssued(msgspec.Struct, frozen=True, tag="warned"):
+class WarningIssued(msgspec.Struct, frozen=True, tag="warning_issued"):
     """Something that the user should know."""
 
     text: str
 
 
-class TaskStopped(msgspec.Struct, frozen=True, kw_only=True, tag="stopped"):
+class TaskStopped(msgspec.Struct, frozen=True, kw_only=True, tag="task_stopped"):
     """The task has ended."""
 
     task: int
@@ -300,7 +300,7 @@ class TaskStopped(msgspec.Struct, frozen=True, kw_only=True, tag="stopped"):
     """The reason in a sentence."""
 
 
-class TaskSummarized(msgspec.Struct, frozen=True, kw_only=True, tag="summarised"):
+class TaskSummarized(msgspec.Struct, frozen=True, kw_only=True, tag="task_summarized"):
     """The result of the task; the last event of a task."""
 
     task: int

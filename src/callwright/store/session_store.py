@@ -85,7 +85,7 @@ class SessionEventStore:
             in_events = exists().where(
                 and_(
                     session_events.c.session == sessions.c.id,
-                    session_events.c.kind.in_(("task_given", "answered", "tool_ended")),
+                    session_events.c.kind.in_(("task_started", "model_answered", "tool_finished")),
                     session_events.c.body.icontains(word, autoescape=True),
                 )
             )

@@ -31,7 +31,7 @@ def test_events_come_back_in_order_and_change_the_head(address):
         rows = [EventRow(seq, float(seq), "text", f'{{"text": "{seq} é \\u0000"}}') for seq in (1, 2, 3)]
         for row in rows:
             await sessions.append_event("0101-abc", row)
-        await sessions.append_event("0101-abc", EventRow(4, 4.0, "task_given", "{}"), working=True, title="Fix it")
+        await sessions.append_event("0101-abc", EventRow(4, 4.0, "task_started", "{}"), working=True, title="Fix it")
         assert (await sessions.list_events("0101-abc"))[:3] == rows
         found = await sessions.find_session("0101")
         assert (found.title, found.working, found.updated, found.events) == ("Fix it", True, 4.0, 4)
@@ -54,7 +54,7 @@ def test_search_wants_every_word_somewhere(address):
         for number, words in enumerate(["fix the 100% parser", "write Docs", "nothing"]):
             name = f"s{number}"
             await sessions.create_session(head(name, float(number)))
-            await sessions.append_event(name, EventRow(1, float(number), "answered", f'{{"t": "{words}"}}'))
+            await sessions.append_event(name, EventRow(1, float(number), "model_answered", f'{{"t": "{words}"}}'))
         assert [found.id for found in await sessions.list_sessions()] == ["s2", "s1", "s0"]
         assert [found.id for found in await sessions.list_sessions("docs WRITE")] == ["s1"]
         assert [found.id for found in await sessions.list_sessions("100%")] == ["s0"]

@@ -135,7 +135,7 @@ def test_a_signal_stops_the_work_and_the_end_is_told(number: signal.Signals) -> 
     command = [sys.executable, "-c", PIPED, "0.2"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, cwd=ROOT) as child:
         assert child.stdout
-        while b"turn_began" not in child.stdout.readline():
+        while b"turn_started" not in child.stdout.readline():
             pass
         child.send_signal(number)
         out, err = child.communicate()

@@ -105,19 +105,19 @@ const EVENTS = {
   session_opened(state, { session, workspace, model, sandbox }) {
     state.session = { session, workspace, model, sandbox };
   },
-  resumed(state, { model }, { key }) {
+  session_resumed(state, { model }, { key }) {
     if (state.session) state.session = { ...state.session, model };
     note(state, key, "note", "Reopened");
   },
-  task_given(state, { text }, { key, at }) {
+  task_started(state, { text }, { key, at }) {
     state.title ||= text.split("\n", 1)[0];
     state.working = true;
     add(state, key, "task", { text, at });
   },
-  branch_made(state, { branch, previous }, { key }) {
+  branch_created(state, { branch, previous }, { key }) {
     note(state, key, "branch", `On branch ${branch}, created from ${previous}`);
   },
-  turn_began(state, { purpose }) {
+  turn_started(state, { purpose }) {
     closeText(state);
     state.purpose = purpose;
   },
@@ -132,11 +132,11 @@ const EVENTS = {
   text(state, { text }, { key }) {
     write(state, key, "text", text);
   },
-  call_writing(state, { name, characters }) {
+  call_progress(state, { name, characters }) {
     closeText(state);
     state.writing = { name, characters };
   },
-  answered(state, { problem }, { key }) {
+  model_answered(state, { problem }, { key }) {
     closeText(state);
     state.writing = null;
     state.purpose = "turn";
@@ -149,12 +149,12 @@ const EVENTS = {
     if (state.group) touch(state.group).closed = true;
     state.group = null;
   },
-  approval_asked(state, event, { key }) {
+  approval_requested(state, event, { key }) {
     const call = entry(state, key, event.call, event.title);
     Object.assign(call, { status: "asked", asked: event, decided: null });
     state.asked = call;
   },
-  decided(state, { call, verdict, by, why, words, remembered }, { key }) {
+  call_decided(state, { call, verdict, by, why, words, remembered }, { key }) {
     const found = entry(state, key, call.id, call.name);
     found.name = call.name;
     found.decided = { verdict, by, why, words, remembered };
@@ -165,27 +165,27 @@ const EVENTS = {
     }
     settle(state, found);
   },
-  checkpointed() {},
-  tool_began(state, { call, name, view, command }, { key }) {
+  checkpoint_saved() {},
+  tool_started(state, { call, name, view, command }, { key }) {
     const found = entry(state, key, call, name);
     const changed = Boolean(found.asked?.command) && command !== found.asked.command;
     Object.assign(found, { name, view, command, changed, status: "running" });
   },
-  tool_told(state, { call, text }, { key }) {
+  tool_output(state, { call, text }, { key }) {
     const found = entry(state, key, call);
     const output = found.output + text;
     found.cut ||= output.length > OUTPUT;
     found.output = output.slice(-OUTPUT);
   },
-  tool_ended(state, { call, exit_code: exit, ...ended }, { key }) {
+  tool_finished(state, { call, exit_code: exit, ...ended }, { key }) {
     const found = entry(state, key, call, ended.name);
     Object.assign(found, { ...ended, exit, ended: true });
     settle(state, found);
   },
-  nudged(state, { text }, { key }) {
+  model_nudged(state, { text }, { key }) {
     note(state, key, "note", `Message to the model: ${text}`);
   },
-  condensed(state, { before, after }, { key }) {
+  history_condensed(state, { before, after }, { key }) {
     note(
       state,
       key,
@@ -196,17 +196,17 @@ const EVENTS = {
   files_changed(state, { files }) {
     state.files = files;
   },
-  kept(state, { paths, hunk }, { key }) {
+  changes_kept(state, { paths, hunk }, { key }) {
     if (paths.length) note(state, key, "keep", `You kept ${listed(paths, hunk)}`);
   },
-  undone(state, { paths, hunk, conflicts }, { key }) {
+  changes_undone(state, { paths, hunk, conflicts }, { key }) {
     if (paths.length) note(state, key, "undo", `You undid ${listed(paths, hunk)}`);
     for (const [at, conflict] of conflicts.entries()) note(state, `${key}.${at}`, "warning", conflict, "bad");
   },
-  warned(state, { text }, { key }) {
+  warning_issued(state, { text }, { key }) {
     note(state, key, "warning", text, "warn");
   },
-  stopped(state, { reason, text }, { key }) {
+  task_stopped(state, { reason, text }, { key }) {
     add(state, key, "ending", { reason, text, summary: null });
     if (state.asked) {
       touch(state.asked.group);
@@ -214,7 +214,7 @@ const EVENTS = {
     }
     Object.assign(state, { working: false, writing: null, asked: null, group: null, calls: new Map() });
   },
-  summarised(state, event, { key }) {
+  task_summarized(state, event, { key }) {
     const last = state.items.findLast(({ kind }) => kind === "ending");
     const ending = last && !last.summary ? last : add(state, key, "ending", { reason: "done", text: "" });
     touch(ending).summary = event;
