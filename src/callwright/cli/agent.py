@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import msgspec
 
 from callwright.agent.settings import AgentSettings
+from callwright.config.decode import describe_type
 from callwright.errors import BackendError, ConfigError
 
 if TYPE_CHECKING:
@@ -128,10 +129,15 @@ def _apply_flags(settings: AgentSettings, arguments: argparse.Namespace, model: 
     """Return the settings with the flags applied. The same types check flags and file."""
     names = ("max_iterations", "max_tokens", "timeout_seconds", "approve", "branch")
     flags = {name: value for name in names if (value := getattr(arguments, name)) is not None}
-    try:
-        return msgspec.convert({**msgspec.to_builtins(settings), **flags, "model": model}, AgentSettings)
-    except msgspec.ValidationError as problem:
-        raise ConfigError([f"invalid limit: {problem}"]) from None
+    types = {field.name: field.type for field in msgspec.structs.fields(AgentSettings)}
+    for name, value in flags.items():
+        try:
+            msgspec.convert(value, types[name])
+        except msgspec.ValidationError:
+            flag = f"--{name.removesuffix('_seconds').replace('_', '-')}"
+            message = f"invalid limit: {flag} must be {describe_type(types[name])}, not {value}"
+            raise ConfigError([message]) from None
+    return msgspec.structs.replace(settings, **flags, model=model)
 
 
 async def _start_agent(arguments: argparse.Namespace, config: Config, task: str) -> int:

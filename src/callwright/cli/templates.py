@@ -23,10 +23,10 @@ from callwright.prompt.prompt_templates import (
 __all__ = ["add_command", "run_check", "run_eject", "run_list", "run_show"]
 
 _DESCRIPTIONS: dict[PromptTemplateName, str] = {
-    "first": "first prompt of a conversation with tools, if system messages are folded",
+    "first": "first prompt with tools, if system messages are folded",
     "continuing": "later prompt with tools, if the tools are repeated",
     "results": "results of tool calls, if tools are described in the prompt",
-    "plain_first": "first prompt of a conversation without tools, if system messages are folded",
+    "plain_first": "first prompt without tools, if system messages are folded",
     "plain": "later prompt without tools, if the backend keeps the conversation",
     "rules": "your rules, and how the model can finish",
 }

@@ -228,16 +228,16 @@ def _check_model(
     config: Config, table: RawTable, model: Any, profiles: Collection[str] | None, report: MistakeReport
 ) -> None:
     known = [backend.name for backend in config.backends if backend.name]
-    wanted = [model.backend] if isinstance(model.backend, str) else list(model.backend)
+    names = [model.backend] if isinstance(model.backend, str) else list(model.backend)
     if not config.backends:
         report.add_value_mistake(
             table, "backend", "cannot be resolved: no backend is configured", "add a [[backends]] table"
         )
-    elif not wanted:
+    elif not names:
         report.add_value_mistake(
             table, "backend", "is an empty list", "name a backend, or remove the key to use the first one"
         )
-    for name in wanted:
+    for name in names:
         if known and name and name not in known:
             report.add_value_mistake(
                 table,
@@ -251,7 +251,7 @@ def _check_model(
         remedy = _format_suggestion(model.dialect, REGISTRY, "callwright dialects lists all dialects")
         report.add_value_mistake(table, "dialect", f'is "{model.dialect}", which is not a dialect', remedy)
     raw = {backend.name for backend in config.backends if backend.kind == "harmony"}
-    if raw.intersection(name or known[0] for name in wanted if known) and model.dialect not in ("auto", "harmony"):
+    if raw.intersection(name or known[0] for name in names if known) and model.dialect not in ("auto", "harmony"):
         what = f'is "{model.dialect}", but models of backends with kind "harmony" write Harmony'
         report.add_value_mistake(table, "dialect", what, 'remove it, or set kind = "completions" for the backend')
     if profiles is not None and model.profile not in {"auto", *profiles}:

@@ -47,7 +47,11 @@ def test_without_any_configuration_a_model_is_found(monkeypatch, capsys):
         (["--acp", "--resume"], "--resume has no effect with --acp"),
         (["--json"], "no task given"),
         (["--headless", "--model", "nothing-like-it", "x"], "no model named 'nothing-like-it'"),
-        (["--headless", "--max-iterations", "0", "x"], "invalid limit"),
+        (
+            ["--headless", "--max-iterations", "0", "x"],
+            "invalid limit: --max-iterations must be a whole number from 1 to 1000, not 0",
+        ),
+        (["--headless", "--timeout", "-1", "x"], "--timeout must be a number of at least 0, not -1.0"),
         (["--headless", "--workspace", "nowhere", "x"], "nowhere"),
         (["--resume", "--headless"], "no session to resume in this folder"),
         (["--resume", "0000-ffffff", "--headless"], "no session"),
