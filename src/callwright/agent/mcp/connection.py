@@ -83,7 +83,7 @@ class McpConnection:
             return opened.result()
         raise ServerLostError(self._describe_failure(_describe_error(self._task.exception())))
 
-    async def call_tool(self, tool: str, arguments: dict[str, Any], tell: Callable[[str], None]) -> str:
+    async def call_tool(self, tool: str, arguments: dict[str, Any], on_progress: Callable[[str], None]) -> str:
         """Call a tool. Raises `ToolError` for a result that is an error, `ServerLostError` if the connection is
         lost.
         """
@@ -91,7 +91,7 @@ class McpConnection:
             raise ServerLostError("it is not connected")
 
         async def report_progress(progress: float, total: float | None, message: str | None) -> None:
-            tell(f"{message or (f'{progress:g} of {total:g}' if total else f'{progress:g}')}\n")
+            on_progress(f"{message or (f'{progress:g} of {total:g}' if total else f'{progress:g}')}\n")
 
         seconds = self._settings.call_seconds
         try:

@@ -129,11 +129,11 @@ class _McpServer:
             ]
         return ""
 
-    async def call_tool(self, tool: str, arguments: dict[str, Any], tell: Callable[[str], None]) -> str:
+    async def call_tool(self, tool: str, arguments: dict[str, Any], on_progress: Callable[[str], None]) -> str:
         connection = await self._get_connection()
         module = import_module("callwright.agent.mcp.connection")
         try:
-            answer: str = await connection.call_tool(tool, arguments, tell)
+            answer: str = await connection.call_tool(tool, arguments, on_progress)
         except module.ServerLostError as error:
             if self._connection is connection:
                 self._connection = None

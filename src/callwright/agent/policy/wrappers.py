@@ -107,10 +107,10 @@ def _unwrap_by_facts(command: ShellCommand) -> Iterator[InspectionItem]:
     while facts.takes_assignments and words and _ASSIGNMENT.match(words[0].text):
         yield _build_assignment(command, words.pop(0))
     words = words[facts.skip_operands :]
-    trailing = next((at for at, word in enumerate(words[:3]) if word.text in facts.script_options), len(words))
-    if trailing + 1 < len(words):
-        yield NestedScript(words[trailing + 1].text)
-        if trailing == 0:
+    script_index = next((at for at, word in enumerate(words[:3]) if word.text in facts.script_options), len(words))
+    if script_index + 1 < len(words):
+        yield NestedScript(words[script_index + 1].text)
+        if script_index == 0:
             return
     if facts.runs == "joined":
         yield from _unwrap_joined_text(command, words)

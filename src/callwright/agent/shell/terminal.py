@@ -168,22 +168,22 @@ class Terminal:
         began = time.monotonic()
         self._pty = self._pty or PseudoTerminal(columns=self._settings.columns, rows=_ROWS)
         mark = secrets.token_hex(16)
-        hears, says = os.pipe()
+        read_end, write_end = os.pipe()
         try:
             with self._pty.forward_output(screen.feed):
                 try:
                     process = await self._start_process(
-                        self._pty.writer_fd, command, start, folder_pipe=says, mark=mark
+                        self._pty.writer_fd, command, start, folder_pipe=write_end, mark=mark
                     )
                 finally:
-                    os.close(says)
+                    os.close(write_end)
                 try:
                     how = await self._wait_for_exit(process, limit_s)
                 finally:
                     await self._end_process(process, mark)
-            self.folder, moved = self._read_final_folder(hears, start)
+            self.folder, moved = self._read_final_folder(read_end, start)
         finally:
-            os.close(hears)
+            os.close(read_end)
         for each in (screen, excerpt, batcher):
             each.close()
         notes = [_TIMEOUT_NOTE.format(limit_s), moved] if how == "timed out" else [moved]

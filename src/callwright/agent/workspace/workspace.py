@@ -74,7 +74,7 @@ class Workspace:
             with os.fdopen(os.open(found.name, _READ_FLAGS, dir_fd=found.parent_fd), "rb") as file:
                 size = os.fstat(file.fileno())
                 if not stat.S_ISREG(size.st_mode):
-                    raise ToolError(f"{quote_path(path)} was changed by somebody else meanwhile; look again")
+                    raise ToolError(f"{quote_path(path)} was changed by another program in the meantime; read it again")
                 data = file.read(limit_bytes + 1)
         if len(data) > limit_bytes:
             raise ToolError(
