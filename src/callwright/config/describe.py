@@ -71,7 +71,10 @@ def build_json_schema() -> dict[str, Any]:
     (_, definitions) = msgspec.json.schema_components([Config, *MODEL_TABLES.values()], ref_template="#/$defs/{name}")
     whole = definitions.pop(Config.__name__)
     for settings in (*(kind.settings for kind in TABLES.values()), *MODEL_TABLES.values()):
-        properties = definitions[settings.__name__]["properties"]
+        definition = definitions[settings.__name__]
+        # Python 3.13 removes the indentation from docstrings, older versions keep it.
+        definition["description"] = " ".join(definition["description"].split())
+        properties = definition["properties"]
         for key in list_key_docs(settings):
             properties[key.name]["description"] = key.meaning
     properties = definitions["ModelSettings"]["properties"]

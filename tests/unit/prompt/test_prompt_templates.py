@@ -113,7 +113,7 @@ def test_one_template_is_replaced_and_the_others_stay(tmp_path: Path) -> None:
 
 def test_a_file_that_is_no_template_is_told_with_the_names_that_are(tmp_path: Path) -> None:
     (tmp_path / "primo.j2").write_text("")
-    with pytest.raises(ConfigError, match=r"primo\.j2 is no template that there is; the names are first, continuing"):
+    with pytest.raises(ConfigError, match=r"primo\.j2 is not a known template; known names: first, continuing"):
         read_template_sources(tmp_path)
 
 
@@ -127,7 +127,7 @@ def test_a_wrong_template_is_a_mistake_of_the_configuration(tmp_path: Path) -> N
     assert "rules.j2, line 2: unknown variable 'nothing'" in str(mistake)
     file.write_text('[prompt]\ntemplates = "nowhere"\n')
     (mistake,) = read_config(file, {}).mistakes
-    assert "nowhere cannot be read" in str(mistake)
+    assert "cannot read the templates in nowhere" in str(mistake)
 
 
 def test_compiled_once() -> None:

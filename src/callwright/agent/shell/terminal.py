@@ -21,7 +21,7 @@ import msgspec
 
 from callwright.agent.shell.environment import build_environment
 from callwright.agent.shell.output_excerpt import OutputExcerpt
-from callwright.agent.shell.process_cleanup import MARK_VARIABLE, end_process_group
+from callwright.agent.shell.process_cleanup import end_process_group, start_process_group
 from callwright.agent.shell.pseudoterminal import PseudoTerminal
 from callwright.agent.shell.sandbox import Sandbox
 from callwright.agent.shell.terminal_emulator import TerminalEmulator
@@ -204,15 +204,15 @@ class Terminal:
         folder = self._workspace.root / start
         words = [self._shell, "-c", _SHELL_SCRIPT, "bash", str(folder_pipe), command]
         try:
-            return await asyncio.create_subprocess_exec(
-                *self.sandbox.wrap_command(words, folder),
+            return await start_process_group(
+                self.sandbox.wrap_command(words, folder),
+                mark,
+                env=self.environment,
+                cwd=folder,
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=writer,
                 stderr=writer,
-                cwd=folder,
-                env={**self.environment, MARK_VARIABLE: mark},
                 pass_fds=(folder_pipe,),
-                start_new_session=True,
             )
         except OSError as error:
             raise ToolError(f"the command could not be started: {error.strerror}") from error

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from callwright.agent.shell.process_cleanup import MARK_VARIABLE, end_process_group
+from callwright.agent.shell.process_cleanup import end_process_group, start_process_group
 from callwright.agent.tools.base import ToolContext
 
 __all__ = ["ProgramOutput", "find_program", "run_program"]
@@ -54,14 +54,14 @@ async def run_program(
     location = Path(context.workspace.root, folder)
     mark = secrets.token_hex(8)
     try:
-        process = await asyncio.create_subprocess_exec(
-            *context.wrap_command(argv, location),
+        process = await start_process_group(
+            context.wrap_command(argv, location),
+            mark,
+            env=context.environment,
             cwd=location,
-            env={**context.environment, MARK_VARIABLE: mark},
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
-            start_new_session=True,
         )
     except OSError as error:
         return ProgramOutput(str(error), None)

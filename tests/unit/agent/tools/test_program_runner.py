@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -139,6 +140,37 @@ def test_a_cancelled_run_leaves_nothing(tmp_path: Path) -> None:
         with suppress(asyncio.CancelledError):
             await task
 
+    asyncio.run(scenario())
+    assert is_gone(int((tmp_path / "child").read_text()))
+
+
+def test_a_run_that_is_cancelled_while_it_starts_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = asyncio.create_subprocess_exec
+
+    async def start_slowly(*argv: Any, **options: Any) -> asyncio.subprocess.Process:
+        process = await start(*argv, **options)
+        while not (tmp_path / "child").exists() or not (tmp_path / "child").read_text():
+            await asyncio.sleep(0.02)
+        started.set()
+        try:
+            await asyncio.sleep(0.1)
+        except asyncio.CancelledError:  # as asyncio does it: the process, and not what it has started
+            process.kill()
+            await process.wait()
+            raise
+        return process
+
+    async def scenario() -> None:
+        task = asyncio.create_task(run_program(("/bin/sh", "-c", "sleep 300 & echo $! > child; wait"), room(tmp_path)))
+        await started.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    started = asyncio.Event()
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", start_slowly)
     asyncio.run(scenario())
     assert is_gone(int((tmp_path / "child").read_text()))
 
