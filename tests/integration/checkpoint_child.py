@@ -18,7 +18,7 @@ from pathlib import Path
 from callwright.agent.changes.checkpoints import Checkpoints
 from callwright.agent.changes.file_change import FileChange
 from callwright.agent.workspace.workspace import Workspace
-from tests.unit.store.opened import opened
+from tests.support.opened_store import opened
 
 SESSION = "killed"
 FILES = ("a.txt", "b.txt", "made/deep/c.txt", "made/d.txt")

@@ -17,8 +17,8 @@ from collections.abc import Iterator
 
 from callwright.store.identity import ConversationScope
 from callwright.store.open import Store
-from tests.unit.store.opened import entry, opened
-from tests.unit.store.test_conversations import history
+from tests.integration.store.test_conversations import history
+from tests.support.opened_store import entry, opened
 
 SCOPE = ConversationScope("team", "big", "platform")
 

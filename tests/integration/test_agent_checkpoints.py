@@ -16,7 +16,7 @@ from callwright.agent.changes.checkpoints import Checkpoints
 from callwright.agent.workspace.workspace import Workspace
 from callwright.store.snapshots import compute_digest
 from tests.integration.checkpoint_child import SESSION
-from tests.unit.store.opened import opened
+from tests.support.opened_store import opened
 
 ROOT = Path(__file__).resolve().parents[2]
 THEIRS = {"a.txt": b"first\n", "b.txt": b"second\n", "notes/ignored.log": b"mine\n", ".gitignore": b"*.log\n"}

@@ -29,10 +29,10 @@ from callwright.store.conversations import MatchedConversation
 from callwright.store.identity import ConversationScope
 from callwright.store.journal_records import JournalQuery
 from callwright.store.open import Store
+from tests.integration.store.test_conversations import history
 from tests.integration.store_child import SCOPE, conversation
 from tests.support.databases import emptied
-from tests.unit.store.opened import entry, opened
-from tests.unit.store.test_conversations import history
+from tests.support.opened_store import entry, opened
 
 ROOT = Path(__file__).resolve().parents[2]
 SECONDS = 30

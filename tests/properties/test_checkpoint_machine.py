@@ -23,7 +23,7 @@ from callwright.agent.changes.checkpoints import Checkpoints, UndoResult
 from callwright.agent.changes.file_change import FileChange
 from callwright.agent.workspace.workspace import Workspace
 from tests.properties.checkpoint_model import SLOTS, Event, File, Values, text
-from tests.unit.store.opened import opened
+from tests.support.opened_store import opened
 
 NAMES = ("a.txt", "b.txt", "made/here/c.txt")
 UNTOUCHED = {".gitignore": b"*.log\n", "run.log": b"ignored\n", "notes.txt": b"untracked\n", "made/mine.txt": b"mine\n"}

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -214,14 +212,3 @@ def test_the_demo_runs(capsys: pytest.CaptureFixture[str]) -> None:
     assert code == 0
     assert "write_file" in out
     assert "coerced_type" in out
-
-
-def test_a_pipe_is_read_from_standard_input() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "callwright", "parse", "-d", "hermes", "--json"],
-        input=CALL.encode(),
-        capture_output=True,
-        check=True,
-        timeout=30,
-    )
-    assert json.loads(done.stdout)["tool_calls"][0]["name"] == "ping"

@@ -13,7 +13,7 @@ from callwright.agent.changes.file_change import FileChange
 from callwright.agent.workspace.workspace import Workspace
 from callwright.errors import MisuseError, ToolError
 from callwright.store.open import Store
-from tests.unit.store.opened import opened
+from tests.support.opened_store import opened
 
 BASE = "".join(f"line {number}\n" for number in range(40)).encode()
 

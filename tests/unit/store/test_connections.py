@@ -14,7 +14,7 @@ from callwright.redaction import Redactor
 from callwright.store.journal_records import JournalQuery
 from callwright.store.open import open_journal_search, open_store
 from callwright.store.settings import StoreSettings
-from tests.unit.store.opened import entry, opened
+from tests.support.opened_store import entry, opened
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from callwright import cli
-from tests.unit.cli.gateway import KEY, gateway, pages, serving
+from tests.integration.cli.gateway import KEY, gateway, pages, serving
 
 ROWS = [
     {"model": "a", "client": "codex", "requests": 1200, "prompt_tokens": 5, "completion_tokens": 6},

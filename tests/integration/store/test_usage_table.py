@@ -10,7 +10,7 @@ import pytest
 
 from callwright.errors import StoreError
 from callwright.store.usage_records import UsageRow
-from tests.unit.store.opened import opened
+from tests.support.opened_store import opened
 
 FIRST = UsageRow("2026-05-01", "team", "coder", "copilot", 1, 10, 4)
 

@@ -20,7 +20,7 @@ from callwright.store import database as databases
 from callwright.store.database import Database, build_database
 from callwright.store.settings import StoreSettings
 from callwright.store.writer import DatabaseChange, DatabaseWriter
-from tests.unit.store.opened import NOWHERE
+from tests.support.opened_store import NOWHERE
 
 
 @asynccontextmanager

@@ -17,7 +17,7 @@ from callwright.cli.config import add_config_flags
 from callwright.cli.discovery import ModelServer
 from callwright.cli.startup import ConfigLoader, add_model_options, build_config_loader, build_config_tables
 from callwright.errors import BackendError, ConfigError
-from tests.unit.cli.gateway import KEY, gateway, pages, serving
+from tests.integration.cli.gateway import KEY, gateway, pages, serving
 
 OLLAMA = ModelServer(label="Ollama", kind="ollama", url="http://127.0.0.1:11434", models=("a", "b"))
 VLLM = ModelServer(label="vLLM", kind="openai", url="http://127.0.0.1:8000/v1", models=("b",))

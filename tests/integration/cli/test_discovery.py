@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from callwright.cli.discovery import ModelServer, discover_servers, find_server, identify_server
 from callwright.cli.http_client import HttpReply
 from callwright.errors import BackendError
-from tests.unit.cli.gateway import KEY, gateway, pages, serving
+from tests.integration.cli.gateway import KEY, gateway, pages, serving
 
 URL = "http://127.0.0.1:1"
 LM_STUDIO_ERROR = {"error": "Unexpected endpoint or method. (GET /props)"}

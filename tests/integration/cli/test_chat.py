@@ -11,7 +11,7 @@ import pytest
 from callwright import cli
 from callwright.cli.chat import run_tool
 from callwright.model import ToolCall
-from tests.unit.cli.gateway import KEY, gateway, serving
+from tests.integration.cli.gateway import KEY, gateway, serving
 
 SCRIPT = """\
 models = ["one", "two"]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from callwright import cli
-from tests.unit.cli.gateway import KEY, Break, gateway, pages, serving
+from tests.integration.cli.gateway import KEY, Break, gateway, pages, serving
 
 CHAT, RESPONSES, MESSAGES, OLLAMA = "/v1/chat/completions", "/v1/responses", "/v1/messages", "/api/chat"
 

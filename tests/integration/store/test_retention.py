@@ -14,7 +14,7 @@ from callwright.store.conversations import MatchedConversation
 from callwright.store.identity import ConversationScope
 from callwright.store.journal_records import JournalQuery
 from callwright.store.open import Store
-from tests.unit.store.opened import entry, opened
+from tests.support.opened_store import entry, opened
 
 DAY = 86_400
 NOW = 100 * DAY

@@ -19,7 +19,7 @@ from callwright.store.journal_records import JournalQuery, RecordedAttempt, Reco
 from callwright.store.migrations import MIGRATIONS, run_migrations
 from callwright.store.settings import StoreSettings
 from callwright.store.tables import METADATA
-from tests.unit.store.opened import NOWHERE, entry, opened
+from tests.support.opened_store import NOWHERE, entry, opened
 
 REQUEST = Request("big", (Message("user", (Text("Hello"),)),), (ToolSpec("ping"),), options={"temperature": 0.5})
 SAID = (ReasoningDelta("hm"), TextDelta("<tool_call>"), UsageSeen(Usage(7, 11, 3, 2)), Finish("stop"))

@@ -10,7 +10,7 @@ from sqlalchemy import func, select, update
 from callwright.errors import StoreError
 from callwright.store.snapshots import Snapshot, compute_digest
 from callwright.store.tables import contents
-from tests.unit.store.opened import opened
+from tests.support.opened_store import opened
 
 OLD, NEW = b"old\n" * 1000, bytes(range(256))
 

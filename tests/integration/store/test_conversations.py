@@ -11,7 +11,7 @@ from callwright.errors import MisuseError
 from callwright.model import Message, Text
 from callwright.store.conversations import ConversationStore, MatchedConversation
 from callwright.store.identity import ConversationScope
-from tests.unit.store.opened import opened
+from tests.support.opened_store import opened
 
 SCOPE = ConversationScope("team", "big", "platform")
 
