@@ -45,7 +45,7 @@ def within(
 
     before = len(list(Path("/dev/fd").iterdir()))
     answer = asyncio.run(session())
-    assert len(list(Path("/dev/fd").iterdir())) == before
+    assert len(list(Path("/dev/fd").iterdir())) <= before  # files of an earlier test may be closed meanwhile
     return answer
 
 
