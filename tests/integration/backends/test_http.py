@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 import traceback
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import aclosing
@@ -20,11 +19,14 @@ from callwright.backends.settings import BackendSettings
 from callwright.errors import BackendError
 from callwright.events import Event, Finish, TextDelta
 from callwright.model import Constraint
+from tests.support.clock import ClockLoop, pass_time
 from tests.support.tiny_wire import TinyWire, ask
 from tests.support.upstream import (
     CLOSE,
     DONE,
     HANG,
+    PASS,
+    READ,
     RESET,
     Upstream,
     answer,
@@ -172,15 +174,13 @@ def test_turns_share_connections(upstream: Upstream) -> None:
 
 def test_a_server_that_goes_on_after_its_end_is_left(upstream: Upstream) -> None:
     upstream.play(answer(sse("x"), DONE, sse("late"), HANG))
-    started = time.monotonic()
     assert said(run(heard(backend(upstream)))) == "x"
-    assert time.monotonic() - started < 5
     assert upstream.requests[0].wait_left()
 
 
 @pytest.mark.parametrize("end", [RESET, CLOSE])
 def test_a_connection_lost_after_the_end_is_no_error(upstream: Upstream, end: str) -> None:
-    upstream.play(answer(sse("x"), DONE, 0.02, end))
+    upstream.play(answer(sse("x"), DONE, READ, end))
     assert said(run(heard(backend(upstream)))) == "x"
 
 
@@ -206,12 +206,12 @@ def test_a_slow_reader_slows_the_server_down(upstream: Upstream) -> None:
 
 @pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop])
 @pytest.mark.parametrize("way", ["aclose", "cancel", "cancel before headers"])
-def test_the_server_sees_at_once_that_nobody_listens(
+def test_the_server_sees_that_nobody_listens(
     upstream: Upstream, loop: Callable[[], asyncio.AbstractEventLoop], way: str
 ) -> None:
     upstream.play([HANG] if way == "cancel before headers" else answer(sse("x"), HANG))
 
-    async def leave() -> float:
+    async def leave() -> None:
         one = backend(upstream)
         heard_something = asyncio.Event()
 
@@ -228,23 +228,14 @@ def test_the_server_sees_at_once_that_nobody_listens(
                 await asyncio.sleep(0.005)
         else:
             await heard_something.wait()
-        left = time.monotonic()
         if way != "aclose":
             task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-        assert await asyncio.to_thread(upstream.requests[0].wait_left, 1)
+        assert await asyncio.to_thread(upstream.requests[0].wait_left)
         await one.close()
-        return left
 
-    delays = []
-    for _ in range(3):  # a busy machine may be late for its own reasons
-        upstream.requests.clear()
-        with asyncio.Runner(loop_factory=loop) as runner:
-            left = runner.run(leave())
-        delays.append((upstream.requests[0].left or 0) - left)
-        if delays[-1] < 0.1:
-            break
-    assert min(delays) < 0.1
+    with asyncio.Runner(loop_factory=loop) as runner:
+        runner.run(leave())
 
 
 def test_closing_the_backend_closes_what_is_open(upstream: Upstream) -> None:
@@ -279,9 +270,7 @@ def test_closing_the_backend_closes_what_is_open(upstream: Upstream) -> None:
 )
 def test_each_timer_names_itself(upstream: Upstream, timer: str, script: Any) -> None:
     upstream.play(script)
-    started = time.monotonic()
     error = run(failure(backend(upstream, **{timer: 0.2})))
-    assert 0.15 < time.monotonic() - started < 5
     assert error.kind == "timeout"
     assert f"0.2 seconds (setting {timer})" in str(error)
     assert error.retryable == (timer != "total_seconds")
@@ -307,25 +296,29 @@ def test_only_waiting_for_the_server_counts_as_silence(upstream: Upstream) -> No
 def test_silence_counts_again_after_the_reader_came_back(upstream: Upstream) -> None:
     upstream.play(answer(sse("a"), HANG))
 
-    async def dawdle() -> tuple[BackendError, float]:
+    async def dawdle() -> BackendError:
         one = backend(upstream, idle_seconds=0.2)
         turn = one.stream_response(ask(), {})
         await anext(turn)
         await asyncio.sleep(0.5)
-        started = time.monotonic()
         with pytest.raises(BackendError) as raised:
             await anext(turn)
         await one.close()
-        return raised.value, time.monotonic() - started
+        return raised.value
 
-    error, waited = run(dawdle())
-    assert "idle_seconds" in str(error)
-    assert 0.15 < waited < 5
+    assert "idle_seconds" in str(run(dawdle()))
 
 
 def test_steady_drops_are_not_silence(upstream: Upstream) -> None:
-    upstream.play(answer(*[step for _ in range(8) for step in (sse("x"), 0.1)], DONE))
-    assert said(run(heard(backend(upstream, idle_seconds=0.3)))) == "x" * 8
+    upstream.play(answer(*[step for _ in range(8) for step in (sse("x"), READ, PASS)], DONE))
+
+    async def dripped() -> list[Event]:
+        loop = asyncio.get_running_loop()
+        upstream.pass_time = lambda: asyncio.run_coroutine_threadsafe(pass_time(200), loop)
+        return await heard(backend(upstream, idle_seconds=300))
+
+    with asyncio.Runner(loop_factory=ClockLoop) as runner:
+        assert said(runner.run(dripped())) == "x" * 8
 
 
 # ── failures before the first byte ───────────────────────────────────────────────────────────────
@@ -454,7 +447,7 @@ def test_of_an_errors_body_only_so_much_is_read(upstream: Upstream, size: int) -
 
 @pytest.mark.parametrize("end", [RESET, CLOSE])
 def test_an_error_whose_body_breaks_off_is_still_that_error(upstream: Upstream, end: str) -> None:
-    upstream.play(answer(b"no such model", 0.05, end, status=404))
+    upstream.play(answer(b"no such model", READ, end, status=404))
     error = run(failure(backend(upstream)))
     assert (error.status, error.kind) == (404, "refused")
 
@@ -471,10 +464,10 @@ def test_an_error_whose_body_never_ends_is_an_error_soon(upstream: Upstream, mon
 @pytest.mark.parametrize(
     ("script", "kind", "words"),
     [
-        (answer(sse("Good"), 0.05, RESET), "unavailable", "in the middle of its answer"),
+        (answer(sse("Good"), READ, RESET), "unavailable", "in the middle of its answer"),
         (answer(sse("Good"), CLOSE), "unavailable", "in the middle of its answer"),
         (
-            [*answer(sse("Good"), end=False), 0.05, b"40\r\ndata: {", RESET],
+            [*answer(sse("Good"), end=False), READ, b"40\r\ndata: {", RESET],
             "unavailable",
             "in the middle of its answer",
         ),
@@ -510,7 +503,7 @@ def test_an_error_whose_body_never_ends_is_an_error_soon(upstream: Upstream, mon
 def test_after_the_first_byte_nothing_is_tried_again(upstream: Upstream, script: Any, kind: str, words: str) -> None:
     upstream.play(script)
     before: list[Event] = []
-    error = run(failure(backend(upstream, idle_seconds=0.5), before))
+    error = run(failure(backend(upstream), before))
     assert said(before) == "Good"
     assert error.kind == kind
     assert words in str(error)

@@ -168,8 +168,8 @@ def test_the_failure_of_one_choice_ends_the_others() -> None:
 # ── the clock ────────────────────────────────────────────────────────────────────────────────────
 
 
-def stream(events: AsyncIterator[list[Event]], **times: float) -> list[str]:
-    """What is sent, message by message, of events that come in their own time."""
+def stream(events: AsyncIterator[list[Event]], *, clock: bool = False, **times: float) -> list[str]:
+    """What is sent, message by message, of events that come in their own time; with `clock` time flies."""
     sent: list[str] = []
 
     async def send(message: Any) -> None:
@@ -182,12 +182,16 @@ def stream(events: AsyncIterator[list[Event]], **times: float) -> list[str]:
         )
         seconds = {"heartbeat_seconds": 5.0, "open_seconds": 5.0, **times}
         out = ResponseStream(send, encoder, "text/event-stream", **seconds)
+        passing = asyncio.create_task(pass_time(*[5.0] * 40)) if clock else None
         async for batch in events:
             await out.write(batch)
         await out.end("")
         out.cancel_timers()
+        if passing:
+            passing.cancel()
 
-    asyncio.run(run())
+    with asyncio.Runner(loop_factory=ClockLoop) as runner:
+        runner.run(run())
     return sent
 
 
@@ -205,7 +209,8 @@ def test_a_stream_opens_with_its_first_events() -> None:
 
 
 def test_a_stream_that_stays_silent_is_opened_by_the_clock_and_kept_alive() -> None:
-    sent = stream(paced([TextDelta("hi"), Finish("stop")], pause=0.2), open_seconds=0.02, heartbeat_seconds=0.05)
+    slow = paced([TextDelta("hi"), Finish("stop")], pause=100)
+    sent = stream(slow, clock=True, open_seconds=10, heartbeat_seconds=20)
     assert '"role"' in sent[1]
     assert [part for part in sent[2:-2] if part.startswith(":")], sent
     assert sent[-1].endswith("[DONE]\n\n")
