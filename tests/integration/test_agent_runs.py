@@ -67,7 +67,8 @@ PATCH = """\
 
 
 def passing(project: Project) -> bool:
-    command = [sys.executable, "-m", "unittest", "-q"]
+    # -B: a stale bytecode file of the same second and size would hide the edit
+    command = [sys.executable, "-B", "-m", "unittest", "-q"]
     return subprocess.run(command, cwd=project.root, capture_output=True, check=False).returncode == 0
 
 
