@@ -16,7 +16,7 @@ from tests.support.sampling import FULL
 from tests.support.upstream import Upstream
 
 # `make laws` asks for 200 and more, new ones each time; the others make do with fewer, and always the same.
-LAW_EXAMPLES = int(os.environ.get("CALLWRIGHT_LAW_EXAMPLES", "50" if FULL else "10"))
+LAW_EXAMPLES = int(os.environ.get("CALLWRIGHT_LAW_EXAMPLES", "50" if FULL else "5"))
 
 settings.register_profile(
     "callwright",

@@ -213,14 +213,15 @@ def arguments(dialect: Dialect, tool: ToolSpec) -> st.SearchStrategy[dict[str, A
 @cache
 def calls(dialect: Dialect, most: int = 3) -> st.SearchStrategy[list[ToolCall]]:
     """One to three calls of the offered tools."""
-    one = st.sampled_from(TOOLS).flatmap(
-        lambda tool: arguments(dialect, tool).map(
-            lambda given: ToolCall("", tool.name, json.dumps(given, ensure_ascii=False))
-        )
-    )
+    of_tool = {tool.name: _calls_of(dialect, tool) for tool in TOOLS}
+    one = st.sampled_from(list(of_tool)).flatmap(of_tool.__getitem__)
     return st.lists(one, min_size=1, max_size=most).map(
         lambda some: [msgspec.structs.replace(call, id=_id(dialect, call, at)) for at, call in enumerate(some)]
     )
+
+
+def _calls_of(dialect: Dialect, tool: ToolSpec) -> st.SearchStrategy[ToolCall]:
+    return arguments(dialect, tool).map(lambda given: ToolCall("", tool.name, json.dumps(given, ensure_ascii=False)))
 
 
 def _id(dialect: Dialect, call: ToolCall, at: int) -> str:
