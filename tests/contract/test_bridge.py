@@ -33,40 +33,46 @@ pytestmark = pytest.mark.usefixtures("libraries")
 
 
 class Browser:
-    """Pages in Chromium; `tests/contract/node/bridge.mjs` says what they can be told."""
+    """Chromium with pages of one gateway; `tests/contract/node/bridge.mjs` says what they can be told."""
 
-    def __init__(self, gateway: Hosted, *fragments: str) -> None:
-        command = [str(node()), "bridge.mjs", gateway.url, *fragments]
+    def __init__(self) -> None:
         self._process = subprocess.Popen(
-            command, cwd=LIBRARIES, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [str(node()), "bridge.mjs"], cwd=LIBRARIES, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
-        self.states = self._heard()["states"]
+        self.states: list[str] = []
+
+    @contextmanager
+    def browsing(self, gateway: Hosted, *fragments: str) -> Iterator[Browser]:
+        """Fresh pages. A gateway has a port of its own, so that nothing that earlier pages stored is theirs."""
+        self.states = self._asked(f"open {gateway.url} {' '.join(fragments)}")["said"]
+        try:
+            yield self
+        finally:
+            self._asked("end")
 
     def tell(self, command: str) -> Any:
-        assert self._process.stdin
-        self._process.stdin.write(f"{command}\n")
-        self._process.stdin.flush()
-        heard = self._heard()
+        heard = self._asked(command)
         assert heard["problems"] == []
         return heard["said"]
 
     def close(self) -> None:
         self._process.communicate("", timeout=120)
 
-    def _heard(self) -> Any:
+    def _asked(self, command: str) -> Any:
+        assert self._process.stdin
         assert self._process.stdout
+        self._process.stdin.write(f"{command}\n")
+        self._process.stdin.flush()
         line = self._process.stdout.readline()
         assert line, "the browser ended"
         return json.loads(line)
 
 
-@contextmanager
-def browsing(gateway: Hosted, *fragments: str) -> Iterator[Browser]:
-    browser = Browser(gateway, *fragments)
-    try:
+@pytest.fixture(scope="module")
+def chromium(libraries: None) -> Iterator[Browser]:
+    """One browser for all tests: to start it takes longer than most of them."""
+    with closing(Browser()) as browser:
         yield browser
-    finally:
-        browser.close()
 
 
 @pytest.fixture
@@ -88,10 +94,12 @@ def gateway(tmp_path: Path, server: Upstream) -> Iterator[Hosted]:
         yield gateway
 
 
-def test_copilot_chat_does_the_file_task_of_seed_s0_through_a_page(gateway: Hosted, server: Upstream) -> None:
+def test_copilot_chat_does_the_file_task_of_seed_s0_through_a_page(
+    gateway: Hosted, chromium: Browser, server: Upstream
+) -> None:
     deaf = Deaf(S0_THOUGHTS)
     deaf.play_on(server)
-    with browsing(gateway, f"token={TOKEN}&model=writer") as browser:
+    with chromium.browsing(gateway, f"token={TOKEN}&model=writer") as browser:
         assert browser.states == ["connected"]
         one, two, three = run("copilot_trace.mjs", gateway.url, "s0", json.dumps(S0_TRACE))
         seen = browser.tell("seen 0")
@@ -110,7 +118,9 @@ def test_copilot_chat_does_the_file_task_of_seed_s0_through_a_page(gateway: Host
     assert deaf.prompts[2][0]["content"] == said[0]
 
 
-def test_fifty_interleaved_conversations_over_two_pages_never_mix(gateway: Hosted, server: Upstream) -> None:
+def test_fifty_interleaved_conversations_over_two_pages_never_mix(
+    gateway: Hosted, chromium: Browser, server: Upstream
+) -> None:
     """Five clients without keys, so nothing but the histories tells their conversations apart."""
 
     def everything(seen: Seen) -> Any:
@@ -128,7 +138,7 @@ def test_fifty_interleaved_conversations_over_two_pages_never_mix(gateway: Hoste
                 history.append(reply.json["choices"][0]["message"])
         return [history[-1]["content"] for history in histories]
 
-    with browsing(gateway, *[f"token={TOKEN}&model=writer"] * 2) as browser:
+    with chromium.browsing(gateway, *[f"token={TOKEN}&model=writer"] * 2) as browser:
         with ThreadPoolExecutor(5) as pool:
             answers = list(pool.map(client, range(5)))
         served = [len(browser.tell(f"listed {number}")) for number in range(2)]
@@ -138,7 +148,7 @@ def test_fifty_interleaved_conversations_over_two_pages_never_mix(gateway: Hoste
 
 
 def test_a_closed_page_fails_what_it_was_answering_and_the_next_request_goes_to_another(
-    gateway: Hosted, server: Upstream
+    gateway: Hosted, chromium: Browser, server: Upstream
 ) -> None:
     asked = []
 
@@ -150,7 +160,7 @@ def test_a_closed_page_fails_what_it_was_answering_and_the_next_request_goes_to_
 
     server.play(slowly)
     body = {"model": "s0", "stream": True, "messages": [{"role": "user", "content": "Hello"}]}
-    with browsing(gateway, *[f"token={TOKEN}&model=writer"] * 2) as browser:
+    with chromium.browsing(gateway, *[f"token={TOKEN}&model=writer"] * 2) as browser:
         with opened(gateway.url, "/v1/chat/completions", body) as stream:
             stream.until(b"Wait")
             busy = [bool(browser.tell(f"seen {number}")) for number in range(2)].index(True)
@@ -163,9 +173,9 @@ def test_a_closed_page_fails_what_it_was_answering_and_the_next_request_goes_to_
         assert browser.tell(f"seen {1 - busy}")[-1] == ["assistant", "Here."]
 
 
-def test_a_page_whose_connection_breaks_comes_back_and_ends_its_answer(gateway: Hosted) -> None:
+def test_a_page_whose_connection_breaks_comes_back_and_ends_its_answer(gateway: Hosted, chromium: Browser) -> None:
     body = {"model": "s0", "messages": [{"role": "user", "content": "Hello"}]}
-    with browsing(gateway, f"token={TOKEN}") as browser, ThreadPoolExecutor(1) as pool:
+    with chromium.browsing(gateway, f"token={TOKEN}") as browser, ThreadPoolExecutor(1) as pool:
         reply = pool.submit(gateway.post, "/v1/chat/completions", body)
         browser.tell("asked 0")
         browser.tell("broken 0")
@@ -173,8 +183,8 @@ def test_a_page_whose_connection_breaks_comes_back_and_ends_its_answer(gateway: 
         assert reply.result(20).json["choices"][0]["message"]["content"] == "By hand, after all."
 
 
-def test_a_page_with_a_wrong_token_is_refused_and_stays_away(gateway: Hosted) -> None:
-    with browsing(gateway, f"token={TOKEN}x") as browser:
+def test_a_page_with_a_wrong_token_is_refused_and_stays_away(gateway: Hosted, chromium: Browser) -> None:
+    with chromium.browsing(gateway, f"token={TOKEN}x") as browser:
         assert browser.states == ["wrong token"]
         refused = gateway.post("/v1/chat/completions", {"model": "s0", "messages": [{"role": "user", "content": "x"}]})
     assert refused.status == 503
@@ -193,8 +203,10 @@ def test_a_page_with_a_wrong_token_is_refused_and_stays_away(gateway: Hosted) ->
         ("async ({ opened }) => (opened(1), 42)", "42"),
     ],
 )
-def test_a_page_may_answer_in_any_way_that_javascript_has(gateway: Hosted, handler: str, said: str) -> None:
-    with browsing(gateway, f"token={TOKEN}") as browser:
+def test_a_page_may_answer_in_any_way_that_javascript_has(
+    gateway: Hosted, chromium: Browser, handler: str, said: str
+) -> None:
+    with chromium.browsing(gateway, f"token={TOKEN}") as browser:
         browser.tell(f"run 0 bridge.handlers.create = {handler}")
         assert _asked(gateway).json["choices"][0]["message"]["content"] == said
 
@@ -208,8 +220,8 @@ def test_a_page_may_answer_in_any_way_that_javascript_has(gateway: Hosted, handl
         ("async ({ opened }) => { opened(1) }", "it is empty"),
     ],
 )
-def test_a_page_that_fails_says_why_and_stays(gateway: Hosted, handler: str, words: str) -> None:
-    with browsing(gateway, f"token={TOKEN}") as browser:
+def test_a_page_that_fails_says_why_and_stays(gateway: Hosted, chromium: Browser, handler: str, words: str) -> None:
+    with chromium.browsing(gateway, f"token={TOKEN}") as browser:
         browser.tell(f"run 0 bridge.handlers.create = {handler}")
         failed = _asked(gateway)
         assert failed.status >= 400
@@ -222,18 +234,18 @@ def _asked(gateway: Hosted) -> Reply:
     return gateway.post("/v1/chat/completions", {"model": "s0", "messages": [{"role": "user", "content": "Hello"}]})
 
 
-def test_the_example_page_shows_that_its_model_failed(gateway: Hosted, server: Upstream) -> None:
+def test_the_example_page_shows_that_its_model_failed(gateway: Hosted, chromium: Browser, server: Upstream) -> None:
     server.play(answer(sse("Wait"), sse({"error": {"message": "out of memory"}})))
-    with browsing(gateway, f"token={TOKEN}&model=writer") as browser:
+    with chromium.browsing(gateway, f"token={TOKEN}&model=writer") as browser:
         assert "out of memory" in _asked(gateway).json["error"]["message"]
         _, head = browser.tell("heads 0")
         assert head.startswith("failed: ")
         assert "out of memory" in head
 
 
-def test_nobody_is_asked_for_an_answer_that_no_client_waits_for(gateway: Hosted) -> None:
+def test_nobody_is_asked_for_an_answer_that_no_client_waits_for(gateway: Hosted, chromium: Browser) -> None:
     body = {"model": "s0", "stream": True, "messages": [{"role": "user", "content": "Hello"}]}
-    with browsing(gateway, f"token={TOKEN}") as browser:
+    with chromium.browsing(gateway, f"token={TOKEN}") as browser:
         with closing(gateway.send("/v1/chat/completions", body)):
             browser.tell("asked 0")
         browser.tell("unasked 0")
@@ -253,11 +265,11 @@ globalThis.myService = {
 """What the example of the document calls its own service: it answers with all that a conversation has heard."""
 
 
-def test_the_script_of_the_document_serves_conversations(gateway: Hosted) -> None:
+def test_the_script_of_the_document_serves_conversations(gateway: Hosted, chromium: Browser) -> None:
     (script,) = re.findall(r"(?s)```js\n(.*?)```", BRIDGE_DOCUMENT.read_text(encoding="utf-8"))
     script = script.replace("ws://127.0.0.1:8787", gateway.url.replace("http", "ws")).replace('"…"', f'"{TOKEN}"')
     code = b64encode(f"{SERVICE}; (() => {{ {script} }})()".encode("latin-1")).decode()
-    with browsing(gateway, f"token={TOKEN}x") as browser:
+    with chromium.browsing(gateway, f"token={TOKEN}x") as browser:
         browser.tell(f"run 0 (0, eval)(atob('{code}'))")
         history = [{"role": "user", "content": "one"}]
         for said in ("one", "one | two"):
