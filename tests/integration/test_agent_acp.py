@@ -8,10 +8,10 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import acp
 import pytest
@@ -19,6 +19,7 @@ from acp.schema import EnvVariable, McpServerStdio
 from acp.schema import Implementation as Info
 
 from tests.support.desks import DONE, Editor, Place, tool
+from tests.support.warm import start
 
 Scenario = Callable[[Editor], Coroutine[Any, Any, None]]
 SERVER = str(Path(__file__).parents[1] / "support" / "mcp_server.py")
@@ -379,6 +380,39 @@ def test_the_servers_of_a_project_are_a_question_of_their_own(tmp_path: Path) ->
     drive(place, scenario)
 
 
+class Wire:
+    """An agent that is told lines, one after the other."""
+
+    def __init__(self, place: Place, stdin: TextIO, stdout: TextIO) -> None:
+        self.place = place
+        self.stdin = stdin
+        self.stdout = stdout
+        self._number = 0
+
+    def ask(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        self._number += 1
+        message = {"jsonrpc": "2.0", "id": self._number, "method": method, "params": params}
+        self.stdin.write(json.dumps(message) + "\n")
+        self.stdin.flush()
+        while (answer := json.loads(self.stdout.readline())).get("id") != self._number:
+            pass
+        return dict(answer)
+
+
+@pytest.fixture(scope="module")
+def wire(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wire]:
+    place = Place(tmp_path_factory.mktemp("wire"))
+    command = [sys.executable, "-m", "callwright", "agent", "--acp", "--config", place.settings()]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with (
+        (place.base / "stderr").open("w") as stderr,
+        subprocess.Popen(command, **pipes, stderr=stderr, env=place.environment, cwd=place.base) as process,  # type: ignore[call-overload]
+    ):
+        yield Wire(place, process.stdin, process.stdout)
+        process.stdin.close()
+        assert process.wait(30) == 0
+
+
 @pytest.mark.parametrize(
     ("method", "params", "code"),
     [
@@ -397,37 +431,18 @@ def test_the_servers_of_a_project_are_a_question_of_their_own(tmp_path: Path) ->
         ("session/close", {"sessionId": 5}, -32602),
     ],
 )
-def test_a_wrong_request_is_an_error_that_says_why(
-    tmp_path: Path, method: str, params: dict[str, Any], code: int
-) -> None:
-    place = Place(tmp_path)
-
-    async def run() -> None:
-        async with asyncio.timeout(30), place.process() as process:
-            assert process.stdin is not None
-            assert process.stdout is not None
-
-            async def ask(number: int, what: str, given: dict[str, Any]) -> dict[str, Any]:
-                assert process.stdin is not None
-                assert process.stdout is not None
-                message = {"jsonrpc": "2.0", "id": number, "method": what, "params": given}
-                process.stdin.write(json.dumps(message).encode() + b"\n")
-                while (answer := json.loads(await process.stdout.readline())).get("id") != number:
-                    pass
-                return dict(answer)
-
-            process.stdin.write(b"this is no message\n")
-            told = json.loads(await process.stdout.readline())
-            assert told["error"]["code"] == -32700
-            session = (await ask(1, "session/new", {"cwd": str(place.root), "mcpServers": []}))["result"]["sessionId"]
-            text = json.dumps(params).replace("{root}", str(place.root)).replace("{session}", session)
-            error = (await ask(2, method, json.loads(text)))["error"]
-            assert error["code"] == code
-            assert error["message"]
-            assert (await ask(3, "initialize", {"protocolVersion": 1}))["result"]["protocolVersion"] == 1
-
-    asyncio.run(run())
-    assert (place.base / "stderr").read_text() == ""
+def test_a_wrong_request_is_an_error_that_says_why(wire: Wire, method: str, params: dict[str, Any], code: int) -> None:
+    wire.stdin.write("this is no message\n")
+    wire.stdin.flush()
+    assert json.loads(wire.stdout.readline())["error"]["code"] == -32700
+    root = str(wire.place.root)
+    session = wire.ask("session/new", {"cwd": root, "mcpServers": []})["result"]["sessionId"]
+    text = json.dumps(params).replace("{root}", root).replace("{session}", session)
+    error = wire.ask(method, json.loads(text))["error"]
+    assert error["code"] == code
+    assert error["message"]
+    assert wire.ask("initialize", {"protocolVersion": 1})["result"]["protocolVersion"] == 1
+    assert (wire.place.base / "stderr").read_text() == ""
 
 
 @pytest.mark.parametrize("how", ["closes its end", "is killed", "stops to read"])
@@ -482,11 +497,19 @@ def wait_for(ready: Callable[[], bool], seconds: float = 20) -> None:
 @pytest.mark.parametrize("end", ["input", "output"])
 def test_without_pipes_it_is_said_what_this_is_for(tmp_path: Path, end: str) -> None:
     place = Place(tmp_path)
-    ends = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE}
-    if end == "output":
-        ends = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL}
-    command = [sys.executable, "-m", "callwright", "agent", "--acp", "--config", place.settings()]
-    done = subprocess.run(command, **ends, stderr=subprocess.PIPE, env=place.environment, text=True, timeout=30)  # type: ignore[call-overload]
-    assert done.returncode == 2
-    assert f"standard {end} is not a pipe" in done.stderr
-    assert "Traceback" not in done.stderr
+    words = ["callwright", "agent", "--acp", "--config", place.settings()]
+    (reading, other), (unread, writing) = os.pipe(), os.pipe()
+    with (
+        os.fdopen(reading),
+        os.fdopen(other),
+        os.fdopen(unread),
+        os.fdopen(writing),
+        Path(os.devnull).open("r+") as nothing,
+        (place.base / "stderr").open("w") as stderr,
+    ):
+        pipes = {"input": reading, "output": writing} | {end: nothing.fileno()}
+        files = (pipes["input"], pipes["output"], stderr.fileno())
+        assert start(words, cwd=place.base, environment=place.environment, files=files).wait() == 2
+    said = (place.base / "stderr").read_text()
+    assert f"standard {end} is not a pipe" in said
+    assert "Traceback" not in said

@@ -51,9 +51,8 @@ from tests.support.agents import (
     turn,
     work,
 )
-from tests.support.sampling import full
+from tests.support.sampling import FULL, full
 
-all_ways = pytest.mark.parametrize("way", WAYS, ids=lambda way: way.name)
 PATCH = """\
 *** Begin Patch
 *** Update File: calc.py
@@ -64,6 +63,11 @@ PATCH = """\
 +# Sums
 *** Delete File: old.py
 *** End Patch"""
+
+
+def ways(*chosen: Way) -> pytest.MarkDecorator:
+    """These ways; all of them in the full run."""
+    return pytest.mark.parametrize("way", WAYS if FULL else chosen, ids=lambda way: way.name)
 
 
 def passing(project: Project) -> bool:
@@ -79,7 +83,7 @@ def shell(command: str) -> dict[str, object]:
 # ── edits ────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@all_ways
+@ways(*WAYS[::2])
 def test_a_failing_test_is_fixed_and_really_run(tmp_path: Path, way: Way) -> None:
     project = Project(tmp_path, BROKEN, way=way)
     project.says(
@@ -102,7 +106,7 @@ def test_a_failing_test_is_fixed_and_really_run(tmp_path: Path, way: Way) -> Non
     assert [(file.path, file.added, file.removed) for file in summary.files] == [("calc.py", 1, 1)]
 
 
-@all_ways
+@ways(*WAYS[1::2])
 def test_a_file_is_created_with_content_that_a_second_answer_wrote(tmp_path: Path, way: Way) -> None:
     project = Project(tmp_path, way=way)
     content = "def hello():\n    return 'a \"b\" \\n </tool_call>'\n"
@@ -115,7 +119,7 @@ def test_a_file_is_created_with_content_that_a_second_answer_wrote(tmp_path: Pat
     assert tree(project.root) == {"pkg/hello.py": content.encode()}
 
 
-@all_ways
+@ways(*WAYS[::2])
 def test_many_files_are_changed_by_a_patch_and_by_edits(tmp_path: Path, way: Way) -> None:
     project = Project(tmp_path, {**BROKEN, "old.py": "gone\n", "a.txt": "one\ntwo\n"}, way=way)
     project.says(
@@ -194,7 +198,7 @@ def test_what_the_person_changed_in_the_same_lines_is_left_alone(tmp_path: Path)
 # ── permissions ──────────────────────────────────────────────────────────────────────────────────────
 
 
-@all_ways
+@ways(*WAYS[1::2])
 def test_without_anybody_there_what_would_be_asked_is_denied_and_said(tmp_path: Path, way: Way) -> None:
     project = Project(tmp_path, {"build/a": ""}, way=way)
     project.says(
@@ -387,16 +391,14 @@ def test_wrong_usage_ends_with_2(tmp_path: Path, words: tuple[str, ...]) -> None
 def test_a_stop_ends_the_command_and_the_run_with_130(tmp_path: Path, number: signal.Signals) -> None:
     project = Project(tmp_path)
     project.says(turn(shell("echo $$ > pid; sleep 50"), shell("touch never")), DONE)
-    with project.start("run it") as process:
-        assert process.stdout is not None
+    with project.start("run it") as (process, out):
         lines = []
-        for line in process.stdout:
+        for line in out:
             lines.append(json.loads(line)["event"])
             if lines[-1]["type"] == "tool_started":
                 os.kill(process.pid, number)
         assert process.wait() == 130
-        assert process.stderr is not None
-        assert process.stderr.read() == ""
+    assert (project.base / "err.txt").read_text() == ""
     ended = [line for line in lines if line["type"] == "tool_finished"]
     assert [each["status"] for each in ended] == ["stopped", "stopped"]
     assert [line["type"] for line in lines[-3:]] == ["task_stopped", "files_changed", "task_summarized"]

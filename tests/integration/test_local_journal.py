@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.support import warm
 from tests.support.agents import Project, call, turn
 
 
@@ -22,17 +21,10 @@ def project(tmp_path: Path) -> Project:
 
 
 def run(project: Project, *words: str, code: int = 0) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "callwright", *words, "--config", str(project.config)],
-        cwd=project.root,
-        env=project.environment,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=50,
-    )
-    assert done.returncode == code, done.stderr
-    return done.stdout
+    settings = ["--config", str(project.config)]
+    done = warm.run(["callwright", *words, *settings], cwd=project.root, environment=project.environment)
+    assert done.code == code, done.err
+    return done.out
 
 
 def rows(project: Project) -> list[dict[str, Any]]:

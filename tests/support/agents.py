@@ -16,11 +16,10 @@ import json
 import os
 import re
 import signal
-import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 from unittest.mock import patch
@@ -33,6 +32,7 @@ from callwright.agent.session_events import ApprovalRequested, StampedEvent, Tas
 from callwright.app import load_config, open_agent_app, open_session_archive
 from callwright.cli import _build_parser, main
 from callwright.cli.agent import load_agent_config
+from tests.support.warm import Running, run, start
 
 __all__ = [
     "ALWAYS",
@@ -227,19 +227,23 @@ class Project:
         places = {name: str(self.base / folder) for name, folder in own.items()}
         return {**kept, **places, "PYTHONPATH": SOURCE, "PYTHONDONTWRITEBYTECODE": "1"}
 
-    def start(self, *words: str) -> subprocess.Popen[str]:
-        """`callwright agent --json`, with its output to be read."""
+    def words(self, *words: str) -> list[str]:
+        """`callwright agent --json` for these words."""
+        return ["callwright", "agent", "--json", "--config", str(self.config), *words]
+
+    @contextmanager
+    def start(self, *words: str) -> Iterator[tuple[Running, TextIO]]:
+        """That by a new interpreter, with its output to be read; what it says on standard error is in `err.txt`."""
         (self.base / "home").mkdir(exist_ok=True)
-        command = [sys.executable, "-m", "callwright", "agent", "--json", "--config", str(self.config), *words]
-        return subprocess.Popen(
-            command,
-            cwd=self.root,
-            env=self.environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        reading, writing = os.pipe()
+        with Path(os.devnull).open() as nothing, (self.base / "err.txt").open("w") as err, os.fdopen(writing):
+            files = (nothing.fileno(), writing, err.fileno())
+            running = start(self.words(*words), cwd=self.root, environment=self.environment, files=files, is_cold=True)
+        with os.fdopen(reading) as out:
+            try:
+                yield running, out
+            finally:
+                running.kill()
 
     def fork(self, *words: str) -> Child:
         """The same without the seconds that a new interpreter takes to load everything."""
@@ -274,9 +278,9 @@ class Project:
 
     def run(self, *words: str) -> Ran:
         """The same to its end."""
-        with self.start(*words) as process:
-            out, err = process.communicate(timeout=SECONDS)
-        return Ran(process.returncode, [json.loads(line) for line in out.splitlines()], err)
+        (self.base / "home").mkdir(exist_ok=True)
+        ran = run(self.words(*words), cwd=self.root, environment=self.environment, seconds=SECONDS)
+        return Ran(ran.code, [json.loads(line) for line in ran.out.splitlines()], ran.err)
 
     # ── in this one ──────────────────────────────────────────────────────────────────────────────
 

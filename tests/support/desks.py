@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -25,6 +24,7 @@ from acp.schema import AllowedOutcome, DeniedOutcome, RequestPermissionResponse
 
 from callwright.agent.session.session_manager import SessionManager
 from tests.support.agents import open_manager
+from tests.support.warm import Running, start
 
 __all__ = ["DONE", "Editor", "Place", "tool"]
 
@@ -94,19 +94,14 @@ class Place:
             yield manager
 
     @asynccontextmanager
-    async def process(self, *flags: str) -> AsyncIterator[asyncio.subprocess.Process]:
+    async def process(self, *flags: str) -> AsyncIterator[Process]:
         """`callwright agent --acp`; what is left of it is ended."""
-        command = [sys.executable, "-m", "callwright", "agent", "--acp", "--config", self.settings(), *flags]
-        with (self.base / "stderr").open("wb") as stderr:
-            process = await asyncio.create_subprocess_exec(
-                *command,
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=stderr,
-                env=self.environment,
-                cwd=self.base,
-                limit=32 * 1024 * 1024,
-            )
+        words = ["callwright", "agent", "--acp", "--config", self.settings(), *flags]
+        (reading, stdin), (stdout, writing) = os.pipe(), os.pipe()
+        with (self.base / "stderr").open("wb") as stderr, os.fdopen(reading), os.fdopen(writing):
+            files = (reading, writing, stderr.fileno())
+            running = start(words, cwd=self.base, environment=self.environment, files=files)
+        process = await Process.connected(running, stdin, stdout)
         try:
             yield process
         finally:
@@ -124,25 +119,39 @@ class Place:
                 await editor.agent.close()
 
 
-async def _ended(process: asyncio.subprocess.Process) -> None:
+class Process:
+    """The agent, by its pipes."""
+
+    def __init__(self, running: Running, stdin: asyncio.StreamWriter, stdout: asyncio.StreamReader) -> None:
+        self.running = running
+        self.stdin = stdin
+        self.stdout = stdout
+
+    @classmethod
+    async def connected(cls, running: Running, stdin: int, stdout: int) -> Process:
+        loop = asyncio.get_running_loop()
+        reader = asyncio.StreamReader(limit=32 * 1024 * 1024)
+        protocol = asyncio.StreamReaderProtocol(reader)
+        await loop.connect_read_pipe(lambda: protocol, os.fdopen(stdout, "rb"))
+        transport, flow = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, os.fdopen(stdin, "wb"))
+        return cls(running, asyncio.StreamWriter(transport, flow, None, loop), reader)
+
+
+async def _ended(process: Process) -> None:
     """The editor has closed its end, and so the agent ends: soon, and without being asked."""
-    assert process.stdin is not None
-    assert process.stdout is not None
     process.stdin.close()
     try:
         async with asyncio.timeout(10):
             await process.stdout.read()
-            assert await process.wait() == 0
+        assert process.running.wait(10) == 0
     finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
+        process.running.kill()
 
 
 class Editor:
     """A client by the protocol's own package, which checks every message against its schema."""
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
+    def __init__(self, process: Process) -> None:
         self.process = process
         self.updates: list[tuple[str, Any]] = []
         self.asked: list[Any] = []
