@@ -18,8 +18,8 @@ import pytest
 from acp.schema import EnvVariable, McpServerStdio
 from acp.schema import Implementation as Info
 
+from tests.support import warm
 from tests.support.desks import DONE, Editor, Place, tool
-from tests.support.warm import start
 
 Scenario = Callable[[Editor], Coroutine[Any, Any, None]]
 SERVER = str(Path(__file__).parents[1] / "support" / "mcp_server.py")
@@ -346,7 +346,8 @@ def test_a_backend_that_is_down_is_an_error_and_the_session_lives(tmp_path: Path
 def test_the_servers_of_the_editor_are_used(tmp_path: Path) -> None:
     place = Place(tmp_path, {}, [[tool("My-server__add", a=2, b=3)], [DONE]])
     env = [EnvVariable(name="MINE", value="1")]
-    server = McpServerStdio(name="My server!", command=sys.executable, args=[SERVER], env=env)
+    command, *args = warm.command(SERVER)
+    server = McpServerStdio(name="My server!", command=command, args=args, env=env)
 
     async def scenario(editor: Editor) -> None:
         editor.answers = ["once"]
@@ -362,7 +363,8 @@ def test_the_servers_of_the_editor_are_used(tmp_path: Path) -> None:
 
 
 def test_the_servers_of_a_project_are_a_question_of_their_own(tmp_path: Path) -> None:
-    servers = {"mcpServers": {"theirs": {"command": sys.executable, "args": [SERVER]}}}
+    command, *args = warm.command(SERVER)
+    servers = {"mcpServers": {"theirs": {"command": command, "args": args}}}
     place = Place(tmp_path, {".mcp.json": json.dumps(servers)}, [[DONE]])
 
     async def scenario(editor: Editor) -> None:
@@ -509,7 +511,7 @@ def test_without_pipes_it_is_said_what_this_is_for(tmp_path: Path, end: str) -> 
     ):
         pipes = {"input": reading, "output": writing} | {end: nothing.fileno()}
         files = (pipes["input"], pipes["output"], stderr.fileno())
-        assert start(words, cwd=place.base, environment=place.environment, files=files).wait() == 2
+        assert warm.start(words, cwd=place.base, environment=place.environment, files=files).wait() == 2
     said = (place.base / "stderr").read_text()
     assert f"standard {end} is not a pipe" in said
     assert "Traceback" not in said

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import random
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -17,6 +15,7 @@ from callwright.agent.workspace.workspace import Workspace
 from callwright.store.snapshots import compute_digest
 from tests.integration.checkpoint_child import SESSION
 from tests.support.opened_store import opened
+from tests.support.warm import start
 
 ROOT = Path(__file__).resolve().parents[2]
 THEIRS = {"a.txt": b"first\n", "b.txt": b"second\n", "notes/ignored.log": b"mine\n", ".gitignore": b"*.log\n"}
@@ -28,11 +27,13 @@ def tree(root: Path) -> dict[str, bytes]:
 
 def killed(address: str, root: Path, seed: int) -> None:
     """The agent, for some tenths of a second."""
+    words = ["tests.integration.checkpoint_child", address, str(root), str(seed)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
-    command = [sys.executable, "-m", "tests.integration.checkpoint_child", address, str(root), str(seed)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT, env=environment) as child:
-        assert child.stdout is not None
-        assert child.stdout.readline() == b"begun\n"
+    reading, writing = os.pipe()
+    with os.fdopen(reading) as out:
+        with os.fdopen(writing), Path(os.devnull).open() as nothing:
+            child = start(words, cwd=ROOT, environment=environment, files=(nothing.fileno(), writing, 2))
+        assert out.readline() == "begun\n"
         time.sleep(random.Random(seed).uniform(0, 0.5))
         child.kill()
 

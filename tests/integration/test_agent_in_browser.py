@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
+import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.support.browser import AgentPage, chromium
+from tests.support.warm import start
 
 pytestmark = pytest.mark.usefixtures("libraries")
 
@@ -52,16 +52,18 @@ def agent(folder: Path) -> Iterator[str]:
     (folder / "script.toml").write_text(SCRIPT)
     config = folder / "callwright.toml"
     config.write_text(f'[[backends]]\nname = "script"\nkind = "scripted"\nscript = "{folder / "script.toml"}"\n')
-    command = [sys.executable, "-m", "callwright", "agent", "--web", "--config", str(config)]
     environment = {**os.environ, "XDG_STATE_HOME": str(folder / "state"), "HOME": str(folder / "home")}
     work = folder / "work"
     work.mkdir(exist_ok=True)
-    with subprocess.Popen(command, cwd=work, env=environment, stdout=subprocess.PIPE, text=True) as child:
-        assert child.stdout is not None
+    words = ["callwright", "agent", "--web", "--config", str(config)]
+    reading, writing = os.pipe()
+    with os.fdopen(reading) as out:
+        with os.fdopen(writing), Path(os.devnull).open() as nothing:
+            child = start(words, cwd=work, environment=environment, files=(nothing.fileno(), writing, 2))
         try:
-            yield next(found[0] for line in child.stdout if (found := re.search(r"http://\S+", line)))
+            yield next(found[0] for line in out if (found := re.search(r"http://\S+", line)))
         finally:
-            child.terminate()
+            os.kill(child.pid, signal.SIGTERM)
             child.wait(20)
 
 

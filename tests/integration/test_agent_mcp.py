@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import mcp.client.stdio
 import pytest
 
 from callwright.agent.mcp import servers
@@ -22,12 +23,28 @@ from callwright.agent.mcp.settings import McpSettings
 from callwright.agent.tools.base import ExternalTool, ToolContext
 from callwright.agent.workspace.workspace import Workspace
 from callwright.errors import ToolError
+from tests.support import warm
 
 SCRIPT = str(Path(__file__).parents[1] / "support" / "mcp_server.py")
 
 
-def stdio(*words: str, name: str = "test", **more: Any) -> McpSettings:
-    return McpSettings(name=name, command=(sys.executable, SCRIPT, *words), **more)
+DIES = "import sys; sys.exit('no such file')"
+SILENT = "import time; time.sleep(3600)"
+SOUP = f"print('hello\\n{{}}\\n[1', flush=True); {SILENT}"
+
+
+def stdio(name: str = "test", **more: Any) -> McpSettings:
+    return McpSettings(name=name, command=warm.command(SCRIPT), **more)
+
+
+def bad(name: str, code: str, **more: Any) -> McpSettings:
+    return McpSettings(name=name, command=(sys.executable, "-c", code), **more)
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that will not end is not waited for."""
+    monkeypatch.setattr(mcp.client.stdio, "PROCESS_TERMINATION_TIMEOUT", 0.1)
 
 
 class Talk:
@@ -151,34 +168,38 @@ def test_a_cancelled_call_leaves_the_server_usable(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-@pytest.mark.parametrize(
-    ("settings", "why"),
-    [
-        (stdio("dies"), r"Its last output on standard error: no such file"),
-        (stdio("silent", start_seconds=1), r"it did not answer within 1 seconds"),
-        (stdio("soup", start_seconds=1), r"it did not answer within 1 seconds"),
-        (McpSettings(name="test", command=("no-such-program-anywhere",)), r"No such file"),
-        (McpSettings(name="test", url="http://127.0.0.1:1/mcp"), r"could not be started"),
-    ],
-    ids=["dies", "silent", "soup", "missing", "refused"],
-)
-def test_a_server_that_cannot_be_started_is_a_sentence_and_the_others_work(
-    tmp_path: Path, settings: McpSettings, why: str
-) -> None:
+@pytest.mark.usefixtures("impatient")
+def test_a_server_that_cannot_be_started_is_a_sentence_and_the_others_work(tmp_path: Path) -> None:
+    reasons = {
+        "dies": r"Its last output on standard error: no such file",
+        "silent": r"it did not answer within 1 seconds",
+        "soup": r"it did not answer within 1 seconds",
+        "missing": r"No such file",
+        "refused": r"could not be started",
+    }
+    settings = [
+        bad("dies", DIES),
+        bad("silent", SILENT, start_seconds=1),
+        bad("soup", SOUP, start_seconds=1),
+        McpSettings(name="missing", command=("no-such-program-anywhere",)),
+        McpSettings(name="refused", url="http://127.0.0.1:1/mcp"),
+    ]
+
     async def scenario() -> None:
-        async with Talk(tmp_path, settings, stdio(name="other")) as talk:
-            (warning,) = talk.warnings
-            assert warning.startswith("MCP server test could not be started: ")
-            assert re.search(why, warning), warning
+        async with Talk(tmp_path, *settings, stdio(name="other")) as talk:
+            for (name, why), warning in zip(reasons.items(), talk.warnings, strict=True):
+                assert warning.startswith(f"MCP server {name} could not be started: ")
+                assert re.search(why, warning), warning
             assert await talk.call("other__add", a=1, b=1) == "2"
 
     asyncio.run(scenario())
 
 
+@pytest.mark.usefixtures("impatient")
 def test_closing_ends_the_children(tmp_path: Path) -> None:
     async def scenario() -> None:
         before = children()
-        silent = stdio("silent", name="three", start_seconds=1)
+        silent = bad("three", SILENT, start_seconds=1)
         async with Talk(tmp_path, stdio(name="one"), stdio(name="two"), silent) as talk:
             assert len(children() - before) >= 2
         assert not children() - before
@@ -189,13 +210,15 @@ def test_closing_ends_the_children(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
+@pytest.mark.usefixtures("impatient")
 def test_starting_can_be_cancelled_and_leaves_no_child(tmp_path: Path) -> None:
     async def scenario() -> None:
         before = children()
-        talk = Talk(tmp_path, stdio("silent"), stdio(name="other"))
+        talk = Talk(tmp_path, bad("test", SILENT), stdio(name="other"))
         starting = asyncio.create_task(talk.servers.open())
-        await asyncio.sleep(0.5)
-        assert children() - before
+        while len(children() - before) < 2:
+            await asyncio.sleep(0.05)
+        await asyncio.sleep(0.2)  # asyncio forgets the pipes of a child that is cancelled while they are made
         starting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await starting

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from callwright.agent.session_events import (
     WarningIssued,
 )
 from callwright.agent.ui.headless import run_headless
+from tests.support import warm
 from tests.support.desks import DONE, Place, tool
 
 SERVER = str(Path(__file__).parents[1] / "support" / "mcp_server.py")
@@ -44,7 +44,7 @@ class Project:
         self.marker = self.place.base / "started"
         script = self.place.base / "server.py"
         script.write_text(MARKING)
-        self.command = [sys.executable, str(script), str(self.marker), SERVER]
+        self.command = [*warm.command(script), str(self.marker), SERVER]
         self.file = self.place.root / ".mcp.json"
         self.ask_for("theirs")
 

@@ -1,13 +1,9 @@
-"""An MCP server for tests, by the official package: `python mcp_server.py` on stdio, `… PORT` over HTTP.
-
-`python mcp_server.py dies` ends at once, `silent` never answers, `soup` writes what is no MCP.
-"""
+"""An MCP server for tests, by the official package: `python mcp_server.py` on stdio, `… PORT` over HTTP."""
 
 from __future__ import annotations
 
 import os
 import sys
-import time
 from pathlib import Path
 
 import anyio
@@ -79,13 +75,6 @@ def long_name() -> str:
 
 if __name__ == "__main__":
     match sys.argv[1:]:
-        case ["dies"]:
-            sys.exit("no such file")
-        case ["silent"]:
-            time.sleep(3600)
-        case ["soup"]:
-            print("hello\n{}\n[1", flush=True)
-            time.sleep(3600)
         case [port]:
             server.run("streamable-http", port=int(port))
         case _:

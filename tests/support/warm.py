@@ -34,10 +34,10 @@ import callwright
 from callwright.cli import main
 from tests.support.sampling import FULL
 
-__all__ = ["Running", "run", "start"]
+__all__ = ["Running", "command", "run", "start"]
 
 ROOT = Path(__file__).parents[2]
-LATE = ("aiosqlite", "sqlalchemy.dialects.sqlite.aiosqlite")
+LATE = ("aiosqlite", "sqlalchemy.dialects.sqlite.aiosqlite", "mcp.server.mcpserver")
 """What the first use loads."""
 SETTINGS = """\
 [[backends]]
@@ -94,6 +94,12 @@ def start(
     ends.connect(_begun())
     socket.send_fds(ends, [order], files)
     return Running(int(ends.recv(100)), ends)
+
+
+def command(script: Path | str) -> tuple[str, ...]:
+    """`python SCRIPT` for others to start; for scripts that end with their standard input, whoever is killed before."""
+    stub = () if FULL else ("-S", "-E", str(Path(__file__).with_name("warm_stub.py")), _begun())
+    return (sys.executable, *stub, str(script))
 
 
 class Ran(NamedTuple):
@@ -215,7 +221,10 @@ def _be(order: dict[str, Any], files: list[int]) -> None:
     sys.argv = order["words"]
     code = 0
     try:
-        runpy.run_module(order["words"][0], run_name="__main__", alter_sys=True)
+        if (name := order["words"][0]).endswith(".py"):
+            runpy.run_path(name, run_name="__main__")
+        else:
+            runpy.run_module(name, run_name="__main__", alter_sys=True)
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 1 if end.code else 0
     except BaseException:
