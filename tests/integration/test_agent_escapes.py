@@ -25,6 +25,7 @@ from callwright.agent.workspace.workspace import Workspace
 from callwright.errors import ToolError
 from tests.support.desks import DONE, Place, tool
 from tests.support.escapes import SECRET, Escape, Ground, escapes, ground
+from tests.support.sampling import FULL, sample
 from tests.support.tool_cases import make
 
 OUT = [escape for escape in escapes() if not escape.stays_inside]
@@ -61,7 +62,7 @@ def base_of(tmp_path: Path) -> Path:
 # ── every way out, by every tool, in a session ───────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("escape", OUT[::6], ids=lambda escape: escape.id)
+@pytest.mark.parametrize("escape", sample(OUT[::6], 5), ids=lambda escape: escape.id)
 def test_a_session_lets_no_tool_out_even_if_the_person_allows_everything(tmp_path: Path, escape: Escape) -> None:
     here = ground(tmp_path / "ground", escape)
     path = here.path if here.path.isprintable() else here.path.encode("utf-8", "replace").decode()
@@ -264,7 +265,7 @@ def test_no_tool_follows_a_folder_that_turns_into_a_symlink(tmp_path: Path, name
         doing = lambda: read(name, here.workspace, **RACES[name])  # noqa: E731
     said = set()
     with swapping(folder, here.outside):
-        for _ in range(300):
+        for _ in range(300 if FULL else 100):
             with suppress(ToolError, OSError):
                 said.add(str(doing()))
     assert not any(SECRET in each for each in said)

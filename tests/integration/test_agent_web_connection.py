@@ -93,6 +93,18 @@ def visitor(sessions: PlayedSessions) -> Iterator[Visitor]:
         yield Visitor(web)
 
 
+@pytest.fixture(scope="module")
+def house() -> Iterator[Web]:
+    """A server for all that leave it as it was."""
+    with Web(PlayedSessions()) as web:
+        yield web
+
+
+@pytest.fixture
+def guest(house: Web) -> Visitor:
+    return Visitor(house)
+
+
 def soon(what: Callable[[], object]) -> None:
     deadline = time.monotonic() + SECONDS
     while not what():
@@ -104,14 +116,14 @@ def soon(what: Callable[[], object]) -> None:
 @pytest.mark.parametrize(
     "host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "localhost.", "", "[::2]:80"]
 )
-def test_a_foreign_name_for_this_machine_is_refused(visitor: Visitor, host: str) -> None:
-    assert visitor.ask("/", host=host).status == 403
-    assert visitor.ask("/sessions", host=host).status == 403
+def test_a_foreign_name_for_this_machine_is_refused(guest: Visitor, host: str) -> None:
+    assert guest.ask("/", host=host).status == 403
+    assert guest.ask("/sessions", host=host).status == 403
 
 
 @pytest.mark.parametrize("name", ["127.0.0.1", "localhost", "LOCALHOST", "[::1]"])
-def test_our_own_names_are_let_in(visitor: Visitor, name: str) -> None:
-    assert visitor.ask("/sessions", host=f"{name}:{visitor.web.port}").status == 200
+def test_our_own_names_are_let_in(guest: Visitor, name: str) -> None:
+    assert guest.ask("/sessions", host=f"{name}:{guest.web.port}").status == 200
 
 
 def origins(port: int) -> list[str]:
@@ -148,31 +160,31 @@ def test_foreign_origins_can_neither_connect_nor_delete_nor_enter(visitor: Visit
         f"callwright-agent-PORT={TOKEN}",
     ],
 )
-def test_without_the_cookie_nothing_is_told(visitor: Visitor, cookie: str) -> None:
-    visitor.cookie = cookie.replace("PORT", str(visitor.web.port))
-    assert visitor.ask("/sessions").status == 403
-    assert visitor.ask("/sessions/x", "DELETE").status == 403
-    with pytest.raises(InvalidStatus, match="403"), visitor.connected():
+def test_without_the_cookie_nothing_is_told(guest: Visitor, cookie: str) -> None:
+    guest.cookie = cookie.replace("PORT", str(guest.web.port))
+    assert guest.ask("/sessions").status == 403
+    assert guest.ask("/sessions/x", "DELETE").status == 403
+    with pytest.raises(InvalidStatus, match="403"), guest.connected():
         pass
-    assert visitor.ask("/").status == 200  # the page itself holds no secret
+    assert guest.ask("/").status == 200  # the page itself holds no secret
 
 
 @pytest.mark.parametrize("token", ["", "x", TOKEN[:-1], TOKEN + "x", "ü"])
-def test_a_wrong_token_gets_no_cookie(visitor: Visitor, token: str) -> None:
-    reply = ask(visitor.web.url, "/enter", {"token": token})
+def test_a_wrong_token_gets_no_cookie(guest: Visitor, token: str) -> None:
+    reply = ask(guest.web.url, "/enter", {"token": token})
     assert (reply.status, "set-cookie" in reply.headers) == (403, False)
 
 
-def test_what_is_not_a_token_at_all_is_refused(visitor: Visitor) -> None:
+def test_what_is_not_a_token_at_all_is_refused(guest: Visitor) -> None:
     for body in (b"", b"[]", b'{"token": 1}', b"\xff"):
-        assert ask(visitor.web.url, "/enter", body).status == 400
+        assert ask(guest.web.url, "/enter", body).status == 400
 
 
-def test_every_answer_forbids_inline_scripts_frames_and_guessing_of_types(visitor: Visitor) -> None:
-    assert "HttpOnly" in visitor.entered.headers["set-cookie"]
-    assert "SameSite=strict" in visitor.entered.headers["set-cookie"]
+def test_every_answer_forbids_inline_scripts_frames_and_guessing_of_types(guest: Visitor) -> None:
+    assert "HttpOnly" in guest.entered.headers["set-cookie"]
+    assert "SameSite=strict" in guest.entered.headers["set-cookie"]
     for path in ("/", "/static/main.js", "/static/style.css", "/sessions", "/nowhere"):
-        headers = visitor.ask(path).headers
+        headers = guest.ask(path).headers
         policy = headers["content-security-policy"]
         assert "default-src 'none'" in policy
         assert "unsafe" not in policy
@@ -184,8 +196,8 @@ def test_every_answer_forbids_inline_scripts_frames_and_guessing_of_types(visito
 @pytest.mark.parametrize(
     "path", ["/static/../door.py", "/static/%2e%2e/door.py", "/static//etc/passwd", "/static/", "/door.py"]
 )
-def test_only_files_of_the_page_are_served(visitor: Visitor, path: str) -> None:
-    assert visitor.ask(path).status == 404
+def test_only_files_of_the_page_are_served(guest: Visitor, path: str) -> None:
+    assert guest.ask(path).status == 404
 
 
 # ── a connection ────────────────────────────────────────────────────────────────────────────────
@@ -246,23 +258,23 @@ def test_a_page_that_takes_nothing_is_dropped(
 @pytest.mark.parametrize(
     "text", ["", "{}", "[]", '{"type": "task"}', '{"type": "delete", "id": 1}', '{"type":"stop","id":"1"}']
 )
-def test_what_is_not_a_command_ends_the_connection_for_good(visitor: Visitor, text: str) -> None:
-    with visitor.connected() as talk:
+def test_what_is_not_a_command_ends_the_connection_for_good(guest: Visitor, text: str) -> None:
+    with guest.connected() as talk:
         talk.socket.send(text)
         assert talk.ended() == page_connection.CloseCode.NOT_UNDERSTOOD
-    with visitor.connected() as talk:
+    with guest.connected() as talk:
         talk.socket.send(text.encode())
         assert talk.ended() == page_connection.CloseCode.NOT_UNDERSTOOD
 
 
-def test_unknown_sessions_and_places_are_said(visitor: Visitor) -> None:
-    with visitor.connected("nobody") as talk:
+def test_unknown_sessions_and_places_are_said(guest: Visitor) -> None:
+    with guest.connected("nobody") as talk:
         assert talk.ended() == page_connection.CloseCode.NO_SUCH_SESSION
     for after in ("x", "-1"):
-        with visitor.connected("", after) as talk:
+        with guest.connected("", after) as talk:
             assert talk.ended() == page_connection.CloseCode.NOT_UNDERSTOOD
-    assert visitor.ask("/sessions/nobody", "DELETE").status == 409
-    assert visitor.ask("/sessions?offset=x").status == 400
+    assert guest.ask("/sessions/nobody", "DELETE").status == 409
+    assert guest.ask("/sessions?offset=x").status == 400
 
 
 # ── sessions behind it ──────────────────────────────────────────────────────────────────────────
