@@ -11,6 +11,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMes
 from langchain_openai import ChatOpenAI
 
 from tests.contract.weather import CHAT_TOOL, EXPECTED, MODELS, QUESTION, Chat, forecast
+from tests.support.sampling import sample_pairs
 
 
 def stream(llm: Any, messages: list[AnyMessage]) -> AIMessage:
@@ -24,9 +25,7 @@ def whole(llm: Any, messages: list[AnyMessage]) -> AIMessage:
     return llm.invoke(messages)
 
 
-@pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("responses", [False, True], ids=["chat", "responses"])
-@pytest.mark.parametrize("turn", [stream, whole])
+@pytest.mark.parametrize(("model", "responses", "turn"), sample_pairs(MODELS, (False, True), (stream, whole)))
 def test_a_tool_turn(gateway: str, turn: Callable[..., AIMessage], responses: bool, model: str) -> None:
     with openai.DefaultHttpxClient(timeout=120) as http:
         llm = ChatOpenAI(

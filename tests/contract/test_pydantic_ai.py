@@ -13,6 +13,7 @@ from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
 from tests.contract.weather import EXPECTED, MODELS, QUESTION, Chat, forecast
+from tests.support.sampling import sample_pairs
 
 
 async def converse(kind: type[Any], base: str, model: str, streamed: bool) -> Chat:
@@ -35,8 +36,8 @@ async def converse(kind: type[Any], base: str, model: str, streamed: bool) -> Ch
     return Chat(text.strip(), calls, result.output.strip())
 
 
-@pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("kind", [OpenAIChatModel, OpenAIResponsesModel])
-@pytest.mark.parametrize("streamed", [True, False], ids=["stream", "whole"])
+@pytest.mark.parametrize(
+    ("model", "kind", "streamed"), sample_pairs(MODELS, (OpenAIChatModel, OpenAIResponsesModel), (True, False))
+)
 def test_a_tool_turn(gateway: str, kind: type[Any], streamed: bool, model: str) -> None:
     assert asyncio.run(converse(kind, gateway, model, streamed)) == EXPECTED[model]

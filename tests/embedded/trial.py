@@ -60,10 +60,11 @@ def _misfit(call: tuple[str, str]) -> str:
     return ""
 
 
-def asked(api: openai.OpenAI, model: str, prompt: str, choice: Any, *, stream: bool) -> Answer:
-    """What the model answers over chat completions. `openai.APIStatusError` when it gives no answer."""
+def asked(api: openai.OpenAI, model: str, prompt: str, choice: Any, *, stream: bool, **more: Any) -> Answer:
+    """What the model answers over chat completions; `more` are fields of the request. `openai.APIStatusError` when
+    it gives no answer."""
     request: dict[str, Any] = {"model": model, "messages": [{"role": "user", "content": prompt}]}
-    request |= {"tools": CHAT_TOOLS, "tool_choice": choice, "max_tokens": MAX_TOKENS}
+    request |= {"tools": CHAT_TOOLS, "tool_choice": choice, "max_tokens": MAX_TOKENS, **more}
     if stream:
         return joined(api.chat.completions.create(**request, stream=True))
     choice = api.chat.completions.create(**request).choices[0]

@@ -19,6 +19,7 @@ from tests.integration.codexes import CATALOGUED, child, heard, problem
 from tests.integration.hosted import Hosted, backend, model, opened
 from tests.integration.wires import CHAT, QUESTION, RESPONSES, TOOLS, Call, Heard, Wire
 from tests.support.codex import CACHE, CREATED, NEEDED, PROGRAM, call, responded, text
+from tests.support.sampling import FULL
 from tests.support.upstream import HANG, Upstream, answer, closed_port, whole
 
 pytestmark = [NEEDED, pytest.mark.timeout(300)]
@@ -36,7 +37,7 @@ def lone(tmp_path: Path, upstream: Upstream) -> Iterator[Hosted]:
 def test_a_child_that_is_killed_ends_its_turns_well_and_the_next_one_works(
     lone: Hosted, upstream: Upstream, wire: Wire
 ) -> None:
-    for _ in range(2):
+    for _ in range(2 if FULL else 1):
         upstream.play(answer(CREATED, *text("One moment")[:2], HANG))
         with opened(lone.url, wire.path, wire.body("m", stream=True)) as coming:
             coming.until(b"One moment")

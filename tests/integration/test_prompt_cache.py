@@ -19,6 +19,7 @@ from callwright.model import ToolCall
 from tests.integration.hosted import Hosted, backend, model
 from tests.integration.turns import call, said, spoken, text
 from tests.integration.wires import QUESTION, TOOLS
+from tests.support.sampling import sample_rows
 from tests.support.upstream import Script, Upstream
 
 ROUNDS = 10
@@ -109,8 +110,7 @@ def conversation(gateway: Hosted, server: Upstream, name: str, profile: str) -> 
     return [msgspec.json.decode(seen.body) for seen in server.requests[before:]]
 
 
-@pytest.mark.parametrize("profile", PROFILES)
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(("name", "profile"), sample_rows(list(MODELS), list(PROFILES)))
 def test_ten_rounds_keep_their_beginning(gateway: Hosted, server: Upstream, name: str, profile: str) -> None:
     bodies = conversation(gateway, server, name, profile)
     assert len(bodies) == ROUNDS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -157,13 +158,15 @@ def test_what_was_used_is_added_up(tmp_path: Path, upstream: Upstream) -> None:
 
 @pytest.mark.parametrize("wire", WIRES.values(), ids=WIRES)
 def test_a_stream_may_finish_when_the_service_stops(tmp_path: Path, upstream: Upstream, wire: Wire) -> None:
-    upstream.play(said(*text("Let me finish."), 0.4, *text(" Done.")))
+    stopping = threading.Event()
+    upstream.play(said(*text("Let me finish."), stopping, 0.1, *text(" Done.")))
     with (
         Hosted(tmp_path, tables(upstream), "shutdown_seconds = 10") as gateway,
         opened(gateway.url, wire.path, wire.body("m", stream=True)) as stream,
     ):
         stream.until(b"Let me")
         gateway.stop()
+        stopping.set()
         assert wire.streamed(stream.rest()).said == ("Let me finish. Done.", "", (), "stop")
 
 
@@ -201,7 +204,8 @@ def test_a_whole_answer_that_outlasts_the_service_is_an_error(tmp_path: Path, up
 
 
 def test_a_hang_up_changes_the_configuration_under_a_stream(tmp_path: Path, upstream: Upstream) -> None:
-    slow: list[Step] = [*text("Before. "), 2.0, *text("After.")]
+    changed = threading.Event()
+    slow: list[Step] = [*text("Before. "), changed, *text("After.")]
     upstream.play(spoken("Hello."))
     with Served(tmp_path, tables(upstream)) as gateway:
         upstream.play(said(*slow))
@@ -212,6 +216,7 @@ def test_a_hang_up_changes_the_configuration_under_a_stream(tmp_path: Path, upst
             assert ask(gateway.url, CHAT.path, CHAT.body("new", stream=True)).status == 401
             assert ask(gateway.url, CHAT.path, CHAT.body("m", stream=True), TEAM).status == 404
             assert ask(gateway.url, CHAT.path, CHAT.body("new", stream=True), TEAM).status == 200
+            changed.set()
             assert CHAT.streamed(stream.rest()).said == ("Before. After.", "", (), "stop")
 
 

@@ -20,6 +20,7 @@ from callwright.backends.settings import BackendSettings
 from callwright.errors import BackendError
 from callwright.events import Event, TextDelta
 from callwright.model import Message, Request, Text
+from tests.support.sampling import FULL
 
 PROGRAM = """#!{python}
 import json, os, sys, time
@@ -196,7 +197,7 @@ def test_only_so_many_turns_are_written_at_once(run: Callable[..., None]) -> Non
 
 def test_many_turns_at_once_all_come_to_their_end(run: Callable[..., None]) -> None:
     async def story(backend: CodexBackend) -> None:
-        texts = await asyncio.gather(*(said(backend) for _ in range(40)))
+        texts = await asyncio.gather(*(said(backend) for _ in range(40 if FULL else 15)))
         assert set(texts) == {"declined: this client does not answer requests"}
 
     run("", story, slots=5)
