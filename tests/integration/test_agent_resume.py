@@ -38,7 +38,7 @@ FLAGS = ("--approve", "commands")
 FILES = {"calc.py": "def add(a, b):\n    return a - b\n", "build/old.txt": "old\n"}
 
 
-def project_at(folder: Path, pause: float = 0.3) -> Project:
+def project_at(folder: Path, pause: float = 0) -> Project:
     """A run with reads, an edit that shows when it is made twice, a command that does too, and a question. The command
     takes `pause` seconds."""
     project = Project(folder, FILES)
@@ -101,7 +101,7 @@ def test_a_kill_at_every_event_loses_nothing_and_repeats_nothing(tmp_path: Path)
     interrupted = 0
     for seq in sorted({running, *sample(range(1, len(calmly)), 3)}):
         # The command that is killed lasts long enough for any machine; it is not run again.
-        project = project_at(tmp_path / str(seq), pause=60 if seq == running else 0.3)
+        project = project_at(tmp_path / str(seq), pause=60 if seq == running else 0)
         assert project.fork(*FLAGS, TASK).kill_at(seq), f"no event {seq}"
         before = asyncio.run(project.stored())
         if is_over(before):
@@ -114,13 +114,13 @@ def test_a_kill_at_every_event_loses_nothing_and_repeats_nothing(tmp_path: Path)
 
 @pytest.mark.timeout(300)
 def test_a_kill_at_any_moment_loses_nothing_and_repeats_nothing(tmp_path: Path) -> None:
-    calm = project_at(tmp_path / "calm")
+    calm = project_at(tmp_path / "calm", pause=0.3)
     began = time.monotonic()
     calm.fork(*FLAGS, TASK).ended()
     seconds, whole = time.monotonic() - began, tree(calm.root)
     moments = random.Random(6)
     for number in range(12 if FULL else 2):
-        project = project_at(tmp_path / str(number))
+        project = project_at(tmp_path / str(number), pause=0.3)
         project.fork(*FLAGS, TASK).kill_after(seconds * moments.random())
         before = asyncio.run(project.stored())
         if before and not is_over(before):

@@ -15,8 +15,6 @@ import asyncio
 import json
 import os
 import re
-import signal
-import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -30,7 +28,7 @@ from callwright.agent.session.session_manager import SessionManager
 from callwright.agent.session_api import ApprovalReply
 from callwright.agent.session_events import ApprovalRequested, StampedEvent, TaskStopped
 from callwright.app import load_config, open_agent_app, open_session_archive
-from callwright.cli import _build_parser, main
+from callwright.cli import _build_parser
 from callwright.cli.agent import load_agent_config
 from tests.support.warm import Running, run, start
 
@@ -137,14 +135,14 @@ class Ran(NamedTuple):
 class Child(NamedTuple):
     """A process that is ours to kill."""
 
-    pid: int
+    running: Running
     out: TextIO
 
     def kill_at(self, seq: int) -> bool:
         """Read its events, and kill it when this one appears; False when it ended before."""
         for line in self.out:
             if json.loads(line)["seq"] >= seq:
-                os.kill(self.pid, signal.SIGKILL)
+                self.running.kill()
                 self.ended()
                 return True
         self.ended()
@@ -153,14 +151,14 @@ class Child(NamedTuple):
     def kill_after(self, seconds: float) -> None:
         """Kill it then; it may have ended."""
         time.sleep(seconds)
-        os.kill(self.pid, signal.SIGKILL)  # one that ended is there until it is waited for
+        self.running.kill()
         self.ended()
 
     def ended(self) -> int:
         """Wait for its end; its exit code."""
         self.out.read()
         self.out.close()
-        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        return self.running.wait(SECONDS)
 
 
 class Project:
@@ -234,12 +232,8 @@ class Project:
     @contextmanager
     def start(self, *words: str) -> Iterator[tuple[Running, TextIO]]:
         """That by a new interpreter, with its output to be read; what it says on standard error is in `err.txt`."""
-        (self.base / "home").mkdir(exist_ok=True)
-        reading, writing = os.pipe()
-        with Path(os.devnull).open() as nothing, (self.base / "err.txt").open("w") as err, os.fdopen(writing):
-            files = (nothing.fileno(), writing, err.fileno())
-            running = start(self.words(*words), cwd=self.root, environment=self.environment, files=files, is_cold=True)
-        with os.fdopen(reading) as out:
+        running, out = self._started(words, is_cold=True)
+        with out:
             try:
                 yield running, out
             finally:
@@ -247,26 +241,17 @@ class Project:
 
     def fork(self, *words: str) -> Child:
         """The same without the seconds that a new interpreter takes to load everything."""
+        return self._started(words, is_cold=False)
+
+    def _started(self, words: Sequence[str], *, is_cold: bool) -> Child:
         (self.base / "home").mkdir(exist_ok=True)
         reading, writing = os.pipe()
-        child = os.fork()
-        if child:
-            os.close(writing)
-            return Child(child, os.fdopen(reading))
-        try:
-            os.dup2(writing, 1)
-            os.dup2(os.open(self.base / "err.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
-            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-            sys.stdin, sys.stdout, sys.stderr = os.fdopen(0), os.fdopen(1, "w"), os.fdopen(2, "w")
-            os.chdir(self.root)
-            os.environ.clear()
-            os.environ.update(self.environment)
-            code = main(["agent", "--json", "--config", str(self.config), *words])
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(code)
-        finally:
-            os._exit(99)
+        with Path(os.devnull).open() as nothing, (self.base / "err.txt").open("w") as err, os.fdopen(writing):
+            files = (nothing.fileno(), writing, err.fileno())
+            running = start(
+                self.words(*words), cwd=self.root, environment=self.environment, files=files, is_cold=is_cold
+            )
+        return Child(running, os.fdopen(reading))
 
     async def stored(self) -> list[StampedEvent]:
         """The events of the only session, as they are on the disk."""

@@ -81,10 +81,10 @@ def start(
     cwd: Path,
     environment: Mapping[str, str],
     files: tuple[int, int, int],
-    is_cold: bool = False,
+    is_cold: bool = FULL,
 ) -> Running:
     """`python -m WORDS`, by a new interpreter if `is_cold`; its three open files are left to the caller to close."""
-    if FULL or is_cold:
+    if is_cold:
         command = [sys.executable, "-m", *words]
         stdin, stdout, stderr = files
         child = subprocess.Popen(command, cwd=cwd, env=environment, stdin=stdin, stdout=stdout, stderr=stderr)

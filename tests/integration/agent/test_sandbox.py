@@ -8,6 +8,7 @@ import secrets
 import socket
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
@@ -180,15 +181,15 @@ def command_lines() -> Iterator[bytes]:
             yield path.read_bytes()
 
 
-@pytest.mark.parametrize(
-    "command",
-    ["trap '' TERM; sleep {0}", "setsid env -i sleep {0} & sleep {0}", "(sleep {0} &); sleep {0}"],
-)
-def test_out_of_time_ends_everything_even_what_hides(session: Session, command: str) -> None:
-    mark = f"333.{secrets.randbits(32)}"  # other tests may sleep at the same time
-    done = session.ran(command.format(mark), timeout_s=1)[0]
-    assert done.timed_out
-    assert not any(mark.encode() in words for words in command_lines())
+def test_out_of_time_ends_everything_even_what_hides(session: Session) -> None:
+    hiding = ["trap '' TERM; sleep {0}", "setsid env -i sleep {0} & sleep {0}", "(sleep {0} &); sleep {0}"]
+    marks = [f"333.{secrets.randbits(32)}" for _ in hiding]  # other tests may sleep at the same time
+    commands = [command.format(mark) for command, mark in zip(hiding, marks, strict=True)]
+    with ThreadPoolExecutor(len(commands)) as threads:  # each with a terminal of its own
+        results = list(threads.map(lambda command: session.ran(command, timeout_s=1)[0], commands))
+    for done, mark, command in zip(results, marks, commands, strict=True):
+        assert done.timed_out, command
+        assert not any(mark.encode() in words for words in command_lines()), command
 
 
 def test_an_interpreter_that_a_virtual_environment_leads_to_is_seen_and_nothing_else(tmp_path: Path) -> None:

@@ -236,23 +236,31 @@ def test_a_folder_can_be_asked_for_and_must_be_one(root: Path) -> None:
 # --- ends
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "sleep 100 & echo $!; sleep 100",
-        "trap '' TERM HUP INT; sh -c 'trap \"\" TERM; echo $$; sleep 100'",
-        "setsid sh -c 'echo $$; sleep 100' & sleep 100",
-        "nohup sh -c 'echo $$; exec sleep 100' 2>&1 | cat",
-        "(sh -c 'echo $$; exec sleep 100' &) ; sleep 100",
-    ],
-)
-def test_out_of_time_ends_everything_that_the_command_started(root: Path, command: str) -> None:
+STARTING = [
+    "sleep 100 & echo $!; sleep 100",
+    "trap '' TERM HUP INT; sh -c 'trap \"\" TERM; echo $$; sleep 100'",
+    "setsid sh -c 'echo $$; sleep 100' & sleep 100",
+    "nohup sh -c 'echo $$; exec sleep 100' 2>&1 | cat",
+    "(sh -c 'echo $$; exec sleep 100' &) ; sleep 100",
+]
+
+
+def test_out_of_time_ends_everything_that_the_command_started(root: Path) -> None:
     settings = TerminalSettings(timeout_s=1)
-    done = ran(root, command, settings=settings)[0]
-    assert (done.exit_code, done.timed_out) == (None, True)
-    assert "stopped after 1 seconds" in done.note
-    assert done.seconds < 60, "far from a hundred"
-    assert gone(int(done.output.split()[0]))
+
+    async def run_each(command: str) -> CommandResult:
+        terminal = Terminal(Workspace(root), settings, NO_SANDBOX, environment=os.environ)
+        try:
+            return await terminal.run(command, on_output=lambda text: None)
+        finally:
+            await terminal.close()
+
+    results = within(root, lambda _: asyncio.gather(*map(run_each, STARTING)))
+    for command, done in zip(STARTING, results, strict=True):
+        assert (done.exit_code, done.timed_out) == (None, True), command
+        assert "stopped after 1 seconds" in done.note, command
+        assert done.seconds < 60, "far from a hundred"
+        assert gone(int(done.output.split()[0])), command
 
 
 @pytest.mark.parametrize("command", ["sleep 100 & echo $!", "setsid sh -c 'echo $$; exec sleep 100' & sleep 0.2"])
