@@ -198,17 +198,13 @@ def run(text: str) -> dict[str, Any]:
     return tool("run_terminal_command", command=text)
 
 
-@pytest.mark.parametrize(
-    "arguments", [{}, {"command": ""}, {"command": 7}, {"command": "ls", "folder": 7}, {"cmd": None}]
-)
-def test_a_call_that_names_no_command_is_told_so_and_the_task_goes_on(
-    tmp_path: Path, arguments: dict[str, Any]
-) -> None:
+def test_a_call_that_names_no_command_is_told_so_and_the_task_goes_on(tmp_path: Path) -> None:
     here = ground(tmp_path / "ground", OUT[0])
-    calls = [tool("run_terminal_command", **arguments), tool("read_file", path="readme.txt")]
-    wrong, right = worked(base_of(tmp_path), here, calls)
-    assert wrong.status == "error"
-    assert right.status == "ok"
+    wrong: list[dict[str, Any]] = [{}, {"command": ""}, {"command": 7}, {"command": "ls", "folder": 7}, {"cmd": None}]
+    right = tool("read_file", path="readme.txt")
+    calls = [call for arguments in wrong for call in (tool("run_terminal_command", **arguments), right)]
+    ended = worked(base_of(tmp_path), here, calls)
+    assert [each.status for each in ended] == ["error", "ok"] * len(wrong), [each.content for each in ended]
 
 
 # ── folders that turn into symlinks ──────────────────────────────────────────────────────────────

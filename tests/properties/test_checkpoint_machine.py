@@ -24,6 +24,7 @@ from callwright.agent.changes.file_change import FileChange
 from callwright.agent.workspace.workspace import Workspace
 from tests.properties.checkpoint_model import SLOTS, Event, File, Values, text
 from tests.support.opened_store import opened
+from tests.support.sampling import FULL
 
 NAMES = ("a.txt", "b.txt", "made/here/c.txt")
 UNTOUCHED = {".gitignore": b"*.log\n", "run.log": b"ignored\n", "notes.txt": b"untracked\n", "made/mine.txt": b"mine\n"}
@@ -367,5 +368,5 @@ class Machine(RuleBasedStateMachine):
             assert (each.state == "open") == bool(each.hunks and file.open)
 
 
-Machine.TestCase.settings = settings(stateful_step_count=40)
+Machine.TestCase.settings = settings(stateful_step_count=40 if FULL else 20)
 TestCheckpoints = Machine.TestCase
