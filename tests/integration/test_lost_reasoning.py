@@ -19,6 +19,7 @@ from tests.integration.hosted import Hosted, Reply, backend, model
 from tests.integration.test_same_turn import heard
 from tests.integration.turns import call, delta, said, spoken
 from tests.integration.wires import MESSAGES, RESPONSES, WIRES, Call, Heard, Round, Wire
+from tests.support.sampling import sample_rows
 from tests.support.upstream import Script, Seen, Upstream, answer, refused, sse, whole
 
 OSLO = Call("get_weather", {"city": "Oslo"})
@@ -257,8 +258,7 @@ CARRIERS = {
 }
 
 
-@pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
-@pytest.mark.parametrize("name", CARRIERS)
+@pytest.mark.parametrize(("name", "stream"), sample_rows(list(CARRIERS), [True, False]))
 def test_a_client_of_the_servers_own_wire_carries_the_reasoning_past_a_restart(
     upstream: Upstream, tmp_path: Path, name: str, stream: bool
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -16,17 +17,27 @@ from tests.support.upstream import Upstream, refused
 CALL = '<tool_call>{"name": "get_weather", "arguments": {"city": "Paris", "days": "3"}}</tool_call>'
 
 
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a gateway that served three turns: a call, one that was asked again, and a failure."""
+    folder = tmp_path_factory.mktemp("served")
+    address = f'[store]\njournal = "full"\naddress = "sqlite:///{folder / "store.db"}"\n'
+    with Upstream(spoken(CALL), said(), spoken("Hello."), refused(400, "no such temperature")) as upstream:
+        tables = backend("main", upstream.url) + model("m", "main", dialect="hermes")
+        with Hosted(folder, address + tables) as gateway:
+            for number in range(3):
+                gateway.post(CHAT.path, CHAT.body("m", stream=True), x_request_id=f"req-{number}")
+    return folder
+
+
 @pytest.fixture
-def config(tmp_path: Path, upstream: Upstream, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The configuration of a gateway that served three turns: a call, one that was asked again, and a failure."""
+def config(tmp_path: Path, served: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The configuration of that gateway, with a journal that the test may change."""
     monkeypatch.setenv("COLUMNS", "200")
-    upstream.play(spoken(CALL), said(), spoken("Hello."), refused(400, "no such temperature"))
-    address = f'[store]\njournal = "full"\naddress = "sqlite:///{tmp_path / "store.db"}"\n'
-    tables = backend("main", upstream.url) + model("m", "main", dialect="hermes")
-    with Hosted(tmp_path, address + tables) as gateway:
-        for number in range(3):
-            gateway.post(CHAT.path, CHAT.body("m", stream=True), x_request_id=f"req-{number}")
-    return gateway.file
+    shutil.copytree(served, tmp_path, dirs_exist_ok=True)
+    file = tmp_path / "callwright.toml"
+    file.write_text(file.read_text(encoding="utf-8").replace(str(served), str(tmp_path)), encoding="utf-8")
+    return file
 
 
 def run(capsys: pytest.CaptureFixture[str], config: Path, *words: str) -> tuple[int, str]:
