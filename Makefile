@@ -4,7 +4,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
-JOBS ?= 2
+# One more than the cores that this is measured on: tests that start processes wait for them.
+JOBS ?= 3
 # Kept, so that neither the tests nor the many processes that they start compile everything again.
 export PYTHONDONTWRITEBYTECODE =
 # The part of the package whose branches are all tested.
