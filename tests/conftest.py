@@ -24,7 +24,7 @@ settings.register_profile(
     deadline=None,
     derandomize="CALLWRIGHT_LAW_EXAMPLES" not in os.environ,
     print_blob=True,
-    suppress_health_check=[HealthCheck.too_slow],
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
 settings.load_profile("callwright")
 

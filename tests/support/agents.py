@@ -140,8 +140,12 @@ class Child(NamedTuple):
 
     def kill_at(self, seq: int) -> bool:
         """Read its events, and kill it when this one appears; False when it ended before."""
+        return self.kill_when(lambda event: event["seq"] >= seq)
+
+    def kill_when(self, test: Callable[[dict[str, Any]], bool]) -> bool:
+        """Read its events, and kill it at the first one that passes the test; False when it ended before."""
         for line in self.out:
-            if json.loads(line)["seq"] >= seq:
+            if test(json.loads(line)):
                 self.running.kill()
                 self.ended()
                 return True
