@@ -13,12 +13,14 @@ import json
 from callwright.schema import ANY_SCHEMA, Schema, coerce_value, is_similar_name, text_to_json
 from callwright.text.json_stream import copy_string, escape_json, take_json, take_key
 from callwright.text.repair import parse_json, repair_json
-from callwright.text.source import ParseStep, Source
+from callwright.text.source import ParseStep, Source, compile_markers, ignore
 from callwright.turn import CallWriter
 
 __all__ = ["ArgumentsWriter", "ParameterWriter", "read_object"]
 
 _NULL_WORDS = ("null", "None")
+_WRAPPER_KEYS = frozenset({"name", "function", "tool", "tool_name"})
+_WRAPPED_KEYS = frozenset({"arguments", "parameters", "args", "input"})
 
 
 class ParameterWriter:
@@ -67,6 +69,8 @@ class ArgumentsWriter:
         self.call = call
         self._written_keys: set[str] = set()
         self._deferred_members: list[tuple[str, str, bool]] = []
+        self._is_doubtful = False
+        """Whether a value has markup where its type allows none: a fault swallowed something."""
         self.pending_values: dict[str, list[str]] = {}
         """Pieces of values that cannot be written before they are complete."""
         call.describe_pending = self._describe_pending
@@ -86,6 +90,9 @@ class ArgumentsWriter:
             value, repairs = text_to_json(raw, schema)
             for repair in repairs:
                 self.call.add_repair(repair.kind, f"{key}: {repair.detail}")
+            if "<" in raw and schema.types and "string" not in schema.types and not schema.matches_type(value):
+                self.call.add_repair("markup_in_value", f"{key}: the value is no {' or '.join(sorted(schema.types))}")
+                self._is_doubtful = True
             self._write_member(key, value)
 
     def write_json(self, key: str, raw: str) -> None:
@@ -121,6 +128,30 @@ class ArgumentsWriter:
         """Whether the tool declares this parameter and it was not written yet."""
         return key in self.call.schema.properties and key not in self._written_keys
 
+    def close_empty(self) -> None:
+        """End a call without arguments. It is incomplete if the tool requires any."""
+        if self.has_required:
+            self.close()
+        else:
+            self.call.end_broken()
+
+    def end_early(self, source: Source, what: str) -> None:
+        """End a call whose own end is missing. It is complete if it has every required parameter, unless the output
+        may have been cut off inside it."""
+        if source.may_be_cut:
+            self.call.end_truncated()
+        elif self.has_required:
+            self.call.add_repair("missing_close", f"{what} was missing after a call")
+            self.close()
+        else:
+            self.call.end_broken()
+
+    @property
+    def has_required(self) -> bool:
+        """Whether every required parameter was written, or waits to be written."""
+        waiting = {self._resolve_key(key) for key, _, _ in self._deferred_members}
+        return self.call.schema.required <= self._written_keys | self.pending_values.keys() | waiting
+
     @property
     def has_all_parameters(self) -> bool:
         """Whether every declared parameter was written and no other: no parameter can be missing."""
@@ -139,6 +170,9 @@ class ArgumentsWriter:
             else:
                 value, _ = text_to_json(raw, self._get_schema(name))
                 self._write_member(name, value)
+        if self._is_doubtful:
+            self.call.end_broken()
+            return
         self.call.write("}" if self._written_keys else "{}")
         self.call.end()
 
@@ -192,25 +226,88 @@ def read_object(source: Source, arguments: ArgumentsWriter) -> ParseStep[bool]:
     note = arguments.call.add_repair
     source.position += 1
     before = "{"
+    wrapper = ""
     while True:
+        source.start_hold()
         char = yield from source.skip_space()
+        # Something that is no JSON may begin on a new line: the object has ended then.
+        is_odd = bool(source.boundary) and char not in ("", '"', "'", ":", "}", ",") and source.has_pending_newline
+        if not is_odd:
+            source.end_hold()
         if char == "}":
             source.position += 1
             if before == ",":
                 note("trailing_comma", "a comma was written before '}'")
+            if wrapper:
+                arguments.write_json(wrapper, f'"{escape_json(arguments.call.name)}"')
             arguments.close()
             return True
         if char == ",":
             source.position += 1
             before = ","
             continue
-        if not before and char:
+        if (yield from _is_call_end(source, char)):
+            source.end_hold()
+            return _close_without_brace(arguments)
+        if not before and char and not is_odd:
             note("missing_comma", f"a comma was missing before {char!r}")
         source.start_capture()
-        key = yield from take_key(source, note)
+        key = yield from (_take_odd_key(source, arguments) if is_odd else take_key(source, note))
         if key is None:
-            return False
+            return is_odd and not source.may_be_cut and _close_without_brace(arguments)
+        if wrapper and key in _WRAPPED_KEYS and (yield from source.peek()) == "{":
+            note("unwrapped_arguments", "the arguments contained the call again, with its arguments")
+            return (yield from _read_wrapped_object(source, arguments))
+        if before == "{" and (yield from _names_itself(source, arguments, key)):
+            wrapper, before = key, ""
+            continue
         if not (yield from arguments.read_member(source, key)):
             return False
         source.drop_capture()
         before = ""
+
+
+def _is_call_end(source: Source, char: str) -> ParseStep[bool]:
+    """Whether the call ends here, although its arguments have no closing brace yet."""
+    if source.boundary is None or char == '"':
+        return False
+    return char == "]" or bool((yield from source.boundary.peek(source, on_line=True)))
+
+
+def _close_without_brace(arguments: ArgumentsWriter) -> bool:
+    """Close arguments whose closing brace is missing, if every required parameter is there."""
+    if arguments.has_required:
+        arguments.call.add_repair("missing_brace", "'}' was missing after the arguments")
+        arguments.close()
+        return True
+    return False
+
+
+def _take_odd_key(source: Source, arguments: ArgumentsWriter) -> ParseStep[str | None]:
+    """Take a key without quotes on a new line. If it is none, and the arguments may end before it, go back there."""
+    key = yield from take_key(source, ignore)
+    if key is None and arguments.has_required and not source.may_be_cut:
+        source.rewind(is_long=False)
+        source.drop_capture()
+        return None
+    source.end_hold()
+    if key is not None:
+        arguments.call.add_repair("quoted_key", f"the key {key!r} was not in double quotes")
+    return key
+
+
+def _names_itself(source: Source, arguments: ArgumentsWriter, key: str) -> ParseStep[bool]:
+    """Consume the member if it is the name of the tool that is called, which is no argument of it."""
+    if key not in _WRAPPER_KEYS or key in arguments.call.schema.properties:
+        return False
+    return bool((yield from source.accept(compile_markers(f'"{escape_json(arguments.call.name)}"'))))
+
+
+def _read_wrapped_object(source: Source, arguments: ArgumentsWriter) -> ParseStep[bool]:
+    """Read the arguments inside a wrapper, and the end of the wrapper."""
+    source.drop_capture()
+    if not (yield from read_object(source, arguments)):
+        return False
+    if not (yield from source.accept_next(compile_markers("}"))):
+        arguments.call.add_repair("missing_brace", "'}' was missing after the arguments")
+    return True

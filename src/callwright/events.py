@@ -157,7 +157,7 @@ class _GrammarChecker:
     def __init__(self) -> None:
         self.finished = False
         self.call_count = 0
-        self.has_truncated_call = False
+        self.has_complete_call = False
         self.open_fragments: list[str] | None = None
         self.ids: set[str] = set()
 
@@ -200,7 +200,7 @@ class _GrammarChecker:
             self.open_fragments.append(event.text)
             return "" if event.text else "the delta is empty"
         arguments, self.open_fragments = "".join(self.open_fragments), None
-        self.has_truncated_call = self.has_truncated_call or not event.complete
+        self.has_complete_call = self.has_complete_call or event.complete
         return (
             ""
             if not event.complete or _is_json_object(arguments)
@@ -208,10 +208,8 @@ class _GrammarChecker:
         )
 
     def _check_finish(self, event: Finish) -> str:
-        if self.has_truncated_call and event.reason == "tool_calls":
-            return "a turn with a truncated call cannot end with tool_calls"
-        if event.reason == "tool_calls" and not self.call_count:
-            return "the finish reason is tool_calls, but there is no call"
+        if event.reason == "tool_calls" and not self.has_complete_call:
+            return "the finish reason is tool_calls, but there is no complete call"
         return ""
 
 

@@ -101,7 +101,7 @@ class Parser:
         if self._closed:
             return []
         self._closed = True
-        self._source.close()
+        self._source.close(reason)
         next(self._grammar, None)
         self.turn.finish(reason)
         return self.turn.drain_events()

@@ -228,6 +228,7 @@ def text_to_json(raw: str, schema: Schema) -> tuple[str, tuple[Repair, ...]]:
         types
         and types <= {"object", "array"}
         and (repaired := repair_json(text))
+        and not repaired.is_lossy
         and schema.matches_type(repaired.text)
     ):
         value, repairs = _coerce_json_text(repaired.text, schema)
@@ -323,7 +324,7 @@ def _convert_type(value: Any, types: frozenset[str]) -> tuple[Any] | None:
 
 def _repair_nested_json(text: str, types: frozenset[str]) -> str:
     """Repair JSON text inside a string where an object or array is declared; accept true and false in any case."""
-    if types & {"object", "array"} and (repaired := repair_json(text.strip())):
+    if types & {"object", "array"} and (repaired := repair_json(text.strip())) and not repaired.is_lossy:
         return repaired.text
     lowered = text.strip().lower()
     return lowered if "boolean" in types and lowered in ("true", "false") else ""

@@ -71,6 +71,10 @@ class CallWriter:
         if turn.truncated != "partial":
             self._buffer = []
 
+    def has_tool(self, name: str) -> bool:
+        """Whether the request has a tool of this name."""
+        return name in self._turn.tools
+
     def write(self, text: str) -> None:
         """Append a fragment of JSON text to the arguments."""
         if self._buffer is None:
@@ -91,12 +95,20 @@ class CallWriter:
     def end_truncated(self, tail: str = "") -> None:
         """End a call that the output ended inside of. Record text that was read but not written, and `tail`."""
         self._turn.is_truncated = True
+        self._end_incomplete(tail)
+
+    def end_broken(self) -> None:
+        """End a call that is incomplete, although the output goes on after it."""
+        self._turn.has_broken_call = True
+        self._end_incomplete("")
+
+    def _end_incomplete(self, tail: str) -> None:
         if unwritten := ", ".join(filter(None, (self.describe_pending(), tail.strip()))):
             self.add_repair("unwritten_value", unwritten)
         if self._buffer is not None and self._turn.truncated == "repair":
             repaired = repair_json("".join(self._buffer))
             self._buffer = [repaired.text if repaired else "{}"]
-            self.add_repair("closed_cut_call", "the output ended inside this call; its JSON was closed")
+            self.add_repair("closed_cut_call", "this call is incomplete; its JSON was closed")
         self._end_call(complete=False)
 
     def _end_call(self, *, complete: bool) -> None:
@@ -119,6 +131,9 @@ class Turn:
         self.truncated = truncated
         self.unknown_tool = unknown_tool
         self.is_truncated = False
+        """Whether the output ended inside a call."""
+        self.has_broken_call = False
+        """Whether a call is incomplete, although the output went on after it."""
         self.accepts_unknown_tools = True
         """Set to False where only tools of the request may count, whatever `unknown_tool` says."""
         self._in_prefill = False
@@ -135,6 +150,9 @@ class Turn:
         self.has_text = False
         """Whether text other than white space was written."""
         self._call_count = 0
+        self._has_complete_call = False
+        self.is_last_call_complete = False
+        """Whether the call that ended last is complete."""
         self._open_call: CallWriter | None = None
         self._repairs: list[Repair] = []
         self._finished = False
@@ -220,7 +238,7 @@ class Turn:
         if self._pending_space and self._is_empty:
             # A turn of nothing but white space: pass it on, so that the answer is not empty.
             self.append_delta(_TEXT, "".join(self._pending_space))
-        if self.is_truncated:
+        if self.is_truncated or (self.has_broken_call and not self._has_complete_call):
             reason = "length"
         elif self._call_count and reason not in ("content_filter", "error"):
             reason = "tool_calls"
@@ -285,6 +303,8 @@ class Turn:
     def end_call(self, call: CallWriter, arguments: str, end: CallEnd) -> None:
         """Write the end of a call, and all of the call if it was held back."""
         self._open_call = None
+        self.is_last_call_complete = end.complete
+        self._has_complete_call = self._has_complete_call or end.complete
         if self.truncated == "drop" and not end.complete:
             self._call_count -= 1
             self.add_malformed(f"{call.name} {arguments}", "cut")

@@ -59,7 +59,12 @@ class _PairTags:
         around = (self.close, _LITERAL_NEWLINE + self.close, self.section.close)
         call_tags = (self.section.open, self.section.call_opener, self.separator)
         return RawValueRule(
-            self.value[1], around, (self.key[0], _LITERAL_NEWLINE + self.key[0]), is_inline=True, call_tags=call_tags
+            self.value[1],
+            around,
+            (self.key[0], _LITERAL_NEWLINE + self.key[0]),
+            is_inline=True,
+            call_tags=call_tags,
+            has_bare_names=True,
         )
 
 
@@ -152,13 +157,26 @@ class ArgPairs(Dialect):
         while tag == tags.key[0] and (yield from self._read_pair(source, arguments, tags)):
             if (yield from _skip_gap(source)):
                 _note_literal(arguments)
-            tag = yield from source.accept(tags.body_marks)
+            tag = yield from tags.value_rule.accept_tag(source, tags.body_marks, arguments.call.add_repair)
         if tag == tags.section.close != tags.close:
             arguments.call.add_repair("missing_close", f"{tags.close} was missing after a call")
             source.position -= len(tag)
+        if not tag and (yield from source.skip_space()):
+            arguments.end_early(source, tags.close)
+            return (yield from self._read_next_call(source, turn, tags))
         if tag not in (tags.close, tags.section.close):
             return (yield from truncate_call(source, turn, arguments))
         arguments.close()
+        return ""
+
+    def _read_next_call(self, source: Source, turn: Turn, tags: _PairTags) -> ParseStep[str]:
+        """Read another call in the same tags, if the name of one of the tools follows."""
+        names = compile_markers(*(f"{name}{end}" for name in turn.tools.names for end in ("\n", tags.key[0], " ", "<")))
+        if len(turn.tools) and (yield from source.peek_marker(names)):
+            source.start_capture()
+            problem = yield from self._read_call(source, turn, tags)
+            if problem:
+                turn.add_text(source.end_capture())
         return ""
 
     def _read_object(self, source: Source, turn: Turn, arguments: ArgumentsWriter, tags: _PairTags) -> ParseStep[str]:
@@ -181,7 +199,9 @@ class ArgPairs(Dialect):
             return False
         source.drop_capture()
         parameter = arguments.start_parameter(key, kind)
-        closed = yield from tags.value_rule.copy_value(source, parameter.write, get_key_filter(arguments))
+        closed = yield from tags.value_rule.copy_value(
+            source, parameter.write, get_key_filter(arguments), arguments.call.has_tool
+        )
         if closed is None:
             return False
         parameter.end()

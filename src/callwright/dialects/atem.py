@@ -74,18 +74,21 @@ class Atem(FramedDialect):
     def read_body(self, source: Source, turn: Turn, header: MessageHeader) -> ParseStep[str]:
         wrapper = yield from source.accept_next(compile_markers("<atem:function_calls>", "<function_calls>"))
         read = False
-        while not turn.is_truncated:
+        while not (read and turn.is_truncated):
             opener = yield from source.accept_next(compile_markers(*_INVOKE_TAGS))
             if not opener:
                 break
-            written_name = yield from read_name_attribute(source, turn.add_repair)
+            notes: dict[str, str] = {}
+            written_name = yield from read_name_attribute(source, notes.__setitem__)
             if written_name is None:
                 return "the tag of a call is not closed"
-            problem = yield from self._read_invoke(source, turn, header, written_name, _INVOKE_TAGS[opener])
+            problem = yield from self._read_invoke(source, turn, header, written_name, _INVOKE_TAGS[opener], notes)
             if problem:
                 yield from _INVOKE_TAGS[opener].skip_parameters(source)
                 yield from source.accept(compile_markers(_INVOKE_TAGS[opener].enclosing_tags[0]))
-                turn.add_malformed(source.end_capture(), problem)
+                raw = source.end_capture()
+                turn.add_text(raw)
+                turn.add_malformed(raw, problem, shown=True)
             read = True
             source.start_capture()
         if not read:
@@ -97,7 +100,13 @@ class Atem(FramedDialect):
         return ""
 
     def _read_invoke(
-        self, source: Source, turn: Turn, header: MessageHeader, written_name: str, tags: NamedParameters
+        self,
+        source: Source,
+        turn: Turn,
+        header: MessageHeader,
+        written_name: str,
+        tags: NamedParameters,
+        notes: dict[str, str],
     ) -> ParseStep[str]:
         name = self.find_recipient_tool(turn, written_name)
         if not name:
@@ -110,6 +119,13 @@ class Atem(FramedDialect):
             )
         if name != written_name:
             arguments.call.add_repair("renamed_tool", f"{written_name!r} became {name!r}")
+        for kind, detail in notes.items():
+            arguments.call.add_repair(kind, detail)
+        if notes.get("dropped_attribute", "").strip() == "/":
+            # The tag closes itself; some models close it once more.
+            yield from source.accept_next(compile_markers(tags.enclosing_tags[0]))
+            arguments.close_empty()
+            return ""
         if not tags.prefix:
             arguments.call.add_repair("missing_prefix", f"{tags.open} was written without its atem prefix")
         complete = yield from self._read_swallowed_parameter(

@@ -34,6 +34,10 @@ class BareJson(LineCalls, TaggedJson):
     examples, not calls."""
 
     @property
+    def line_openers(self) -> tuple[str, ...]:
+        return ("{", "[")
+
+    @property
     def call_prefixes(self) -> tuple[str, ...]:
         # An object that was no call may be followed by one that is.
         return (*self.opens, ";")
@@ -90,11 +94,27 @@ class FencedJson(LineCalls, TaggedJson):
     def read_line(self, source: Source, turn: Turn, lead: str, emit: TextSink) -> ParseStep[TextSink]:
         if (yield from source.peek_marker(_FENCE_MARKS)):
             space, fence = yield from source.take_to(compile_markers(*self.opens))
-            if not (yield from self.try_read_calls(source, turn, f"{lead}{space}{fence}", emit)):
+            is_for_calls = fence != FENCE or (yield from source.peek()) == "\n"
+            if (yield from self.try_read_calls(source, turn, f"{lead}{space}{fence}", emit)):
+                return emit
+            if is_for_calls:
+                yield from self._read_open_block(source, turn)
+            else:
                 yield from self._read_fenced_block(source, turn, "")
         elif lead:
             emit(lead)
         return emit
+
+    def _read_open_block(self, source: Source, turn: Turn) -> ParseStep[None]:
+        """Read the rest of a block that is no call as text. Only a fence without a language can end it: if one for
+        calls follows instead, and a call in it, the block has no end."""
+        openers = tuple(f"\n{opener}" for opener in self.opens if opener != FENCE)
+        marks = compile_markers(f"\n{FENCE}", *openers)
+        while (mark := (yield from source.copy_until(marks, turn.add_text))) in openers:
+            if (yield from self.try_read_calls(source, turn, str(mark), turn.add_text)):
+                turn.add_repair("missing_close", f"{FENCE} was missing after a block")
+                return
+        turn.add_text(mark or "")
 
     def read_calls(self, source: Source, turn: Turn, opener: str) -> ParseStep[str]:
         if not (yield from has_call_key_first(source)):

@@ -19,6 +19,8 @@ from typing import Any, ClassVar, Literal
 from callwright.arguments import ArgumentsWriter
 from callwright.model import ToolCall, ToolResult, ToolSpec
 from callwright.schema import Toolbox
+from callwright.text.boundaries import CallBoundary
+from callwright.text.closing_tags import skip_stray_closers
 from callwright.text.source import MarkerSet, ParseStep, Source, TextSink, compile_markers
 from callwright.turn import Turn
 
@@ -28,12 +30,14 @@ __all__ = [
     "Dialect",
     "ReasoningTags",
     "build_tool_schema",
+    "end_incomplete_call",
     "format_raw_value",
     "open_call",
     "truncate_call",
 ]
 
 FENCE = "```"
+_TAG_STARTS = "<[]>"
 _LINE_FENCE = "\n```"
 _PLACEHOLDER = re.compile(r"\{(id|name|content)\}")
 
@@ -102,6 +106,21 @@ class Dialect(ABC):
     def markers(self) -> tuple[str, ...]:
         """Every structural marker of the dialect: none of them appears in the text of a well-formed turn."""
         return self.openers
+
+    @property
+    def closers(self) -> tuple[str, ...]:
+        """The markers that end a call with a JSON body, wherever they stand outside of a string."""
+        return ()
+
+    @property
+    def last_brackets(self) -> int:
+        """How many brackets end a call, in a family whose calls have no other end; otherwise 0."""
+        return 0
+
+    @property
+    def line_openers(self) -> tuple[str, ...]:
+        """What begins a call on a new line, besides the openers."""
+        return ()
 
     @property
     def frame_indicators(self) -> tuple[str, ...]:
@@ -225,12 +244,30 @@ class Dialect(ABC):
     def try_read_calls(self, source: Source, turn: Turn, opener: str, emit: TextSink) -> ParseStep[bool]:
         """Read calls after an opener, or emit the consumed text. Return whether there were calls."""
         source.start_capture()
+        source.boundary = self.build_boundary(turn)
         problem = yield from self.read_calls(source, turn, opener)
+        source.boundary = None
         if problem:
             self.reject_calls(source, turn, opener, problem, emit)
             return False
+        if self.closers:
+            for tag in (yield from skip_stray_closers(source, self.closers, self.openers)):
+                if tag not in self.framing:
+                    turn.add_repair("stray_marker", f"{tag} closed nothing")
         yield from self.drop_partial_marker(source, turn)
         return True
+
+    def build_boundary(self, turn: Turn) -> CallBoundary | None:
+        """Return where a call that is not finished must have ended; None if no marker of the family says so."""
+        openers = self.list_openers(turn.tools) if len(turn.tools) else ()
+        if not (self.closers or openers):
+            return None
+        # Tags and tokens end a call anywhere; fences and words only on a line of their own.
+        closers = tuple(marker for marker in self.closers if marker[0] in _TAG_STARTS)
+        starts = tuple(marker for marker in openers if marker[0] in _TAG_STARTS)
+        lines = tuple(marker for marker in self.closers if marker not in closers)
+        others = (*(marker.lstrip() for marker in openers if marker not in starts), *self.line_openers)
+        return CallBoundary(closers, starts, lines, others, turn.tools.__contains__, self.last_brackets)
 
     def reject_calls(self, source: Source, turn: Turn, opener: str, problem: str, emit: TextSink) -> None:
         """Emit the opener and the captured text as text, or record them as truncated if the output ended inside
@@ -332,7 +369,21 @@ def truncate_call(source: Source, turn: Turn, arguments: ArgumentsWriter) -> Par
     malformed."""
     raw = source.end_capture()
     ended = not (yield from source.peek())
-    arguments.call.end_truncated(raw if ended else "")
+    if ended or source.may_be_cut:
+        arguments.call.end_truncated(raw if ended else "")
+    else:
+        arguments.call.end_broken()
     if raw and not ended:
         turn.add_malformed(raw, "the arguments are broken")
     return ""
+
+
+def end_incomplete_call(source: Source, turn: Turn, arguments: ArgumentsWriter) -> ParseStep[None]:
+    """End a call that is incomplete. If text follows, only this call is broken, and the captured text is reported."""
+    if not (yield from source.peek()):
+        yield from truncate_call(source, turn, arguments)
+        return
+    raw = source.end_capture()
+    arguments.call.end_broken()
+    if raw.strip():
+        turn.add_malformed(raw.strip(), "the arguments are broken")

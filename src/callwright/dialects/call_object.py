@@ -6,13 +6,15 @@ stream; otherwise they are held back until the tool is known. An object that nam
 
 from __future__ import annotations
 
+import json
+import re
 from dataclasses import dataclass, field
 
 from callwright.arguments import ArgumentsWriter, read_object
-from callwright.dialects.base import open_call, truncate_call
-from callwright.text.json_stream import copy_json, escape_json, take_json, take_key
+from callwright.dialects.base import FENCE, open_call, truncate_call
+from callwright.text.json_stream import RepairSink, copy_json, escape_json, take_json, take_key
 from callwright.text.repair import parse_json, repair_json
-from callwright.text.source import ParseStep, Source, ignore
+from callwright.text.source import ParseStep, Source, compile_markers, ignore
 from callwright.turn import Turn
 
 __all__ = [
@@ -20,6 +22,7 @@ __all__ = [
     "NO_JSON",
     "TRUNCATED",
     "CallKeys",
+    "accept_fence",
     "emit_complete_call",
     "read_call_array",
     "read_call_object",
@@ -48,6 +51,9 @@ class CallKeys:
 
 
 DEFAULT_CALL_KEYS = CallKeys()
+_ITEM_MARKS = compile_markers("{", ",", "]")
+_FENCE_MARKS = compile_markers(FENCE)
+_FENCE_INFO = re.compile(r"\w*")
 _OBJECT_KINDS = ("function", "tool", "tool_call", "tool_use")
 """Values of a member that declares the kind of the object."""
 
@@ -100,7 +106,9 @@ def read_call_array(source: Source, turn: Turn, keys: CallKeys = DEFAULT_CALL_KE
     problem = "the list is empty"
     before = ""
     while True:
-        char = yield from source.skip_space()
+        char = yield from source.peek_marker(_ITEM_MARKS)
+        if char in (",", "{"):
+            yield from source.skip_space()
         if char == ",":
             source.position += 1
             continue
@@ -119,6 +127,7 @@ def read_call_array(source: Source, turn: Turn, keys: CallKeys = DEFAULT_CALL_KE
             report_malformed(source, turn, item_problem)
         source.start_capture()
     if char == "]":
+        yield from source.skip_space()
         source.position += 1
     elif not problem and not turn.is_truncated:
         turn.add_repair("missing_bracket", "']' was missing after a list of calls")
@@ -146,16 +155,22 @@ def read_call_object(
     draft = _CallDraft(name, call_id)
     source.position += 1
     while True:
+        source.start_hold()
         char = yield from source.skip_space()
-        if char == "}":
+        if char in ("}", ","):
+            source.end_hold()
             source.position += 1
+            if char == ",":
+                continue
             return (yield from _finish_object(source, turn, draft))
-        if char == ",":
-            source.position += 1
-            continue
         if draft.is_emitted:
             source.start_capture()
         key = yield from take_key(source, draft.add_note)
+        if key is None and source.boundary and source.has_pending_newline and not source.may_be_cut:
+            # The JSON ends here: what follows is text, or another call.
+            source.rewind(is_long=False)
+        else:
+            source.end_hold()
         if key is None:
             problem: str | None = yield from _end_unfinished_object(source, turn, draft)
         else:
@@ -228,6 +243,7 @@ def _read_member(source: Source, turn: Turn, draft: _CallDraft, key: str, keys: 
 
 def _read_arguments_member(source: Source, turn: Turn, draft: _CallDraft) -> ParseStep[str | None]:
     """Read the arguments value at the position, for the tool that is already known."""
+    fenced = yield from accept_fence(source, draft.add_note)
     if (yield from source.peek()) != "{":
         raw = yield from take_json(source, draft.add_note)
         if raw is None:
@@ -240,15 +256,31 @@ def _read_arguments_member(source: Source, turn: Turn, draft: _CallDraft) -> Par
     draft.is_emitted = True
     draft.drop_members(turn)
     intact = yield from read_json_arguments(source, turn, arguments, depth=2)
+    if intact and fenced:
+        yield from source.accept_next(_FENCE_MARKS)
     return None if intact else ""
+
+
+def accept_fence(source: Source, note: RepairSink) -> ParseStep[bool]:
+    """Consume the opening of a Markdown fence around arguments, if there is one."""
+    if not (yield from source.accept(_FENCE_MARKS)):
+        return False
+    yield from source.take_while(_FENCE_INFO, 16)
+    yield from source.skip_space()
+    note("fenced_arguments", "the arguments were in a Markdown fence")
+    return True
 
 
 def read_json_arguments(source: Source, turn: Turn, arguments: ArgumentsWriter, *, depth: int = 1) -> ParseStep[bool]:
     """Read the JSON object that begins here as a call's arguments, to its end. Return False if the text ended inside it
     or it is broken: the call is then truncated, and the rest of the `depth` enclosing brackets is reported."""
+    source.ended_at_boundary = False
     if (yield from read_object(source, arguments)):
         return True
-    yield from copy_json(source, ignore, ignore, depth=depth)
+    if not source.ended_at_boundary:
+        if not source.is_capturing:
+            source.start_capture()
+        yield from copy_json(source, ignore, ignore, depth=depth)
     yield from truncate_call(source, turn, arguments)
     return False
 
@@ -278,13 +310,20 @@ def emit_complete_call(
     if isinstance(value, str) and value.strip():
         repaired = repair_json(value)
         value = parse_json(repaired.text) if repaired else value
-    if value and not isinstance(value, dict):
+    mends = {repair.kind: repair.detail for repair in repaired.repairs} if repaired else {}
+    text = repaired.text if repaired and value else "{}"
+    if isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict):
+        text = json.dumps(value[0], ensure_ascii=False)
+        mends["unwrapped_list"] = "the arguments were a list of one object"
+    elif value and not isinstance(value, dict):
         return "the arguments are not an object"
     arguments = open_call(source, turn, name, call_id)
-    mends = {repair.kind: repair.detail for repair in repaired.repairs} if repaired else {}
     for kind, detail in {**mends, **(notes or {})}.items():
         arguments.call.add_repair(kind, detail)
-    yield from read_object(Source.from_text(repaired.text if repaired and value else "{}"), arguments)
+    if not value:
+        arguments.close_empty()
+    else:
+        yield from read_object(Source.from_text(text), arguments)
     return ""
 
 

@@ -33,7 +33,7 @@ class ElementArguments:
     """Reads the parameters of one call, each an element.
 
     `keys` are the declared parameters; without any, every element is one. `closes` are the tags that close the
-    enclosing elements, from the inside out. Every tag begins with `prefix`.
+    enclosing elements, from the inside out. `calls` are the tags that open a call. Every tag begins with `prefix`.
     """
 
     def __init__(
@@ -43,8 +43,10 @@ class ElementArguments:
         closes: tuple[str, ...],
         *,
         prefix: str = "",
+        calls: tuple[str, ...] = (),
     ) -> None:
         self._arguments = arguments
+        self._calls = calls
         self._prefix = prefix
         self._keys = {f"{prefix}<{key}>": key for key in keys}
         self._opens = tuple(self._keys) or (f"{prefix}<",)
@@ -65,6 +67,12 @@ class ElementArguments:
                 else:
                     self._arguments.call.add_repair("missing_close", f"{self._closes[0]} was missing after a call")
                 self._finish_call()
+                return True
+            if not tag and source.is_truncated_at(tags):
+                return False
+            if self._calls and not tag and (yield from source.peek_marker(compile_markers(*self._calls))):
+                # Another call begins, so the end of this one is missing.
+                self._arguments.end_early(source, self._closes[0])
                 return True
             source.start_capture()
             if not tag and not (yield from source.accept(compile_markers("<"))):
@@ -112,16 +120,17 @@ class ElementArguments:
 
         def emit(piece: str) -> None:
             write(piece)
-            if piece.endswith(close):
+            if piece.endswith(close) or self._keys.get(piece.strip()):
                 quoted.append(piece)
 
-        end = _build_value_rule(key, self._closes, self._opens, self._prefix)
-        closed = yield from end.copy_value(source, emit, self._arguments.is_missing if self._prefix else None)
+        end = _build_value_rule(key, self._closes, self._opens, self._prefix, self._calls)
+        expects = self._arguments.is_missing if self._prefix else None
+        closed = yield from end.copy_value(source, emit, expects, self._arguments.call.has_tool)
         if closed is None:
             return False
         if not closed.endswith(close):
             self._arguments.call.add_repair("missing_close", f"{close} was missing after a value")
-            # A closing tag was read as text, because what followed it is no parameter.
+            # A tag of a parameter was read as text: who knows where the value ended.
             return not quoted
         if not closed.endswith(self._prefix + close):
             self._arguments.call.add_repair("missing_prefix", f"{close} was written without {self._prefix}")
@@ -129,12 +138,23 @@ class ElementArguments:
 
 
 @lru_cache(maxsize=1024)
-def _build_value_rule(key: str, closes: tuple[str, ...], opens: tuple[str, ...], prefix: str) -> RawValueRule:
+def _build_value_rule(
+    key: str, closes: tuple[str, ...], opens: tuple[str, ...], prefix: str, calls: tuple[str, ...]
+) -> RawValueRule:
     if prefix:
         # The prefix is a token of its own: a value quotes single tags at most, and the text after a tag decides.
-        return RawValueRule(f"{prefix}</{key}>", closes, opens, loose_close_tag=f"</{key}>")
+        own = (f"{prefix}<{key}>",)
+        return RawValueRule(
+            f"{prefix}</{key}>",
+            closes,
+            opens,
+            loose_close_tag=f"</{key}>",
+            call_tags=calls,
+            own_value_tags=own,
+            names_parameters=True,
+        )
     # The outermost tag twice: alone on a line it ends a value only where the text ends too.
-    call_tags = (closes[-1].replace("</", "<"),)
+    call_tags = calls or (closes[-1].replace("</", "<"),)
     return RawValueRule(
         f"</{key}>",
         (*closes, closes[-1]),
@@ -142,6 +162,7 @@ def _build_value_rule(key: str, closes: tuple[str, ...], opens: tuple[str, ...],
         call_tags=call_tags,
         own_value_tags=(f"<{key}>",),
         allows_other_elements=True,
+        names_parameters=True,
     )
 
 

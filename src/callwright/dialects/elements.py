@@ -53,7 +53,7 @@ class ToolNameTags(Dialect):
     def read_calls(self, source: Source, turn: Turn, opener: str) -> ParseStep[str]:
         name = opener.strip("</ >")
         if opener.endswith("/>"):
-            open_call(source, turn, name).close()
+            open_call(source, turn, name).close_empty()
             return ""
         return (yield from self.read_body(source, turn, name))
 
@@ -92,7 +92,11 @@ class ElementTags(ToolNameTags):
         if not (yield from source.peek_marker(compile_markers(close, *(f"<{key}>" for key in keys)))):
             return f"no parameter of {name} follows"
         arguments = open_call(source, turn, name)
-        if not (yield from ElementArguments(arguments, keys, (close,)).read_elements(source)):
+        if not (
+            yield from ElementArguments(
+                arguments, keys, (close,), calls=tuple(f"<{tool}>" for tool in turn.tools.names)
+            ).read_elements(source)
+        ):
             return (yield from truncate_call(source, turn, arguments))
         return ""
 

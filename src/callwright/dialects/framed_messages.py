@@ -9,6 +9,7 @@ reported as malformed, and reading continues with the next message.
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -29,6 +30,8 @@ from callwright.dialects.message_header import (
     MessageHeader,
     is_glued,
 )
+from callwright.text.boundaries import CallBoundary
+from callwright.text.closing_tags import FOREIGN_CLOSERS, find_near_token
 from callwright.text.json_stream import copy_json
 from callwright.text.source import ParseStep, Source, TextSink, compile_markers, ignore
 from callwright.turn import Turn
@@ -37,6 +40,8 @@ __all__ = ["FramedDialect", "FramedTurnReader"]
 
 END_OF_TEXT = "<|endoftext|>"
 
+_FOREIGN_CLOSERS = compile_markers(*FOREIGN_CLOSERS)
+_OPEN_TAG = re.compile(r"<[^<>\n]{0,40}\Z").match
 _SPACES = (" ", "\n", "\t", "\r")
 _PROSE = "prose"
 _BODY = "body"
@@ -96,6 +101,12 @@ class FramedDialect(Dialect):
         if (yield from source.skip_space()) == "{":
             yield from copy_json(source, ignore, ignore)
 
+    def build_boundary(self, turn: Turn) -> CallBoundary | None:
+        """Every marker around messages ends a JSON body; a header is another call if it names a tool."""
+        starts = (START, *self.header_markers[:1])
+        ends = tuple(marker for marker in (*self.message_markers, *self.framing) if marker not in starts)
+        return CallBoundary(ends, starts, (), (), turn.tools.__contains__, breaks=starts)
+
     def grammar(self, source: Source, turn: Turn) -> ParseStep[None]:
         messages = FramedTurnReader(self, source, turn)
         yield from messages.run((yield from messages.read_opening()))
@@ -127,9 +138,13 @@ class FramedTurnReader:
         self._stop_markers = (*dialect.call_end_markers, *dialect.text_end_markers, *dialect.framing)
         self._tag_openers = dialect.tag_dialect.list_openers(turn.tools) if dialect.tag_dialect else ()
         quoted = tuple(f"`{tag}" for tag in self._tag_openers)
+        self._boundary = dialect.build_boundary(turn)
         self._text_markers = (*self._tag_openers, *quoted, FENCE) if self._tag_openers else ()
         """Markers inside text for the user: tags that begin calls, and quotes or fences that make them plain text."""
         self._set_end_marks((*dialect.message_markers, *dialect.framing))
+        starts = (f" {RECIPIENT_PREFIX}", RECIPIENT_PREFIX, MESSAGE, *dialect.header_markers)
+        self._header_starts = compile_markers(*(f"{ASSISTANT}{start}" for start in starts))
+        """The beginnings of a header whose marker is missing."""
 
     def _set_end_marks(self, ends: tuple[str, ...]) -> None:
         self._end_marks = compile_markers(*ends)
@@ -277,9 +292,11 @@ class FramedTurnReader:
             turn.add_malformed(source.end_capture(), "the message has no body")
             return ending
         header.finish_header()
+        source.boundary = self._boundary
         problem = yield from self._dialect.read_body(source, turn, header)
+        source.boundary = None
         if problem:
-            ending = yield from self._report_message(problem, MESSAGE)
+            ending = yield from self._report_message(problem, MESSAGE, shown=not header.tool)
             turn.is_truncated = turn.is_truncated or (ending is None and bool(header.tool))
             return ending
         return (yield from (self._read_call_end() if self._is_framed else self._read_outside_text("", _PROSE)))
@@ -297,20 +314,75 @@ class FramedTurnReader:
                 elif mark not in dialect.call_end_markers:
                     turn.add_repair("wrong_close", f"{mark} closed a call")
                 return mark or None
+            if char == "<" and (yield from self._skip_wrong_closer()):
+                continue
             if char not in "}]":
-                source.start_capture()
-                return (yield from self._report_message("text after the arguments of a call", MESSAGE))
+                return (yield from self._read_rest_of_call())
             source.position += 1
             turn.add_repair("extra_bracket", f"unexpected {char!r} after a call")
 
-    def _report_message(self, problem: str, ending: str | None) -> ParseStep[str | None]:
-        """Report a message as malformed, up to its end. Markers inside its JSON strings do not end it."""
+    def _skip_wrong_closer(self) -> ParseStep[bool]:
+        """Consume a closing tag that is misspelt, cut short or of another family; return whether there was one."""
+        source, dialect = self._source, self._dialect
+        while not source.closed and _OPEN_TAG(source.text, source.position):
+            yield
+        if foreign := (yield from source.accept(_FOREIGN_CLOSERS)):
+            self._turn.add_repair("stray_marker", f"{foreign} closed nothing")
+            return True
+        tags = (tag for tag in dialect.markers if tag.startswith("</"))
+        near = find_near_token(source, source.position, (*dialect.call_end_markers, *tags))
+        if near is None:
+            return False
+        real, end = near
+        self._turn.add_repair("misspelt_tag", f"{source.text[source.position : end]} was written instead of {real}")
+        source.position = end
+        return True
+
+    def _read_rest_of_call(self) -> ParseStep[str | None]:
+        """Read what follows a call's body in the same message: the header of another message, or text. What follows a
+        broken call is the rest of that call, and is no text."""
+        source, turn = self._source, self._turn
+        if (yield from source.peek_marker(self._header_starts)):
+            turn.add_repair("missing_close", f"{self._dialect.call_end_markers[0]} was missing after a call")
+            turn.add_repair("missing_start", f"{START} was missing before a message")
+            return START
+        is_cut = yield from source.is_truncated_inside(compile_markers(*self._dialect.markers))
+        if is_cut or not turn.is_last_call_complete:
+            source.start_capture()
+            return (yield from self._report_message("text after the arguments of a call", MESSAGE))
+        parts: list[str] = []
+
+        def show(piece: str) -> None:
+            parts.append(piece)
+            turn.add_text(piece)
+
+        source.start_capture()
+        yield from self._skip_body()
+        if skipped := source.end_capture():
+            show(skipped)
+        ending: str | None = MESSAGE
+        while ending == MESSAGE:
+            ending = yield from source.copy_until(self._end_marks, show)
+        turn.add_malformed("".join(parts), "text after the arguments of a call", shown=True)
+        return ending
+
+    def _report_message(self, problem: str, ending: str | None, *, shown: bool = False) -> ParseStep[str | None]:
+        """Report a message as malformed, up to its end, and show it as text if it is to be `shown`. Markers inside its
+        JSON strings do not end it."""
         source = self._source
         while ending == MESSAGE:
-            yield from self._dialect.skip_body(source)
+            yield from self._skip_body()
             _, ending = yield from source.take_to(self._end_marks)
-        self._turn.add_malformed(source.end_capture().removesuffix(ending or ""), problem)
+        raw = source.end_capture().removesuffix(ending or "")
+        if shown:
+            self._turn.add_text(raw)
+        self._turn.add_malformed(raw, problem, shown=shown)
         return ending
+
+    def _skip_body(self) -> ParseStep[None]:
+        self._source.boundary = self._boundary
+        yield from self._dialect.skip_body(self._source)
+        self._source.boundary = None
 
     # ── messages to the reader ─────────────────────────────────────────────────────────────────
 

@@ -97,6 +97,9 @@ class FunctionTags(Dialect):
         closed = yield from source.accept(compile_markers(">"))
         if not closed and (yield from source.peek()) != "{":
             return "the tag of the function is not closed"
+        if closed and name.endswith("/") and turn.can_call(name[:-1].rstrip()):
+            open_call(source, turn, name[:-1].rstrip()).close_empty()
+            return ""
         if not turn.can_call(name):
             return f"unknown tool {name!r}"
         body = compile_markers(*self._body_marks.markers, "{")
@@ -110,14 +113,17 @@ class FunctionTags(Dialect):
             yield from read_json_arguments(source, turn, arguments)
             yield from read_closing_tag(source, turn, "</function>")
             return ""
+        rule = self._value_rules[""]
         while True:
-            yield from source.skip_space()
-            tag = yield from source.accept(self._body_marks)
+            tag = yield from rule.accept_tag(source, self._body_marks, arguments.call.add_repair)
             if tag == self.wrapper[1]:
                 arguments.call.add_repair("missing_close", "</function> was missing after a call")
                 source.position -= len(tag)
             if tag in ("</function>", self.wrapper[1]):
                 arguments.close()
+                return ""
+            if not tag and (yield from source.skip_space()):
+                arguments.end_early(source, "</function>")
                 return ""
             if not tag or not (yield from self._read_parameter(source, arguments)):
                 return (yield from truncate_call(source, turn, arguments))
@@ -130,7 +136,9 @@ class FunctionTags(Dialect):
         source.drop_capture()
         newline = (yield from source.accept(compile_markers("\r\n", "\n"))) if self.inset else ""
         parameter = arguments.start_parameter(key)
-        closed = yield from self._value_rules[newline].copy_value(source, parameter.write, get_key_filter(arguments))
+        closed = yield from self._value_rules[newline].copy_value(
+            source, parameter.write, get_key_filter(arguments), arguments.call.has_tool
+        )
         if closed is None:
             return False
         parameter.end()

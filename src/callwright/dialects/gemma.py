@@ -15,13 +15,14 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, ClassVar
 
 from callwright.arguments import ArgumentsWriter
-from callwright.dialects.base import Dialect, ReasoningTags, open_call, truncate_call
+from callwright.dialects.base import Dialect, ReasoningTags, end_incomplete_call, open_call
 from callwright.dialects.quoted_values import read_literal_value, read_string_value
 from callwright.model import ToolCall
+from callwright.text.boundaries import CallBoundary
 from callwright.text.lookahead import Lookahead
 from callwright.text.source import MarkerSet, ParseStep, Source, compile_markers, ignore
 from callwright.text.string_notation import PYTHON_QUOTES, ClosingCheck, Notation, Quote, StringEndRule
@@ -32,6 +33,8 @@ __all__ = ["DIALECTS", "Gemma"]
 _NAME = re.compile(r"[^\s{(<]*")
 _MAX_NAME_LENGTH = 256
 _KEY = re.compile(r"[^\s:=,{}()\[\]<\"']*")
+_LITERAL = re.compile(r"\s*(?:[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null|True|False|None)\s*\Z").match
+_MAX_LITERAL_LENGTH = 64
 _BRACKET_PAIRS = {"{": "}", "(": ")"}
 
 
@@ -62,6 +65,27 @@ class Gemma(Dialect):
     # ── reading ────────────────────────────────────────────────────────────────────────────────
 
     def read_calls(self, source: Source, turn: Turn, opener: str) -> ParseStep[str]:
+        problem = yield from self._read_call(source, turn)
+        # Calls in one block follow each other without markers.
+        while not problem and (yield from self._is_next_call(source, turn)):
+            yield from source.skip_space()
+            source.start_capture()
+            problem = yield from self._read_call(source, turn)
+        return problem
+
+    def _is_next_call(self, source: Source, turn: Turn) -> ParseStep[bool]:
+        """Whether another call of a tool follows a call that was not closed."""
+        ahead = Lookahead(source)
+        yield from ahead.skip_space()
+        if not (yield from ahead.accept(compile_markers("call:"))):
+            return False
+        name = yield from ahead.take_word()
+        return (yield from ahead.skip_space()) in ("{", "(") and turn.can_call(name)
+
+    def build_boundary(self, turn: Turn) -> CallBoundary:
+        return _GemmaBoundary((self.close, *self.framing), (self.open,), (), (), turn.can_call, nests=True)
+
+    def _read_call(self, source: Source, turn: Turn) -> ParseStep[str]:
         yield from source.skip_space()
         prefix = yield from source.accept(compile_markers("call:", ":"))
         written_name = yield from source.take_while(_NAME, _MAX_NAME_LENGTH)
@@ -80,17 +104,17 @@ class Gemma(Dialect):
             arguments.call.add_repair("missing_prefix", "'call:' was missing before the name")
         if bracket == "(":
             arguments.call.add_repair("round_brackets", "the arguments were in round brackets")
-        if not (yield from self._read_members(source, arguments, _BRACKET_PAIRS[bracket])):
-            yield from self._truncate_call(source, turn, arguments)
-            return ""
-        yield from self._read_call_end(source, turn)
+        if (yield from self._read_members(source, arguments, _BRACKET_PAIRS[bracket])):
+            yield from self._read_call_end(source, turn)
+        else:
+            yield from self._end_incomplete_call(source, turn, arguments)
         return ""
 
-    def _truncate_call(self, source: Source, turn: Turn, arguments: ArgumentsWriter) -> ParseStep[None]:
+    def _end_incomplete_call(self, source: Source, turn: Turn, arguments: ArgumentsWriter) -> ParseStep[None]:
         """End a call whose members are incomplete, and report the rest of it as malformed."""
         mark = yield from source.copy_until(compile_markers(self.close, self.open, *self.framing), ignore)
         source.position -= len(mark or "")
-        yield from truncate_call(source, turn, arguments)
+        yield from end_incomplete_call(source, turn, arguments)
         if mark == self.close:
             source.position += len(mark)
 
@@ -104,18 +128,25 @@ class Gemma(Dialect):
     def _read_members(self, source: Source, arguments: ArgumentsWriter, bracket: str) -> ParseStep[bool]:
         """Read members up to the closing bracket, and end the call. Return False if they are incomplete."""
         note = arguments.call.add_repair
-        closes = partial(_is_value_end, self._build_ends(bracket), arguments)
+        ends = self._build_ends(bracket)
         separated = True
         while (char := (yield from source.skip_space())) != bracket:
             if char == ",":
                 source.position += 1
                 separated = True
                 continue
+            if source.boundary and (yield from source.boundary.peek(source)):
+                # The call ends here, so its bracket is missing.
+                if not arguments.has_required:
+                    return False
+                note("missing_brace", f"{bracket!r} was missing after the arguments")
+                arguments.close()
+                return True
             if not separated:
                 note("missing_comma", f"a comma was missing before {char!r}")
             source.start_capture()
             key = yield from self._take_key(source, arguments)
-            if not key or not (yield from self._read_member(source, arguments, key, closes)):
+            if not key or not (yield from self._read_member(source, arguments, key, ends)):
                 return False
             source.drop_capture()
             separated = False
@@ -138,8 +169,9 @@ class Gemma(Dialect):
         return key
 
     def _read_member(
-        self, source: Source, arguments: ArgumentsWriter, key: str, closes: ClosingCheck
+        self, source: Source, arguments: ArgumentsWriter, key: str, ends: StringEndRule
     ) -> ParseStep[bool]:
+        closes = _ValueEnd(ends, arguments).is_reached
         char = yield from source.skip_space()
         quote = yield from self._notation.accept_quote(source)
         if quote is None:
@@ -163,18 +195,31 @@ class Gemma(Dialect):
         """Read a value without an opening quote: a number, a word, or a string whose quote is missing."""
         source.drop_capture()
         parameter = arguments.start_parameter(key)
-        stops = compile_markers(self.quote.mark, ",", "}", ")")
-        while (stop := (yield from source.copy_until(stops, parameter.write))) is not None:
+        text = ""
+        """The value, as long as it can be a number or a constant."""
+
+        def write(piece: str) -> None:
+            nonlocal text
+            text = (text + piece)[:_MAX_LITERAL_LENGTH]
+            parameter.write(piece)
+
+        stops = compile_markers(self.quote.mark, ",", "}", ")", self.close, self.open, *self.framing)
+        while (stop := (yield from source.copy_until(stops, write))) is not None:
             source.position -= len(stop)
+            is_literal = _LITERAL(text) is not None
             size = len(stop) if stop == self.quote.mark else 0
-            if (yield from closes(source, size)):
+            if not size and len(stop) > 1 and source.boundary and (yield from source.boundary.peek(source)):
+                if is_literal:
+                    parameter.end()
+                return is_literal
+            if (is_literal and stop in ("}", ")")) or (yield from closes(source, size)):
                 source.position += size
                 if size:
                     arguments.call.add_repair("missing_quote", f"{stop} was missing before a value")
                 parameter.end()
                 return True
             source.position += len(stop)
-            parameter.write(stop)
+            write(stop)
         return False
 
     def _build_ends(self, bracket: str) -> StringEndRule:
@@ -216,20 +261,52 @@ class Gemma(Dialect):
                 return json.dumps(value)
 
 
-def _is_value_end(ends: StringEndRule, arguments: ArgumentsWriter, source: Source, size: int) -> ParseStep[bool]:
-    """Whether a value ends here: the notation can continue, with a key that was not read yet."""
-    ahead = Lookahead(source, size)
-    comma = (yield from ahead.skip_space()) == ","
-    if comma:
-        ahead.offset += 1
+@dataclass(frozen=True)
+class _GemmaBoundary(CallBoundary):
+    """The boundaries of these calls: an opener counts if a name and a bracket follow, of whatever tool."""
+
+    def is_call_ahead(self, source: Source, offset: int, opener: str) -> ParseStep[bool]:
+        ahead = Lookahead(source, offset)
         yield from ahead.skip_space()
-    word = yield from ahead.take_word()
-    missing = arguments.is_missing(word)
-    if comma and word in arguments.call.schema.properties and not missing:
-        return False
-    if (yield from ends.is_string_end(source, size)):
-        return True
-    return size > 0 and not comma and missing and (yield from ahead.skip_space()) == ":"
+        yield from ahead.accept(compile_markers("call:", ":"))
+        word = yield from ahead.take_word()
+        return bool(word) and (yield from ahead.skip_space()) in (":", "{", "(")
+
+
+class _ValueEnd:
+    """Tells where one value ends."""
+
+    __slots__ = ("_arguments", "_ends", "_is_first")
+
+    def __init__(self, ends: StringEndRule, arguments: ArgumentsWriter) -> None:
+        self._ends = ends
+        self._arguments = arguments
+        self._is_first = True
+        """Whether no quote was met inside the value yet."""
+
+    def is_reached(self, source: Source, size: int) -> ParseStep[bool]:
+        """Whether the value ends here: the notation can continue, with a key that was not read yet."""
+        is_first, self._is_first = self._is_first, False
+        arguments = self._arguments
+        ahead = Lookahead(source, size)
+        comma = (yield from ahead.skip_space()) == ","
+        if comma:
+            ahead.offset += 1
+            yield from ahead.skip_space()
+        word = yield from ahead.take_word()
+        missing = arguments.is_missing(word)
+        if comma and word in arguments.call.schema.properties and not missing:
+            # A key that was read already is part of the value, unless nothing else in the value is like markup.
+            return is_first and size > 1 and (yield from self._is_given_again(ahead))
+        if (yield from self._ends.is_string_end(source, size)):
+            return True
+        return size > 0 and not comma and missing and (yield from ahead.skip_space()) == ":"
+
+    def _is_given_again(self, ahead: Lookahead) -> ParseStep[bool]:
+        """Whether a quoted value follows the key."""
+        if not (yield from ahead.accept(compile_markers(":"))):
+            return False
+        return bool((yield from ahead.accept(self._ends.quotes)))
 
 
 FUNCTIONGEMMA = Gemma(

@@ -17,8 +17,8 @@ from types import MappingProxyType
 from typing import ClassVar
 
 from callwright.arguments import ArgumentsWriter, read_object
-from callwright.dialects.base import Dialect, open_call, truncate_call
-from callwright.dialects.call_object import emit_complete_call
+from callwright.dialects.base import FENCE, Dialect, open_call, truncate_call
+from callwright.dialects.call_object import accept_fence, emit_complete_call
 from callwright.dialects.elements import ELEMENT
 from callwright.dialects.framed_messages import FramedDialect
 from callwright.dialects.message_header import ANALYSIS, CHANNEL, CHANNELS, CONSTRAIN, MESSAGE, START, MessageHeader
@@ -38,7 +38,12 @@ RETURN = "<|return|>"
 
 _NAMESPACE_PREFIX = re.compile(r"^(?:functions?|tools?)[.:/]")
 _GLUED_SUFFIX = re.compile(rf"(?:json|code|xml|{'|'.join(CHANNELS)})$")
-_PARAMETER_TAGS = NamedParameters("rfl:", (CALL, END, RETURN, START), (MESSAGE, START), (CALL,), inset="\n")
+_FENCED_OBJECT = compile_markers(
+    *(f"{FENCE}{info}{gap}{{" for info in ("", "json") for gap in ("", " ", "\n", "\r\n", "\n\n"))
+)
+_PARAMETER_TAGS = NamedParameters(
+    "rfl:", (CALL, END, RETURN, START), (MESSAGE, START), (CALL,), "\n", ("assistant to=",)
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,11 +96,16 @@ class Harmony(FramedDialect):
         follows = yield from source.peek_marker(self._plain_body_marks)
         if char == "{":
             return (yield from self._read_object(source, turn, header))
+        if (yield from source.peek_marker(_FENCED_OBJECT)):
+            return (yield from self._read_fenced_object(source, turn, header))
         if not char or follows:
             arguments = self._open_call(source, turn, header)
             complete = yield from _PARAMETER_TAGS.read_parameters(source, arguments)
             if complete and ((yield from source.peek_marker(self._plain_body_marks)) or arguments.has_all_parameters):
                 arguments.close()
+                return ""
+            if complete and (yield from source.peek()):
+                arguments.end_early(source, CALL)
                 return ""
             return (yield from truncate_call(source, turn, arguments))
         return (yield from self._read_raw_body(source, turn, header))
@@ -110,15 +120,27 @@ class Harmony(FramedDialect):
         return compile_markers(*self.message_markers, *self.framing, _PARAMETER_TAGS.open)
 
     def _read_object(self, source: Source, turn: Turn, header: MessageHeader) -> ParseStep[str]:
+        yield from self._read_arguments(source, turn, self._open_call(source, turn, header))
+        return ""
+
+    def _read_fenced_object(self, source: Source, turn: Turn, header: MessageHeader) -> ParseStep[str]:
+        notes: dict[str, str] = {}
+        yield from accept_fence(source, notes.__setitem__)
         arguments = self._open_call(source, turn, header)
+        for kind, detail in notes.items():
+            arguments.call.add_repair(kind, detail)
+        if (yield from self._read_arguments(source, turn, arguments)):
+            yield from source.accept_next(compile_markers(FENCE))
+        return ""
+
+    def _read_arguments(self, source: Source, turn: Turn, arguments: ArgumentsWriter) -> ParseStep[bool]:
+        """Read the JSON object at the position, and end the call. Return False if the object is broken: the rest of it
+        is reported, up to the marker that ends the message."""
         if (yield from read_object(source, arguments)):
-            return ""
-        if (yield from source.peek_marker(self._plain_body_marks)):
-            arguments.call.add_repair("missing_brace", "'}' was missing after the arguments")
-            arguments.close()
-            return ""
+            return True
         yield from copy_json(source, ignore, arguments.call.add_repair, depth=1)
-        return (yield from truncate_call(source, turn, arguments))
+        yield from truncate_call(source, turn, arguments)
+        return False
 
     def _read_raw_body(self, source: Source, turn: Turn, header: MessageHeader) -> ParseStep[str]:
         """Read a body that is not an object: JSON in a string, or bare text for a tool's only argument, such as

@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from callwright.arguments import ArgumentsWriter, read_object
-from callwright.dialects.base import Dialect, ReasoningTags, open_call, truncate_call
-from callwright.dialects.call_object import emit_complete_call
+from callwright.dialects.base import FENCE, Dialect, ReasoningTags, open_call, truncate_call
+from callwright.dialects.call_object import accept_fence, emit_complete_call
 from callwright.model import ToolCall
-from callwright.text.json_stream import RepairSink, copy_json, take_string
+from callwright.text.json_stream import RepairSink, copy_json, take_json, take_string
 from callwright.text.source import MarkerSet, ParseStep, Source, compile_markers, ignore
 from callwright.turn import Turn
 
@@ -80,6 +80,14 @@ class HeaderJson(Dialect):
     def markers(self) -> tuple[str, ...]:
         return (*self.openers, *(separator for separator, _ in self.separators), *self.closes, *self.section_ends)
 
+    @property
+    def last_brackets(self) -> int:
+        return 0 if self.closers else 1
+
+    @property
+    def closers(self) -> tuple[str, ...]:
+        return (*self.closes, *self.section_ends)
+
     def read_calls(self, source: Source, turn: Turn, opener: str) -> ParseStep[str]:
         if opener in self.sections:
             yield from source.skip_space()
@@ -104,6 +112,10 @@ class HeaderJson(Dialect):
         """Read from a call's opener up to its closers. Return an empty string, or the reason why it is no call."""
         words, announced = yield from self._read_header(source)
         head = self.identify_call(words.get("name", ""), words.get("id", ""), turn)
+        notes: dict[str, str] = {}
+        fenced = not self.fences and (yield from accept_fence(source, notes.__setitem__))
+        if fenced:
+            head = replace(head, repair_detail="the arguments were in a Markdown fence")
         char = yield from source.peek()
         problem = ""
         if words.get("arguments", "null") != "null":
@@ -112,10 +124,14 @@ class HeaderJson(Dialect):
             problem = yield from self.read_nameless_call(source, turn, head)
         elif char == "{":
             yield from self.read_arguments(source, turn, head)
+        elif char == "[" and not (yield from source.peek_marker(self._structure_marks)):
+            problem = yield from self._read_list_arguments(source, turn, head)
         elif char == '"':
             problem = yield from self._read_string_arguments(source, turn, head, is_certain=announced == "arguments")
         else:
             problem = yield from self._read_empty_arguments(source, turn, head, is_certain=announced == "arguments")
+        if not problem and fenced:
+            yield from source.accept_next(compile_markers(FENCE))
         if not problem:
             yield from self._read_call_end(source, ignore if turn.is_truncated else turn.add_repair)
         elif char == "{" and head.name:
@@ -177,11 +193,24 @@ class HeaderJson(Dialect):
     def read_arguments(self, source: Source, turn: Turn, head: JsonCallHeader) -> ParseStep[None]:
         """Read the JSON object at the position as a call. Broken JSON is skipped up to the next marker."""
         arguments = _open_call(source, turn, head)
+        source.ended_at_boundary = False
         if (yield from read_object(source, arguments)):
             return
+        if source.ended_at_boundary:
+            yield from truncate_call(source, turn, arguments)
+            return
+        if not source.is_capturing:
+            source.start_capture()
         mark = yield from source.copy_until(self._structure_marks, ignore)
         source.position -= len(mark or "")
         yield from truncate_call(source, turn, arguments)
+
+    def _read_list_arguments(self, source: Source, turn: Turn, head: JsonCallHeader) -> ParseStep[str]:
+        """Read arguments that are in a list: none, or one object."""
+        raw = yield from take_json(source, ignore)
+        if raw is None:
+            return "the JSON is incomplete"
+        return (yield from emit_complete_call(source, turn, head.name, raw, head.id, head.notes))
 
     def _read_string_arguments(
         self, source: Source, turn: Turn, head: JsonCallHeader, *, is_certain: bool
@@ -202,11 +231,14 @@ class HeaderJson(Dialect):
         """Read a header without an object: a call without arguments if it is closed, a truncated one if it is
         certain."""
         closed = yield from source.peek_marker(self._structure_marks)
+        tool = turn.tools.get(head.name)
+        if closed in self.openers and tool and tool.schema.required:
+            return "another call begins before the arguments"
         if not closed and (not is_certain or (yield from source.peek())):
             return "no JSON object follows"
         arguments = _open_call(source, turn, head)
         if closed:
-            arguments.close()
+            arguments.close_empty()
         else:
             arguments.call.end_truncated()
         return ""

@@ -72,6 +72,10 @@ class Inkling(TaggedJson):
             elif header:
                 turn.add_text(header)
 
+    @property
+    def line_openers(self) -> tuple[str, ...]:
+        return (_MODEL,)
+
     def read_calls(self, source: Source, turn: Turn, opener: str) -> ParseStep[str]:
         """Read one call. The header stands before the opener, and usually names the tool."""
         header = opener.removesuffix(_CALL)

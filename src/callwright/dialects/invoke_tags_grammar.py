@@ -130,7 +130,12 @@ class InvokeTags(Dialect):
                 spelling.value[1],
                 (spelling.call[1], *self._call_tags.values(), *outside),
                 (*value_tags, *self.ignored_inside),
-                call_tags=(*self._call_tags, *filter(None, self.call_wrapper[:1]), *self.ignored_between),
+                call_tags=(
+                    *(opening for opening, _ in self.sections),
+                    *self._call_tags,
+                    *filter(None, self.call_wrapper[:1]),
+                    *self.ignored_between,
+                ),
                 own_value_tags=tuple(value_tags),
                 tag_end=self.tag_end,
             )
@@ -213,6 +218,9 @@ class InvokeTags(Dialect):
         name = header.attributes.get(self.name_attribute, "").strip()
         if not turn.can_call(name):
             return f"unknown tool {name!r}"
+        if header.is_empty:
+            open_call(source, turn, name).close_empty()
+            return ""
         if not (yield from source.peek_marker(self._call_marks)) and (yield from source.skip_space()):
             return "no parameter follows"
         arguments = open_call(source, turn, name)
@@ -232,7 +240,9 @@ class InvokeTags(Dialect):
 
     def _read_body(self, source: Source, turn: Turn, arguments: ArgumentsWriter) -> ParseStep[bool]:
         """Read a call's parameters and its closing tag; return False if that is missing."""
-        while tag := (yield from source.accept_next(self._call_marks)):
+        rule = self._value_rules[self.spellings[0].value[0]]
+        note = arguments.call.add_repair
+        while tag := (yield from rule.accept_tag(source, self._call_marks, note)):
             if tag in self._section_ends:
                 arguments.call.add_repair("missing_close", f"{self.spellings[0].call[1]} was missing after a call")
                 source.position -= len(tag)
@@ -243,6 +253,9 @@ class InvokeTags(Dialect):
                 return (yield from self._read_json_arguments(source, turn, arguments))
             if tag in self._value_rules and not (yield from self._read_parameter(source, arguments, tag)):
                 return False
+        if (yield from source.skip_space()):
+            arguments.end_early(source, self.spellings[0].call[1])
+            return True
         return False
 
     def _read_json_arguments(self, source: Source, turn: Turn, arguments: ArgumentsWriter) -> ParseStep[bool]:
@@ -279,7 +292,7 @@ class InvokeTags(Dialect):
                 own_value_tags=(_CDATA,),
                 is_guarded=True,
             )
-        closed = yield from value.copy_value(source, write, arguments.is_missing)
+        closed = yield from value.copy_value(source, write, arguments.is_missing, arguments.call.has_tool)
         if closed is None:
             return False
         goal.end()

@@ -90,7 +90,9 @@ class MiniMaxM3(Dialect):
             arguments.call.add_repair("missing_prefix", f"the tags were written without {_TAG_PREFIX}")
             elements = ElementArguments(arguments, arguments.call.schema.properties, ("</invoke>", "</tool_call>"))
         else:
-            elements = ElementArguments(arguments, (), (_END_INVOKE, _CLOSE), prefix=_TAG_PREFIX)
+            elements = ElementArguments(
+                arguments, (), (_END_INVOKE, _CLOSE), prefix=_TAG_PREFIX, calls=(_OPEN, _INVOKE)
+            )
         if not (yield from elements.read_elements(source)):
             return (yield from truncate_call(source, turn, arguments))
         return ""

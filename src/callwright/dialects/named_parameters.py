@@ -39,6 +39,8 @@ class NamedParameters:
     call_closers: tuple[str, ...] = ()
     inset: str = ""
     """The newline that frames each value, if the family writes one."""
+    follow_tags: tuple[str, ...] = ()
+    """Words that begin the next message where its marker is missing."""
 
     @property
     def open(self) -> str:
@@ -51,6 +53,8 @@ class NamedParameters:
     def read_parameters(self, source: Source, arguments: ArgumentsWriter) -> ParseStep[bool]:
         """Read all parameters at the position; return False if one of them is incomplete."""
         while True:
+            while (yield from source.accept_next(compile_markers(self.close))):
+                arguments.call.add_repair("stray_marker", f"{self.close} closed nothing")
             yield from source.skip_space()
             if not (yield from source.accept(compile_markers(self.open))):
                 return True
@@ -69,13 +73,16 @@ class NamedParameters:
             if not (yield from source.accept(compile_markers(self.open))):
                 return
             yield from read_name_attribute(source, ignore)
-            yield from self._value_rule.copy_value(source, ignore)
+            newline = yield from self._accept_inset(source)
+            yield from self._value_rules[newline].copy_value(source, ignore)
 
     def read_value(self, source: Source, arguments: ArgumentsWriter, key: str) -> ParseStep[bool]:
         """Read one value with its closing tag; return False if it is incomplete."""
-        yield from source.skip_newlines(len(self.inset))
+        newline = yield from self._accept_inset(source)
         parameter = arguments.start_parameter(key)
-        closed = yield from self._value_rule.copy_value(source, parameter.write, arguments.is_missing)
+        closed = yield from self._value_rules[newline].copy_value(
+            source, parameter.write, arguments.is_missing, arguments.call.has_tool
+        )
         if closed is None:
             return False
         parameter.end()
@@ -83,16 +90,25 @@ class NamedParameters:
             arguments.call.add_repair("missing_close", f"{self.close} was missing after a value")
         return True
 
+    def _accept_inset(self, source: Source) -> ParseStep[str]:
+        """Consume and return the newline before a value, in a family that writes one."""
+        return (yield from source.accept(compile_markers("\r\n", "\n"))) if self.inset else ""
+
     @cached_property
-    def _value_rule(self) -> RawValueRule:
-        return RawValueRule(
-            self.close,
-            self.enclosing_tags,
-            (self.open,),
-            self.inset,
-            call_tags=self.call_tags,
-            call_closers=self.call_closers,
-        )
+    def _value_rules(self) -> dict[str, RawValueRule]:
+        """How a value ends, by the newline that it begins with."""
+        return {
+            begin: RawValueRule(
+                self.close,
+                self.enclosing_tags,
+                (self.open,),
+                inset,
+                call_tags=self.call_tags,
+                call_closers=self.call_closers,
+                follow_tags=self.follow_tags,
+            )
+            for begin, inset in {"": self.inset, "\n": "\n", "\r\n": "\r\n"}.items()
+        }
 
     def render_parameters(self, arguments: str) -> list[str]:
         """Render a call's arguments, each between its tags."""

@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
-from callwright.dialects.base import Dialect, open_call, truncate_call
+from callwright.dialects.base import Dialect, end_incomplete_call, open_call
 from callwright.dialects.call_object import read_json_calls as read_json_calls
 from callwright.dialects.python_arguments import format_python_value, read_python_arguments, skip_python_arguments
 from callwright.model import ToolCall
+from callwright.text.boundaries import CallBoundary
 from callwright.text.json_stream import escape_json
 from callwright.text.lookahead import Lookahead
-from callwright.text.python_stream import CallHead, build_argument_end_rule, peek_call
-from callwright.text.source import ParseStep, Source, compile_markers
+from callwright.text.python_stream import CallHead, PythonBoundary, build_argument_end_rule, peek_call
+from callwright.text.source import MarkerSet, ParseStep, Source, compile_markers
 from callwright.turn import Turn
 
 __all__ = ["PythonCalls"]
@@ -56,31 +58,72 @@ class PythonCalls(Dialect):
         char = yield from source.skip_space()
         if not bracketed and (char == "{" or (char == "[" and (yield from Lookahead(source, 1).skip_space()) == "{")):
             problem = yield from _read_json_list(source, turn)
+            if close and not problem:
+                yield from _read_closing_marker(source, turn, close, "missing_close")
         else:
             if not bracketed and char == "[":
                 source.position += 1
                 bracketed = True
-            problem = yield from self._read_call_list(source, turn, bracketed=bracketed, close=close)
-            if bracketed and not problem:
-                yield from _read_closing_marker(source, turn, "]", "missing_bracket")
-        if close and not problem:
-            yield from _read_closing_marker(source, turn, close, "missing_close")
+            problem = yield from self._read_call_lists(source, turn, bracketed=bracketed, close=close)
         return problem
 
-    def _read_call_list(self, source: Source, turn: Turn, *, bracketed: bool, close: str) -> ParseStep[str]:
-        """Read consecutive calls. Calls of unknown tools are reported as malformed if another tool is known."""
+    def _read_call_lists(self, source: Source, turn: Turn, *, bracketed: bool, close: str) -> ParseStep[str]:
+        """Read a list of calls, and further lists that follow it before the closing marker."""
+        while True:
+            problem, broken = yield from self._read_call_list(source, turn, bracketed=bracketed, close=close)
+            if problem:
+                return problem
+            if bracketed:
+                yield from _read_closing_marker(source, turn, "]", "" if broken else "missing_bracket")
+            start = (yield from self._accept_list_start(source, turn, after_broken=broken)) if close or broken else ""
+            if not start:
+                break
+            if not broken:
+                turn.add_repair("extra_bracket", "unexpected ']' between calls")
+            bracketed = start == "["
+        if close and not (broken and (yield from source.peek_marker(self._line_openers))):
+            yield from _read_closing_marker(source, turn, close, "" if broken else "missing_close")
+        return ""
+
+    def _accept_list_start(self, source: Source, turn: Turn, *, after_broken: bool) -> ParseStep[str]:
+        """Consume and return what begins another list, if a call of a tool follows it: a bracket, or after a broken
+        call an opener whose newline was consumed."""
+        ahead = Lookahead(source)
+        yield from ahead.skip_space()
+        start = yield from ahead.accept(self._line_openers if after_broken else compile_markers("["))
+        yield from ahead.skip_space()
+        head = (yield from peek_call(source, ahead.offset)) if start else None
+        if not head or not self._find_tool(turn, head.name):
+            return ""
+        source.position += ahead.offset
+        return start
+
+    @cached_property
+    def _line_openers(self) -> MarkerSet:
+        return compile_markers("[", *(marker.lstrip() for marker in self.openers if marker[0] != "<"))
+
+    def _read_call_list(
+        self, source: Source, turn: Turn, *, bracketed: bool, close: str
+    ) -> ParseStep[tuple[str, bool]]:
+        """Read consecutive calls. Return why there are none, or an empty string, and whether the last one is broken.
+
+        Calls of unknown tools are reported as malformed if another tool is known.
+        """
         enclosed = bracketed or bool(close)
         openers = (opener for opener in self.openers if opener.startswith("<"))
         after = (",", ";", "]" if bracketed else "\n", *self.framing, *openers, *([close] if close else []))
-        problem, has_calls, more = "", False, True
+        problem, has_calls, more, broken = "", False, True, False
         if enclosed:
             yield from source.skip_space()
         while more and (head := (yield from peek_call(source))):
             if name := self._find_tool(turn, head.name):
                 _report_malformed(source, turn, problem)
                 problem, has_calls = "", True
-                if not (yield from self._read_call(source, turn, name, head, after)):
-                    return ""
+                broken = not (yield from self._read_call(source, turn, name, head, after))
+                if broken and not (yield from source.peek()):
+                    return "", True
+            elif broken:
+                break
             else:
                 problem = problem or f"unknown tool {head.name!r}"
                 source.position += head.length
@@ -90,24 +133,41 @@ class PythonCalls(Dialect):
             _report_malformed(source, turn, problem)
             source.drop_capture()
             _drop_partial_name(source, turn)
-        return "" if has_calls else problem or "no call of a tool follows"
+        return "" if has_calls else problem or "no call of a tool follows", broken
 
     def _read_call(
         self, source: Source, turn: Turn, name: str, head: CallHead, after: tuple[str, ...]
     ) -> ParseStep[bool]:
-        """Read the call that begins here. Return False if the text ended inside it."""
+        """Read the call that begins here. Return False if it is incomplete."""
         source.position += head.length
         arguments = open_call(source, turn, name)
         ends = build_argument_end_rule(*after, ")") if head.wrapper else build_argument_end_rule(*after)
         # LFM2's template puts strings between single quotes without escaping.
         unescaped = self.literals == "single"
-        if not (yield from read_python_arguments(source, arguments, ends, unescaped_lines=unescaped)):
-            yield from truncate_call(source, turn, arguments)
-            return False
-        if head.wrapper:
+        complete = yield from read_python_arguments(source, arguments, ends, unescaped_lines=unescaped)
+        if complete:
+            if head.wrapper:
+                yield from source.accept(compile_markers(")"))
+        else:
+            yield from end_incomplete_call(source, turn, arguments)
             yield from source.accept(compile_markers(")"))
         source.start_capture()
-        return True
+        return complete
+
+    def build_boundary(self, turn: Turn) -> CallBoundary:
+        closers = tuple(marker for marker in self.markers if marker not in self.openers)
+        tags = tuple(marker for marker in closers if marker[0] == "<")
+        starts = tuple(marker for marker in self.openers if marker[0] == "<")
+        return PythonBoundary(
+            (*tags, *self.framing),
+            starts,
+            tuple(marker for marker in closers if marker not in tags),
+            tuple(marker.lstrip() for marker in self.openers if marker not in starts),
+            lambda name: bool(self._find_tool(turn, name)),
+            # Without a marker after the calls, only their last bracket and the end of its line show their end.
+            line_ends=() if all(close for _, close in self.marker_pairs) else (")]", ")"),
+            line_calls=tuple(f"{name}{self.name_suffix}(" for name in turn.tools.names),
+        )
 
     def _find_tool(self, turn: Turn, name: str) -> str:
         """Return the tool that a name means; empty if it is none."""
@@ -174,6 +234,6 @@ def _skip_separator(source: Source, *, enclosed: bool) -> ParseStep[bool]:
 
 
 def _read_closing_marker(source: Source, turn: Turn, close: str, missing: str) -> ParseStep[None]:
-    """Consume the marker that closes the calls, or record that it is missing."""
-    if not (yield from source.accept_next(compile_markers(close))) and not turn.is_truncated:
+    """Consume the marker that closes the calls. If it is missing, record a repair of the kind `missing`, if any."""
+    if not (yield from source.accept_next(compile_markers(close))) and missing and not turn.is_truncated:
         turn.add_repair(missing, f"{close!r} was missing after a call")

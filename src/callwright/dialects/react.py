@@ -17,11 +17,11 @@ from dataclasses import dataclass
 
 from callwright.arguments import ArgumentsWriter
 from callwright.dialects.base import FENCE, open_call
-from callwright.dialects.call_object import read_call_object, read_json_arguments
+from callwright.dialects.call_object import emit_complete_call, read_call_object, read_json_arguments
 from callwright.dialects.line_calls import PROMPT_CALL_KEYS, LineCalls, copy_rest
 from callwright.model import ToolCall
-from callwright.schema import Schema
-from callwright.text.repair import is_json
+from callwright.schema import ANY_SCHEMA, Schema
+from callwright.text.repair import is_json, parse_json
 from callwright.text.source import MarkerSet, ParseStep, Source, TextSink, compile_markers
 from callwright.turn import Turn
 
@@ -48,6 +48,9 @@ _FENCE_MARKS = compile_markers(FENCE)
 _BRACKET_MARKS = compile_markers("}", "]")
 _FENCE_INFO = re.compile(r"\w*[ \t]*")
 _LINE = re.compile(r"[^\n]*")
+_MAY_BE_JSON = re.compile(r"""["\[]|(?:n|nu|nul|null\s*)?\Z""").match
+_LIST = re.compile(r"\[\s*(?:\{.*\}\s*)?\]\Z", re.DOTALL).match
+"""A list of objects, or an empty one."""
 _MAX_NAME_LENGTH = 256
 _AROUND_NAME = " \t\r`*\"'[]"
 _NO_INPUT = ("", "None", "null", "N/A", "{}")
@@ -64,6 +67,10 @@ class React(LineCalls):
     @property
     def markers(self) -> tuple[str, ...]:
         return (_THOUGHT, _ACTION, _INPUT, _OBSERVATION, _ANSWER)
+
+    @property
+    def last_brackets(self) -> int:
+        return 1
 
     def read_line(self, source: Source, turn: Turn, lead: str, emit: TextSink) -> ParseStep[TextSink]:
         form = yield from source.peek_marker(_LABEL_MARKS)
@@ -125,9 +132,26 @@ class React(LineCalls):
         yield from source.skip_space()
         fence = yield from self._open_fence(source, turn)
         if (yield from source.peek()) != "{":
+            line = yield from _take_json_line(source, _find_target(turn, name))
+            if line is not None:
+                return (yield from self._read_json_line(source, turn, name, line))
             return (yield from self._read_bare_input(source, turn, name, fence))
         if (yield from read_json_arguments(source, turn, open_call(source, turn, name))):
             yield from self._read_call_end(source, turn, fence)
+        return ""
+
+    def _read_json_line(self, source: Source, turn: Turn, name: str, line: str) -> ParseStep[str]:
+        """Read an input of one line that is JSON, but no object: a list around it, a string with it, or nothing."""
+        value = parse_json(line)
+        key = _find_target(turn, name)[0]
+        if not isinstance(value, str) or not value.strip() or value.lstrip().startswith("{"):
+            problem = yield from emit_complete_call(source, turn, name, line)
+            if not problem or not key:
+                return problem
+        arguments = open_call(source, turn, name)
+        arguments.call.add_repair("bare_input", f"the input became {key!r}")
+        arguments.write_json(key, line)
+        arguments.close()
         return ""
 
     def _read_bare_input(self, source: Source, turn: Turn, name: str, fence: str) -> ParseStep[str]:
@@ -188,6 +212,33 @@ def _read_empty_input(source: Source, turn: Turn, name: str) -> str:
     source.take_rest()
     open_call(source, turn, name).close()
     return ""
+
+
+def _find_target(turn: Turn, name: str) -> tuple[str, Schema]:
+    """Return the parameter that a bare input is meant for, and its schema; an empty key if there is none."""
+    tool = turn.tools.get(name)
+    key = _find_only_parameter(tool.schema) if tool else "input"
+    return key, tool.schema.get_member(key) if tool else ANY_SCHEMA
+
+
+def _take_json_line(source: Source, target: tuple[str, Schema]) -> ParseStep[str | None]:
+    """Consume and return the rest of the line if it is JSON other than an object, and no value of the tool's only
+    parameter is written like that."""
+    key, schema = target
+    while True:
+        text, start = source.text, source.position
+        end = text.find("\n", start)
+        line = text[start : end if end >= 0 else len(text)]
+        if not _MAY_BE_JSON(line) or "array" in schema.types or (line[:1] == '"' and not key):
+            return None
+        if end >= 0 or source.closed:
+            break
+        yield
+    raw = line.strip()
+    if not is_json(raw) or (raw == "null" and "null" in schema.types) or (raw[0] == "[" and not _LIST(raw)):
+        return None
+    source.position += len(line)
+    return raw
 
 
 def _find_only_parameter(schema: Schema) -> str:

@@ -51,6 +51,8 @@ class TagHeader:
 
     attributes: dict[str, str]
     is_damaged: bool
+    is_empty: bool = False
+    """Whether the tag closes itself."""
 
     def format_unknown_attributes(self, *names: str) -> str:
         """Return the attributes without a meaning, other than those with these names; usually none."""
@@ -66,10 +68,13 @@ class TagHeader:
 def read_tag_header(source: Source, end: str) -> ParseStep[TagHeader | None]:
     """Read the rest of an opening tag up to its end; return None if it is no tag."""
     text = yield from source.take_while(_HEADER, _MAX_HEADER_LENGTH)
-    if not (yield from source.accept(compile_markers(end))) or not _ATTRIBUTES.fullmatch(text):
+    closed = yield from source.accept(compile_markers(end))
+    is_empty = text.endswith("/") and end == ">"
+    text = text.removesuffix("/") if is_empty else text
+    if not closed or not _ATTRIBUTES.fullmatch(text):
         return None
     attributes = {key: value[1:-1] if value[0] in "\"'“" else value for key, value in _EACH_ATTRIBUTE.findall(text)}
-    return TagHeader(attributes, bool(text) and not text[0].isspace())
+    return TagHeader(attributes, bool(text) and not text[0].isspace(), is_empty)
 
 
 def take_tag_text(source: Source) -> ParseStep[str]:

@@ -17,6 +17,7 @@ from typing import Literal
 from callwright.dialects.base import THINK_TAGS, Dialect, ReasoningTags
 from callwright.dialects.call_object import DEFAULT_CALL_KEYS, TRUNCATED, CallKeys, read_json_calls, report_malformed
 from callwright.model import ToolCall
+from callwright.text.closing_tags import skip_stray_closers
 from callwright.text.json_stream import escape_json
 from callwright.text.source import MarkerSet, ParseStep, Source, compile_markers
 from callwright.turn import Turn
@@ -57,6 +58,14 @@ class TaggedJson(Dialect):
         return (*self.opens, *self.closes, *self.optional_closes)
 
     @property
+    def closers(self) -> tuple[str, ...]:
+        return (*self.closes, *self.optional_closes)
+
+    @property
+    def last_brackets(self) -> int:
+        return 0 if self.closes else 2
+
+    @property
     def body_starts(self) -> tuple[str, ...]:
         return ("{", "[")
 
@@ -70,14 +79,14 @@ class TaggedJson(Dialect):
         if problem == TRUNCATED:
             report_malformed(source, turn, problem)
             problem = ""
-        while marker := (yield from source.peek_marker(self._end_marks)):
-            if problem and marker != "{":
+        while marker := (yield from self._peek_end_mark(source, turn)):
+            if problem and marker not in "{[":
                 return problem
             if problem:
                 turn.add_malformed(source.end_capture(), problem)
                 problem = ""
             yield from source.skip_space()
-            if marker == "{":
+            if marker in "{[":
                 source.start_capture()
                 item_problem = yield from read_json_calls(source, turn, self.keys, skip_rejected=True)
                 if item_problem:
@@ -92,11 +101,32 @@ class TaggedJson(Dialect):
             turn.add_repair("missing_close", f"{self.closes[0]} was missing after a call")
         return problem
 
+    def _peek_end_mark(self, source: Source, turn: Turn) -> ParseStep[str]:
+        """Return what may follow a call. Closing tags of other families are skipped where the real one follows."""
+        marker = yield from source.peek_marker(self._end_or_open_marks)
+        if marker in self.opens and marker not in self.closes:
+            return ""
+        if marker or not self.closes or turn.is_truncated:
+            return marker
+        source.start_hold()
+        strays = yield from skip_stray_closers(source, ())
+        marker = yield from source.peek_marker(compile_markers(*self.closes))
+        if not strays or not marker:
+            source.rewind(is_long=False)
+            return ""
+        source.end_hold()
+        turn.add_repair("stray_marker", f"{' '.join(strays)} closed nothing")
+        return marker
+
+    @cached_property
+    def _end_or_open_marks(self) -> MarkerSet:
+        return compile_markers(*self._end_marks.markers, *self.opens)
+
     @cached_property
     def _end_marks(self) -> MarkerSet:
         # Without a closing marker the end of the calls is not known: all but a bracket may be text.
         return (
-            compile_markers(*self.closes, "{", ",", ";", "}", "]")
+            compile_markers(*self.closes, "{", "[", ",", ";", "}", "]")
             if self.closes
             else compile_markers("}", "]", *self.optional_closes)
         )

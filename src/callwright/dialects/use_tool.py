@@ -18,12 +18,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from callwright.arguments import read_object
-from callwright.dialects.base import THINK_TAGS, Dialect, ReasoningTags, open_call, truncate_call
-from callwright.dialects.call_object import emit_complete_call
-from callwright.dialects.call_object import read_json_calls as read_json_calls
+from callwright.dialects.base import FENCE, THINK_TAGS, Dialect, ReasoningTags, open_call, truncate_call
+from callwright.dialects.call_object import accept_fence, emit_complete_call, read_json_calls
 from callwright.dialects.element_values import ElementArguments
 from callwright.model import ToolCall
-from callwright.text.source import ParseStep, Source, compile_markers
+from callwright.text.json_stream import take_json
+from callwright.text.source import ParseStep, Source, compile_markers, ignore
 from callwright.turn import Turn
 
 __all__ = ["DIALECTS", "UseToolTags", "read_named_call"]
@@ -49,6 +49,10 @@ class UseToolTags(Dialect):
         return tuple(tag for opener in (*self.openers, *inside) for tag in (opener, _build_closing_tag(opener)))
 
     @property
+    def closers(self) -> tuple[str, ...]:
+        return tuple(map(_build_closing_tag, (*_ARGUMENT_TAGS, *self.openers)))
+
+    @property
     def body_starts(self) -> tuple[str, ...]:
         return _NAME_TAGS
 
@@ -69,27 +73,50 @@ class UseToolTags(Dialect):
 
 
 def read_named_call(source: Source, turn: Turn, close: str) -> ParseStep[str]:
-    """Read the call inside a wrapper up to `close`. Return an empty string, or the reason why this is no call.
+    """Read the call inside a wrapper up to `close`, and others in the same wrapper. Return an empty string, or the
+    reason why this is no call.
 
     Cline's calls of an MCP server's tool have this form too, with the server's name before the tool's.
     """
+    problem, is_closed = yield from _read_one_call(source, turn, close)
+    while not problem and not is_closed and (yield from source.peek_marker(compile_markers(*_NAME_TAGS))):
+        source.start_capture()
+        item_problem, is_closed = yield from _read_one_call(source, turn, close)
+        if item_problem:
+            raw = source.end_capture()
+            turn.add_text(raw)
+            turn.add_malformed(raw, item_problem, shown=True)
+            break
+    return problem
+
+
+def _read_one_call(source: Source, turn: Turn, close: str) -> ParseStep[tuple[str, bool]]:
+    """Read one call. Return the reason why this is none, or an empty string, and whether the wrapper was closed."""
     server = yield from _take_element_text(source, (_SERVER_TAG,))
     name = yield from _take_element_text(source, _NAME_TAGS)
     if not turn.can_call(name):
-        return f"unknown tool {name!r}" if name else "no tool name follows"
+        return f"unknown tool {name!r}" if name else "no tool name follows", True
     yield from source.skip_space()
     holder = yield from source.accept(compile_markers(*_ARGUMENT_TAGS))
     closes: tuple[str, ...] = (_build_closing_tag(holder), close) if holder else (close,)
+    notes: dict[str, str] = {}
+    if holder:
+        yield from source.skip_space()
+        yield from accept_fence(source, notes.__setitem__)
     first = (yield from source.skip_space()) if holder else ""
     if first == '"':
         return (yield from _read_string_arguments(source, turn, name, closes))
+    if first == "[":
+        return (yield from _read_list_arguments(source, turn, name, closes, notes))
     is_json = first == "{"
     tool = turn.tools.get(name)
     keys = tuple(tool.schema.properties) if tool else ()
     opens = tuple(f"<{key}>" for key in keys) or ("<",)
     if not is_json and not (yield from source.peek_marker(compile_markers(*closes, *opens))):
-        return f"no parameter of {name} follows"
+        return f"no parameter of {name} follows", True
     arguments = open_call(source, turn, name)
+    for kind, detail in notes.items():
+        arguments.call.add_repair(kind, detail)
     if server:
         arguments.call.add_repair("mcp_server", f"the call named the server {server!r}")
     if is_json:
@@ -97,22 +124,36 @@ def read_named_call(source: Source, turn: Turn, close: str) -> ParseStep[str]:
     else:
         complete = yield from ElementArguments(arguments, keys, closes).read_elements(source)
         closes = closes[1:]
+    if notes:
+        yield from source.accept_next(compile_markers(FENCE))
     if complete:
-        yield from _read_closing_tags(source, turn, closes)
-    else:
-        yield from truncate_call(source, turn, arguments)
-    return ""
+        return "", (yield from _read_closing_tags(source, turn, closes))
+    yield from truncate_call(source, turn, arguments)
+    return "", True
 
 
-def _read_string_arguments(source: Source, turn: Turn, name: str, closes: tuple[str, ...]) -> ParseStep[str]:
+def _read_list_arguments(
+    source: Source, turn: Turn, name: str, closes: tuple[str, ...], notes: dict[str, str]
+) -> ParseStep[tuple[str, bool]]:
+    """Read a call whose arguments are in a list: none, or one object."""
+    raw = yield from take_json(source, ignore)
+    if raw is None:
+        return "the JSON is incomplete", True
+    if notes:
+        yield from source.accept_next(compile_markers(FENCE))
+    problem = yield from emit_complete_call(source, turn, name, raw, notes=notes)
+    return problem, bool(problem) or (yield from _read_closing_tags(source, turn, closes))
+
+
+def _read_string_arguments(
+    source: Source, turn: Turn, name: str, closes: tuple[str, ...]
+) -> ParseStep[tuple[str, bool]]:
     """Read a call whose arguments are JSON in a JSON string, which ends where a tag follows its quote."""
     raw, end = yield from source.take_to(compile_markers(f'"{closes[0]}', f'"\n{closes[0]}'))
     if not end:
-        return "the JSON is incomplete"
+        return "the JSON is incomplete", True
     problem = yield from emit_complete_call(source, turn, name, raw + '"')
-    if not problem:
-        yield from _read_closing_tags(source, turn, closes[1:])
-    return problem
+    return problem, bool(problem) or (yield from _read_closing_tags(source, turn, closes[1:]))
 
 
 def _build_closing_tag(tag: str) -> str:
@@ -129,13 +170,17 @@ def _take_element_text(source: Source, tags: tuple[str, ...]) -> ParseStep[str]:
     return name.strip() if (yield from source.accept(compile_markers(_build_closing_tag(tag)))) else ""
 
 
-def _read_closing_tags(source: Source, turn: Turn, closes: tuple[str, ...]) -> ParseStep[None]:
-    """Consume the tags that close what encloses the arguments; record the first one that is missing."""
-    for close in () if turn.is_truncated else closes:
+def _read_closing_tags(source: Source, turn: Turn, closes: tuple[str, ...]) -> ParseStep[bool]:
+    """Consume the tags that close what encloses the arguments; record the first one that is missing. Return whether
+    none is."""
+    if turn.is_truncated:
+        return True
+    for close in closes:
         yield from source.skip_space()
         if not (yield from source.accept(compile_markers(close))):
             turn.add_repair("missing_close", f"{close} was missing after a call")
-            return
+            return False
+    return True
 
 
 USE_TOOL = UseToolTags(

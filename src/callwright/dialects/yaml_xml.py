@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import yaml
 
@@ -25,10 +25,11 @@ from callwright.arguments import ArgumentsWriter
 from callwright.dialects.base import Dialect, open_call
 from callwright.dialects.elements import ToolNameTags
 from callwright.model import ToolCall
-from callwright.schema import Schema, text_to_json
+from callwright.schema import Schema, Toolbox, text_to_json
+from callwright.text.closing_tags import FOREIGN_CLOSERS, MAX_MISTAKES, count_mistakes
 from callwright.text.json_stream import RepairSink, escape_json
 from callwright.text.repair import convert_python_literal
-from callwright.text.source import ParseStep, Source, TextBuffer, compile_markers
+from callwright.text.source import ParseStep, Source, TextBuffer, compile_markers, ignore
 from callwright.turn import Turn
 
 __all__ = ["DIALECTS", "YamlXml"]
@@ -39,6 +40,9 @@ _MAX_SPACE_LENGTH = 4096
 _KEY = re.compile(r"[\w.$\"'-]*")
 _MAX_KEY_LENGTH = 256
 _KEY_LINE = re.compile(r"[ \t]*([\w.$-]+):[ \t]*(.*)")
+_LINE = re.compile(r"[^\n]*")
+_MAPPING_LINE = re.compile(r"""(?:[^\s<]|"[^"]*"|'[^']*')[^<]*?:(?:\s|\Z)|[-#}\]{\[,"']|\.\.\.""").match
+"""A line that may stand at the indentation of a mapping: a key, an item, a comment, the rest of a flow value."""
 _BOOLEANS = {"yes": "true", "on": "true", "no": "false", "off": "false"}
 _MAX_DEPTH = 100
 
@@ -63,11 +67,18 @@ class YamlXml(ToolNameTags):
         if space.strip():
             arguments.call.add_repair("dropped_comment", space.strip())
         indent = 0 if "\n" not in space else len(space) - space.rindex("\n") - 1
-        body = _YamlBody(close, indent, inline="\n" not in space)
-        text, complete = yield from body.read_text(source, " " * indent + line)
-        if not complete or not _write_arguments(text, arguments):
+        body = _YamlBody(name, indent, "\n" not in space, arguments, turn.tools)
+        text, ending = yield from body.read_text(source, " " * indent + line)
+        if ending == "missing" and arguments.call.schema.required <= _list_keys(text, tool.schema):
+            arguments.call.add_repair("missing_close", f"{close} was missing after a call")
+            ending = "close"
+        if ending == "close" and _write_arguments(text, arguments):
+            return ""
+        if ending == "cut" or source.may_be_cut:
             arguments.call.end_truncated()
-            turn.add_malformed(text, "the YAML of the arguments cannot be read" if complete else "cut")
+        else:
+            arguments.call.end_broken()
+        turn.add_malformed(text, "cut" if ending == "cut" else "the YAML of the arguments cannot be read")
         return ""
 
     def render_call(self, *calls: ToolCall) -> str:
@@ -79,42 +90,107 @@ def _can_begin_arguments(key: str, schema: Schema) -> bool:
     return not key or key.strip("\"'") in schema.properties
 
 
+_Ending = Literal["close", "missing", "broken", "cut"]
+
+
 @dataclass
 class _YamlBody:
     """The text between the tags. Its end depends on the line of the closing tag."""
 
-    close: str
+    name: str
     indent: int
     inline: bool
     """Whether the body is still on the line of the opening tag."""
+    arguments: ArgumentsWriter
+    tools: Toolbox
+    is_checked: bool = False
+    """Whether a line that belongs to no mapping was found, and the YAML before it was not complete."""
 
-    def read_text(self, source: Source, line: str) -> ParseStep[tuple[str, bool]]:
-        """Read the body, whose beginning `line` is consumed. Return it, and whether it is complete: the text may
-        end."""
+    def read_text(self, source: Source, line: str) -> ParseStep[tuple[str, _Ending]]:
+        """Read the body, whose beginning `line` is consumed.
+
+        Return it, and how it ended: with its closing tag; before a line that belongs to no mapping; where the same call
+        begins again, so that this one is broken; or with the text.
+        """
         buffer = TextBuffer(source)
         buffer.add(line)
-        ends = compile_markers("\n", self.close)
+        close = f"</{self.name}>"
+        ends = compile_markers("\n", close)
+        last = ""
         while True:
             piece, marker = yield from source.take_to(ends)
-            buffer.add(piece)
             line += piece
+            if marker == close and (self.inline or (yield from self._is_closing_tag(source, line, last))):
+                source.end_hold()
+                buffer.add(piece)
+                return buffer.get_text(), "close"
+            is_whole = marker == "\n" or (marker is None and not source.may_be_cut)
+            if is_whole and not self.inline and self._is_outside(line, buffer.get_text):
+                source.rewind(is_long=False)
+                yield from self._skip_wrong_closer(source)
+                is_repeated = line.strip().startswith(f"<{self.name}>")
+                return buffer.get_text(), "broken" if is_repeated else "missing"
+            buffer.add(piece)
             if marker is None:
-                return buffer.get_text(), False
+                source.end_hold()
+                return buffer.get_text(), "cut"
+            buffer.add(marker)
             if marker == "\n":
+                source.end_hold()
+                last = line if line.strip() else last
                 line = ""
                 self.inline = False
-            elif self.inline or (yield from self._is_closing_tag(source, line)):
-                return buffer.get_text(), True
+                source.start_hold()
             else:
                 line += marker
-            buffer.add(marker)
 
-    def _is_closing_tag(self, source: Source, line: str) -> ParseStep[bool]:
-        """Whether the closing tag after `line` ends the body."""
+    def _is_closing_tag(self, source: Source, line: str, last: str) -> ParseStep[bool]:
+        """Whether the closing tag after `line` ends the body; `last` is the line before it."""
         words = line.lstrip()
         if len(line) - len(words) > self.indent:
+            # An indented tag is part of a block scalar, unless the value before it is complete.
+            value = _KEY_LINE.fullmatch(last.rstrip("\r"))
+            is_plain = value and value.group(2).strip() and value.group(2)[0] not in "|>"
+            if words or not is_plain or len(last) - len(last.lstrip()) > self.indent:
+                return False
+        return not words or (yield from source.peek()) in ("", "\n", "\r")
+
+    def _is_outside(self, line: str, get_text: Callable[[], str]) -> bool:
+        """Whether a line belongs to no mapping, although the YAML before it is complete; or begins another call."""
+        words = line.strip()
+        if not words or len(line) - len(line.lstrip()) > self.indent or _MAPPING_LINE(words):
             return False
-        return not words or (yield from source.peek()) in ("", "\n")
+        if words.startswith("<") and words[1:].partition(">")[0].rstrip("/ ") in self.tools:
+            return True
+        if self.is_checked:
+            return False
+        self.is_checked = not _is_mapping(get_text(), self.arguments.call.schema)
+        return not self.is_checked
+
+    def _skip_wrong_closer(self, source: Source) -> ParseStep[None]:
+        """Consume a closing tag that is misspelt, cut short or of another family."""
+        line = yield from source.take_while(_LINE, _MAX_KEY_LENGTH)
+        tag = line.strip()
+        close = f"</{self.name}>"
+        if tag in FOREIGN_CLOSERS or (tag.startswith("</") and count_mistakes(tag, close) <= MAX_MISTAKES):
+            self.arguments.call.add_repair("misspelt_tag", f"{tag} was written instead of {close}")
+        else:
+            source.position -= len(line)
+
+
+def _is_mapping(body: str, schema: Schema) -> bool:
+    try:
+        return bool(_parse_members(body, schema, ignore))
+    except (yaml.YAMLError, ValueError, OverflowError):
+        return False
+
+
+def _list_keys(body: str, schema: Schema) -> set[str]:
+    """Return the keys of a body; none if it is no mapping."""
+    try:
+        return {key for key, _ in _parse_members(body, schema, ignore)}
+    except (yaml.YAMLError, ValueError, OverflowError):
+        return set()
 
 
 def _write_arguments(body: str, arguments: ArgumentsWriter) -> bool:

@@ -11,8 +11,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from callwright.text.source import ParseStep, Source, TextBuffer, TextSink, compile_markers
+
+if TYPE_CHECKING:
+    from callwright.text.boundaries import CallBoundary
 
 __all__ = ["RepairSink", "copy_json", "copy_string", "escape_json", "take_json", "take_key", "take_string"]
 
@@ -27,7 +31,13 @@ _AFTER_STRING = ",}]:"
 _QUOTE = compile_markers('"')
 _BARE_KEY = re.compile(r"[\w$.-]*")
 _STRUCTURE = re.compile(r"""["'{}\[\],]""").search
+_AFTER_DOUBLED_QUOTE = re.compile(r"\"\s*").match
 _IN_SINGLE_QUOTES = re.compile(r"['\\]").search
+_CERTAIN_END = re.compile(
+    r"""\s*(?:((?:[}\]][}\]\s]*)?,\s*["']?[\w$.-]+["']?\s*:|[}\]][}\]\s]*(?:[,;]?\s*[{\[]|```))|[}\]][}\]\s]*)"""
+).match
+_OPEN_END = re.compile(r"""\s*(?:[}\]][}\]\s]*)?(?:[,;]\s*(?:["']?[\w$.-]*["']?\s*)?|`{1,2})?\Z""").match
+_NEXT_ITEM = re.compile(r"""\s*(?:[}\]][}\]\s]*)?,\s*["\d{\[tfn-]""").match
 
 
 def escape_json(text: str) -> str:
@@ -35,13 +45,18 @@ def escape_json(text: str) -> str:
     return quote_json(text)[1:-1]
 
 
-def copy_string(source: Source, emit: TextSink, note: RepairSink, *, key: bool = False) -> ParseStep[bool]:
+def copy_string(
+    source: Source, emit: TextSink, note: RepairSink, *, key: bool = False, is_value: bool = True
+) -> ParseStep[bool]:
     """Copy the inside of a string whose opening quote is consumed, and consume the closing quote.
 
     Return False if the text ended inside the string. A quote closes the string only where JSON could continue after it;
     any other quote is one that the model did not escape. A key has no such quotes: its first quote ends it, so that a
-    broken object does not swallow the text after it.
+    broken object does not swallow the text after it. Return False, too, where the call that the string belongs to must
+    have ended.
     """
+    if source.boundary and not key:
+        return (yield from _BoundedString(source, emit, note, source.boundary, is_value=is_value).copy())
     while True:
         text, position = source.text, source.position
         stop = _IN_STRING(text, position)
@@ -65,6 +80,165 @@ def copy_string(source: Source, emit: TextSink, note: RepairSink, *, key: bool =
             source.position += 1
             emit(escape_json(text[end]))
             note("escaped_control_character", f"a string contained a raw {text[end]!r}")
+
+
+class _BoundedString:
+    """Copies a string inside a call that has boundaries."""
+
+    __slots__ = ("_boundary", "_emit", "_has_opener", "_is_value", "_last", "_note", "_pieces", "_quotes", "_source")
+
+    def __init__(
+        self, source: Source, emit: TextSink, note: RepairSink, boundary: CallBoundary, *, is_value: bool
+    ) -> None:
+        self._is_value = is_value
+        self._source = source
+        self._emit = emit
+        self._note = note
+        self._boundary = boundary
+        self._pieces: list[str] | None = None
+        """What is held back since a closing marker, because the string may have ended there."""
+        self._has_opener = False
+        """Whether another call seems to open in what is held back."""
+        self._last = ""
+        self._quotes = 0
+        """How many quotes inside the string were not escaped."""
+
+    def copy(self) -> ParseStep[bool]:
+        source, find = self._source, self._boundary.find_in_string
+        while True:
+            text, position = source.text, source.position
+            stop = find(text, position)
+            end = stop.start() if stop else len(text)
+            if end > position:
+                self._write(text[position:end])
+                source.position = end
+            if stop is None:
+                if source.closed:
+                    return self._end_of_text()
+                yield
+                continue
+            char = text[end]
+            if char == '"':
+                ended = yield from self._read_quote()
+                if ended is not None:
+                    return ended
+            elif char == "\\":
+                yield from _copy_escape(source, self._write, self._note)
+            elif (yield from self._is_boundary(char)):
+                source.ended_at_boundary = True
+                return False
+
+    def _write(self, piece: str) -> None:
+        self._last = piece if len(piece) > 1 else self._last[-1:] + piece
+        if self._pieces is None:
+            self._emit(piece)
+        else:
+            self._pieces.append(piece)
+
+    def _read_quote(self) -> ParseStep[bool | None]:
+        """Read a quote: return True if it ends the string, False if the string ended before, None if it is data."""
+        source = self._source
+        source.position += 1
+        if self._pieces is not None and not (yield from self._is_certain_end()):
+            closes = False
+        else:
+            closes = yield from _is_closing_quote(source)
+        if closes and self._is_value and (yield from _peek_nonspace(source)) == ":":
+            # This is a key: the quote that ends the value before it is missing.
+            self._release()
+            source.ended_at_boundary = False
+            return False
+        if closes:
+            self._release()
+            return True
+        if (yield from self._is_doubled_quote()):
+            self._note("extra_quote", "a quote was written twice")
+            source.position += 1
+            self._release()
+            return True
+        if self._has_opener:
+            # No string quotes a call without escaping its quotes: the call before it has no end.
+            source.rewind()
+            source.ended_at_boundary = True
+            return False
+        self._quotes += 1
+        self._write('\\"')
+        self._note("escaped_quote", "a quote inside a string was not escaped")
+        return None
+
+    def _is_doubled_quote(self) -> ParseStep[bool]:
+        """Whether the quote just consumed ends the string, and is written twice."""
+        source = self._source
+        if self._quotes % 2 or self._pieces is not None or (yield from source.peek()) != '"':
+            return False
+        while True:
+            match = _AFTER_DOUBLED_QUOTE(source.text, source.position)
+            if source.closed or (match and match.end() < len(source.text)):
+                return match is None or match.end() == len(source.text) or source.text[match.end()] in ",}]"
+            yield
+
+    def _is_certain_end(self) -> ParseStep[bool]:
+        """Whether a quote after a closing marker ends the string: the next member follows, or the end of the object."""
+        source = self._source
+        while not source.closed and _OPEN_END(source.text, source.position):
+            if not self._is_value and _NEXT_ITEM(source.text, source.position):
+                break
+            yield
+        if not self._is_value and _NEXT_ITEM(source.text, source.position):
+            return True
+        match = _CERTAIN_END(source.text, source.position)
+        if match is None:
+            return False
+        if match.group(1) or match.end() == len(source.text):
+            return True
+        return bool((yield from self._boundary.peek(source, match.end() - source.position)))
+
+    def _is_boundary(self, char: str) -> ParseStep[bool]:
+        """Read a control character, or the first of a marker. Return whether the string must have ended before it."""
+        source = self._source
+        if char < " ":
+            kind = (yield from self._boundary.peek_line(source, 1)) if char == "\n" else ""
+        else:
+            kind = yield from self._boundary.peek(source)
+        if char == "\n" and not kind and self._ends_with_brackets():
+            kind = "close"
+        if kind == "open" and char == "\n":
+            if self._pieces is not None:
+                source.rewind()
+            return True
+        if kind == "open" and self._pieces is not None:
+            self._has_opener = True
+        if kind == "close" and self._pieces is None:
+            source.start_hold()
+            self._pieces = []
+        source.position += 1
+        if char < " ":
+            self._write(escape_json(char))
+            self._note("escaped_control_character", f"a string contained a raw {char!r}")
+        else:
+            self._write(char)
+        return False
+
+    def _ends_with_brackets(self) -> bool:
+        """Whether the line ends with the brackets that end a call, in a family whose calls have no other end."""
+        count = self._boundary.last_brackets
+        return bool(count) and len(self._last) >= count and all(char in "}]" for char in self._last[-count:])
+
+    def _release(self) -> None:
+        """Emit what was held back: it is part of the string."""
+        if self._pieces is not None:
+            self._source.end_hold()
+            for piece in self._pieces:
+                self._emit(piece)
+            self._pieces = None
+
+    def _end_of_text(self) -> bool:
+        if self._pieces is not None and not self._source.is_cut:
+            self._source.rewind()
+            self._source.ended_at_boundary = True
+        else:
+            self._release()
+        return False
 
 
 def _is_closing_quote(source: Source) -> ParseStep[bool]:
@@ -105,16 +279,20 @@ def _copy_escape(source: Source, emit: TextSink, note: RepairSink) -> ParseStep[
 
 
 def copy_json(source: Source, emit: TextSink, note: RepairSink, depth: int = 0) -> ParseStep[bool]:
-    """Copy the JSON value that begins here, unchanged. Return False if the text ended inside it.
+    """Copy the JSON value that begins here, unchanged. Return False if the text ended inside it, or the call did.
 
     A scalar ends before a comma or a closing bracket, neither of which is consumed. With a `depth`, copying starts
     inside that many brackets and continues to the end of the outermost.
     """
+    boundary = source.boundary
+    find = boundary.find_in_json if boundary else _STRUCTURE
+    has_text = False
     while True:
         text, position = source.text, source.position
-        stop = _STRUCTURE(text, position)
+        stop = find(text, position)
         end = stop.start() if stop else len(text)
         if end > position:
+            has_text = has_text or not text[position:end].isspace()
             emit(text[position:end])
             source.position = end
         if stop is None:
@@ -123,10 +301,17 @@ def copy_json(source: Source, emit: TextSink, note: RepairSink, depth: int = 0) 
             yield
             continue
         char = text[end]
+        if boundary and (yield from (boundary.peek_line(source, 1) if char == "\n" else boundary.peek(source))):
+            return depth == 0
+        if char == "\n" and depth == 0 and has_text:
+            # No number and no word goes on in the next line.
+            return True
         if depth == 0 and char in ",}]":
             return True
         source.position += 1
         emit(char)
+        if char not in "\"'{}[],":
+            continue
         if char in "\"'":
             if not (yield from _copy_quoted(source, char, emit, note)):
                 return False
@@ -140,7 +325,7 @@ def _copy_quoted(source: Source, quote: str, emit: TextSink, note: RepairSink) -
     """Copy the rest of a string with its closing quote. Python's single-quoted strings are copied unchanged."""
     if quote == "'":
         return (yield from _copy_single_quoted(source, emit))
-    closed = yield from copy_string(source, emit, note)
+    closed = yield from copy_string(source, emit, note, is_value=False)
     if closed:
         emit(quote)
     return closed

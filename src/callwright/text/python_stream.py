@@ -6,13 +6,16 @@ get_weather(city="Oslo", days=-2, tags=('a', 'b'))
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import NamedTuple
 
+from callwright.text.boundaries import BoundaryKind, CallBoundary, is_escaped
 from callwright.text.json_stream import RepairSink
+from callwright.text.lookahead import Lookahead
 from callwright.text.source import ParseStep, Source, compile_markers
 from callwright.text.string_notation import PYTHON_QUOTES, Notation, StringEndRule
 
-__all__ = ["PYTHON_NOTATION", "CallHead", "build_argument_end_rule", "peek_call", "take_keyword"]
+__all__ = ["PYTHON_NOTATION", "CallHead", "PythonBoundary", "build_argument_end_rule", "peek_call", "take_keyword"]
 
 PYTHON_NOTATION = Notation(PYTHON_QUOTES, StringEndRule(")]}", compile_markers(*",)]}"), ":", allows_colon=True))
 """Python's literals."""
@@ -34,6 +37,32 @@ class CallHead(NamedTuple):
     def length(self) -> int:
         """The length of the head, including its opening bracket."""
         return len(self.wrapper) + len(self.name) + 1
+
+
+@dataclass(frozen=True)
+class PythonBoundary(CallBoundary):
+    """The boundaries of calls in Python syntax. A line that begins with one of `line_calls` begins another call."""
+
+    line_calls: tuple[str, ...] = ()
+
+    def is_call_ahead(self, source: Source, offset: int, opener: str) -> ParseStep[bool]:
+        ahead = Lookahead(source, offset)
+        char = yield from ahead.skip_space()
+        if char == "[":
+            ahead.offset += 1
+            char = yield from ahead.skip_space()
+        if char == "{":
+            return (yield from super().is_call_ahead(source, offset, opener))
+        head = yield from peek_call(source, ahead.offset)
+        if head is None or not self.offers(head.name):
+            return False
+        return not (yield from is_escaped(source, ahead.offset + head.length, "\"')"))
+
+    def peek_line(self, source: Source, offset: int) -> ParseStep[BoundaryKind]:
+        kind = yield from super().peek_line(source, offset)
+        if kind or not self.line_calls:
+            return kind
+        return "open" if (yield from Lookahead(source, offset).accept(compile_markers(*self.line_calls))) else ""
 
 
 def peek_call(source: Source, offset: int = 0) -> ParseStep[CallHead | None]:

@@ -40,6 +40,11 @@ class RepairedJson(msgspec.Struct, frozen=True):
     text: str
     repairs: tuple[Repair, ...]
 
+    @property
+    def is_lossy(self) -> bool:
+        """Whether a key was dropped because it had no value: the JSON says less than the text."""
+        return any(repair.kind == "dropped_key" for repair in self.repairs)
+
 
 class _UnrepairableError(Exception):
     """The text contains no value that can be read."""

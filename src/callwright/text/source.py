@@ -14,9 +14,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Generator, Iterable
 from functools import lru_cache
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from callwright.errors import BackendError, MisuseError
+
+if TYPE_CHECKING:
+    from callwright.text.boundaries import CallBoundary
 
 __all__ = ["DEFAULT_LIMIT", "MarkerSet", "ParseStep", "Source", "TextSink", "compile_markers", "ignore"]
 
@@ -90,8 +93,15 @@ class Source:
         "_base_offset",
         "_capture_start",
         "_captured",
+        "_held",
+        "_held_mark",
+        "_held_start",
         "_token_offsets",
+        "boundary",
         "closed",
+        "ended_at_boundary",
+        "is_cut",
+        "is_finished",
         "is_rewound",
         "limit",
         "position",
@@ -103,6 +113,10 @@ class Source:
         self.text = text
         self.position = 0
         self.closed = False
+        self.is_cut = False
+        """Whether the text ended because the model reached its token limit."""
+        self.is_finished = False
+        """Whether the model itself ended the text; if neither is set, nobody knows."""
         self.is_rewound = False
         """Whether text is being read a second time. Nothing is rewound again then, so that reading stays linear."""
         self.limit = limit
@@ -111,6 +125,13 @@ class Source:
         self._base_offset = 0
         self._captured: list[str] | None = None
         self._capture_start = 0
+        self._held: list[str] | None = None
+        self._held_start = 0
+        self._held_mark = 0
+        self.boundary: CallBoundary | None = None
+        """Where the call that is being read must have ended, if its family has such markers."""
+        self.ended_at_boundary = False
+        """Whether the last string ended at such a place, where the call ends too."""
 
     @classmethod
     def from_text(cls, text: str) -> Source:
@@ -127,6 +148,9 @@ class Source:
         if self._captured is not None:
             self._captured.append(self.text[self._capture_start : position])
             self._capture_start = 0
+        if self._held is not None:
+            self._held.append(self.text[self._held_start : position])
+            self._held_start = 0
         if position == len(self.text):
             self.text = chunk
         else:
@@ -137,14 +161,16 @@ class Source:
         self.position = 0
         if self.special_tokens:
             start = self._base_offset + len(self.text) - len(chunk)
-            needed = self._base_offset if self._captured is None else 0
+            needed = self._base_offset if self._captured is None and self._held is None else 0
             self._token_offsets = {token for token in self._token_offsets if token >= needed}.union(
                 start + at for at in tokens
             )
 
-    def close(self) -> None:
-        """Mark the end of the text."""
+    def close(self, reason: str | None = None) -> None:
+        """Mark the end of the text, with the finish reason that the backend reported."""
         self.closed = True
+        self.is_cut = reason == "length"
+        self.is_finished = reason in ("stop", "tool_calls")
 
     def expect_tokens(self, markers: frozenset[str]) -> None:
         """From now on these markers count only where `feed` reports a special token."""
@@ -159,12 +185,18 @@ class Source:
         message = f"the model's output has more than {self.limit} characters in a row that cannot be classified"
         return BackendError(message, kind="unusable")
 
+    @property
+    def may_be_cut(self) -> bool:
+        """Whether the text ended, and perhaps not where the model wanted it to end."""
+        return self.closed and not self.is_finished
+
     # ── capturing consumed text until its meaning is known ────────────────────────────────────────
 
     def start_capture(self, prefix: str = "") -> None:
         """Record the text that is consumed from here on, for `end_capture`. The record starts with `prefix`."""
         self._captured = [prefix]
         self._capture_start = self.position
+        self._held_mark = 1
 
     @property
     def is_capturing(self) -> bool:
@@ -179,13 +211,36 @@ class Source:
         self._captured = None
         return text
 
-    def rewind(self) -> None:
-        """Go back to where the recording started."""
-        self.is_rewound = True
-        text = self.end_capture()
+    def start_hold(self) -> None:
+        """Remember the text from here on, so that `rewind` can go back to it. Captures are not affected."""
+        self._held = []
+        self._held_start = self.position
+        if self._captured is not None:
+            self._captured.append(self.text[self._capture_start : self.position])
+            self._capture_start = self.position
+            self._held_mark = len(self._captured)
+
+    @property
+    def has_pending_newline(self) -> bool:
+        """Whether the text consumed since `start_hold` has a newline."""
+        return "\n" in self.text[self._held_start : self.position] or any("\n" in part for part in self._held or ())
+
+    def end_hold(self) -> str:
+        """Return the text consumed since `start_hold`, which is decided now."""
+        text = "".join(self._held or ()) + self.text[self._held_start : self.position]
+        self._held = None
+        return text
+
+    def rewind(self, *, is_long: bool = True) -> None:
+        """Go back to where `start_hold` was called. `is_long` if the text since then has no bound."""
+        self.is_rewound = self.is_rewound or is_long
+        text = self.end_hold()
         self.text = text + self.text[self.position :]
         self._base_offset += self.position - len(text)
         self.position = 0
+        if self._captured is not None:
+            del self._captured[self._held_mark :]
+            self._capture_start = 0
 
     def drop_capture(self) -> None:
         """Stop recording and discard the record."""

@@ -10,29 +10,21 @@ read to their end, and strings inside them become JSON; their type is decided by
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
+from callwright.text.bounded_strings import BoundedString, ClosingCheck
 from callwright.text.json_stream import RepairSink, escape_json
 from callwright.text.lookahead import Lookahead
 from callwright.text.source import MarkerSet, ParseStep, Source, TextBuffer, TextSink, compile_markers
 
 __all__ = ["PYTHON_QUOTES", "ClosingCheck", "Notation", "Quote", "StringEndRule"]
 
-ClosingCheck = Callable[[Source, int], ParseStep[bool]]
-"""Whether a string ends at the source's position, where a quote of that length stands."""
-
-_ESCAPE = re.compile(
-    r"""\\(?:([\\'"/abfnrtv\n])|x(HH)|u([dD][89abAB]HH\\u[dD][c-fC-F]HH|(?![dD][89a-fA-F])HHHH)"""
-    r"""|U(0010HHHH|000(?!0[dD][89a-fA-F])HHHHH)|([0-7]{1,3}))""".replace("H", "[0-9a-fA-F]")
-).match
-_OPEN_ESCAPE = re.compile(
-    r"\\(?:x[0-9a-fA-F]?|u[0-9a-fA-F]{0,3}|u[dD][89abAB][0-9a-fA-F]{2}(?:\\(?:u[0-9a-fA-F]{0,3})?)?"
-    r"|U[0-9a-fA-F]{0,7}|[0-7]{0,2})?\Z"
-).match
-_LETTER_ESCAPES = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "\n": ""}
 _LITERAL = re.compile(r"[+-]?[\d.]|(?:True|False|None|true|false|null)\Z").match
+_VALUE = re.compile(
+    r"[+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\Z|(?:True|False|None|true|false|null)\Z|[\[({].*[\])}]\Z", re.S
+).match
+"""A value that is complete: a number, a constant, or anything in brackets."""
 _PLAIN_QUOTES = compile_markers('"', "'")
 _BRACKET_DEPTHS = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1, ",": 0}
 
@@ -54,58 +46,10 @@ class Quote:
 
         Return False if the text ended inside the string.
         """
-        stops = compile_markers(self.mark, "\\") if self.escapes else compile_markers(self.mark)
-        while True:
-            text, position = source.text, source.position
-            start, end = stops.find_first(text, position, source.closed)
-            if start > position:
-                piece = text[position:start]
-                emit(piece)
-                source.position = start
-                if len(self.mark) == 1 and "\n" in piece:
-                    note("escaped_control_character", "a string contained a raw newline")
-                    if self.unescaped_lines:
-                        stops = compile_markers(self.mark)
-                        continue
-            if start == end:
-                if source.closed:
-                    return False
-                yield
-            elif text[start] == "\\":
-                yield from _copy_escape(source, emit, note)
-            elif source.special_tokens and source.is_literal(self.mark, start):
-                emit(self.mark)
-                source.position = end
-            elif (yield from closes(source, len(self.mark))):
-                source.position += len(self.mark)
-                return True
-            else:
-                emit(self.literal or self.mark[0])
-                source.position += len(self.mark) if self.literal else 1
-                note("escaped_quote", "a quote inside a string was not escaped")
+        return (yield from BoundedString(self, source, emit, note, closes).copy())
 
 
 PYTHON_QUOTES = tuple(Quote(mark) for mark in ('"""', "'''", '"', "'"))
-
-
-def _copy_escape(source: Source, emit: TextSink, note: RepairSink) -> ParseStep[None]:
-    """Emit the character that an escape represents. A backslash that starts no escape is data, as in Python."""
-    while not source.closed and _OPEN_ESCAPE(source.text, source.position):
-        yield
-    match = _ESCAPE(source.text, source.position)
-    if match is None:
-        emit("\\")
-        source.position += 1
-        note("escaped_backslash", "a backslash that starts no escape was kept")
-        return
-    source.position = match.end()
-    letter, byte, unit, code, octal = match.groups()
-    if letter:
-        emit(_LETTER_ESCAPES.get(letter, letter))
-    elif unit:
-        emit(bytes.fromhex(unit.replace("\\u", "")).decode("utf-16-be"))
-    else:
-        emit(chr(int(octal, 8) if octal else int(byte or code, 16)))
 
 
 @dataclass(frozen=True)
@@ -184,27 +128,34 @@ class Notation:
     def take_value(self, source: Source, note: RepairSink, prefix: str = "") -> ParseStep[str | None]:
         """Return the value at the position, up to a comma or a bracket that does not belong to it.
 
-        Its strings become JSON, everything else is unchanged. Return None if the text ended first. `prefix` is the part
-        of the value that was consumed already.
+        Its strings become JSON, everything else is unchanged. Return None if the text or the call ended first. `prefix`
+        is the part of the value that was consumed already.
         """
         buffer = TextBuffer(source)
         buffer.add(prefix)
+        boundary = source.boundary
+        stops = self._list_stops((*boundary.closers, *boundary.openers) if boundary else ())
         depth = 0
-        while (stop := (yield from source.copy_until(self._structure_markers, buffer.add))) is not None:
-            if depth == 0 and stop in ",)]}":
-                source.position -= 1
-                return buffer.get_text().strip()
-            buffer.add('"' if stop in self._quotes_by_mark else stop)
-            if stop not in self._quotes_by_mark:
-                depth += _BRACKET_DEPTHS[stop]
+        while (stop := (yield from source.copy_until(stops, buffer.add))) is not None:
+            if stop in self._quotes_by_mark:
+                buffer.add('"')
+                quote, emit = self._quotes_by_mark[stop], _wrap_escaping(buffer.add)
+                if not (yield from quote.copy_string(source, emit, note, self.nested.is_string_end)):
+                    return None
+                buffer.add('"')
                 continue
-            if not (
-                yield from self._quotes_by_mark[stop].copy_string(
-                    source, _wrap_escaping(buffer.add), note, self.nested.is_string_end
-                )
-            ):
-                return None
-            buffer.add('"')
+            source.position -= len(stop)
+            if depth == 0 and stop in ",)]}":
+                return buffer.get_text().strip()
+            if stop not in _BRACKET_DEPTHS and (yield from _is_call_end(source, stop)):
+                value = buffer.get_text().strip()
+                if depth == 0 and _VALUE(value):
+                    return value
+                if stop != "\n":
+                    return None
+            source.position += 1
+            buffer.add(stop[0])
+            depth += _BRACKET_DEPTHS.get(stop, 0)
         return None
 
     @cached_property
@@ -215,9 +166,16 @@ class Notation:
     def _quote_markers(self) -> MarkerSet:
         return compile_markers(*self._quotes_by_mark)
 
-    @cached_property
-    def _structure_markers(self) -> MarkerSet:
-        return compile_markers(*self._quotes_by_mark, *_BRACKET_DEPTHS)
+    def _list_stops(self, markers: tuple[str, ...]) -> MarkerSet:
+        return compile_markers(*self._quotes_by_mark, *_BRACKET_DEPTHS, "\n", *markers)
+
+
+def _is_call_end(source: Source, stop: str) -> ParseStep[bool]:
+    """Whether the call ends here, outside of strings: at a marker, or on a line that cannot belong to it."""
+    if source.boundary and stop != "\n":
+        return bool((yield from source.boundary.peek(source)))
+    following = yield from Lookahead(source).skip_space()
+    return bool(following) and following not in ",)]}"
 
 
 def _wrap_escaping(emit: TextSink) -> TextSink:

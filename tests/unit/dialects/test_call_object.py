@@ -86,7 +86,7 @@ def test_any_order_and_spelling(body: str, call: tuple[str, Any], repairs: list[
     ("body", "raw"),
     [
         ('{"name": "ping", "arguments": {} naïve}', "naïve"),
-        ('{"name": "ping", "arguments": {}, "id": "x', '"id": "x</tool_call>'),
+        ('{"name": "ping", "arguments": {}, "id": "x', '"id": "x'),
     ],
 )
 def test_what_stands_behind_the_arguments_is_not_lost(body: str, raw: str) -> None:

@@ -37,7 +37,7 @@ def ended(text: str, rule: RawValueRule = VALUE, expects: tuple[str, ...] = ()) 
         ("</p>\n</p>\n</f>", "</p>"),
         ("a</p>\n</f>\n</t>\n</p>\n</f>\n</t>", "a</p>\n</f>\n</t>"),
         ("a</p></t></f>\n</p></f>", "a</p></t></f>"),
-        ("a</p>\n</p>\n</p></f>", "a</p>\n</p>"),
+        ("a</p>\n</p>\n</p></f>", "a</p>"),
         ("a</f></t>x\n</p></f>", "a</f></t>x"),
         ("x\n</p></t>tail", "x"),
         ("x\n</p></f> tail", "x"),
@@ -66,7 +66,7 @@ def test_a_missing_close_is_seen_by_the_next_tag() -> None:
     assert ended('Oslo\n<p="days" x', expects=("days",))[0] == "\n<p="
     assert ended("Oslo\n</f></t>") == ("\n</f>", "Oslo", "\n</f></t>")
     assert ended("Oslo\n</f>") == ("\n</f>", "Oslo", "\n</f>")
-    assert ended("Oslo\n</f></f>")[0] is None
+    assert ended("Oslo\n</f></f>") == ("\n</f>", "Oslo", "\n</f></f>")
     assert ended("x\n<p=" + "k" * 300 + ">", expects=("k",))[0] is None
 
 
@@ -136,5 +136,5 @@ def test_a_quoted_call_is_over_with_its_outermost_tag(text: str, value: str) -> 
 def test_another_call_ends_a_value_without_a_closing_tag() -> None:
     rule = RawValueRule("</p>", ("</f>", "</t>"), ("<p=",), call_tags=("<f=",))
     assert ended("v\n</f>\n<f=y>", rule) == ("\n</f>", "v", "\n</f>\n<f=y>")
-    assert ended("v\n</f>\nwords", rule) == (None, "v\n</f>\nwords", "")
+    assert ended("v\n</f>\nwords", rule) == ("\n</f>", "v", "\n</f>\nwords")
     assert ended("<f=x>\n</f>\n<f=y></p></f>", rule) == ("</p>", "<f=x>\n</f>\n<f=y>", "</f>")

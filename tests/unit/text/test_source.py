@@ -315,7 +315,7 @@ def test_after_going_back_special_tokens_are_where_they_were() -> None:
     source.expect_tokens(frozenset({"<a>"}))
     source.feed("xy<a>", [2])
     source.position = 1
-    source.start_capture()
+    source.start_hold()
     source.position = 3
     source.feed("<a>z<a>", [4])
     source.position = 2

@@ -64,11 +64,9 @@ def map_finish_reason(reason: FinishReason, *, has_calls: bool, has_cut_calls: b
     """Return the finish reason that clients act on: they run calls only on `tool_calls` and `stop` (W-7)."""
     if reason not in ("stop", "tool_calls"):
         return reason
-    if has_cut_calls:
-        return "length"
     if has_calls:
         return "function_call" if legacy_functions else "tool_calls"
-    return "stop"
+    return "length" if has_cut_calls else "stop"
 
 
 def sum_usage(usages: Iterable[Usage | None]) -> Usage:
