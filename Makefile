@@ -12,7 +12,7 @@ export PYTHONDONTWRITEBYTECODE =
 COVERED := */callwright/text/*,*/callwright/dialects/*,*/callwright/guard/*,*/callwright/schema*,*/callwright/arguments*,*/callwright/turn*,*/callwright/events*
 
 .DEFAULT_GOAL := help
-.PHONY: help setup serve demo test test-all test-loaded test-newest laws check format cover clients clients-quick templates bfcl embedded bench bench-core bench-gateway bench-codex bench-agent fuzz mutate readme lock clean
+.PHONY: help setup serve demo test test-all test-loaded test-newest laws check format cover clients clients-quick templates faults bfcl embedded bench bench-core bench-gateway bench-codex bench-agent fuzz mutate readme lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1|\2/' | while IFS='|' read -r name text; do printf '  make %-13s %s\n' "$$name" "$$text"; done
@@ -87,6 +87,9 @@ clients-quick: .venv/.stamp ## run only the fast coding agents
 
 templates: .venv/.stamp ## parse the output of real chat templates (downloads test data)
 	$(BIN)/python scripts/templates.py
+
+faults: .venv/.stamp ## read faulty output in every dialect; writes docs/faults.md
+	$(BIN)/python scripts/faults.py
 
 bfcl: .venv/.stamp ## parse the calls of a public benchmark in every dialect (downloads test data)
 	$(BIN)/python scripts/bfcl.py
