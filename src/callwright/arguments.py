@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import json
 
-from callwright.schema import ANY_SCHEMA, Schema, coerce_value, is_similar_name, text_to_json
+from callwright.input_limits import MAX_NAME_COMPARISONS
+from callwright.schema import ANY_SCHEMA, MAX_MEMBER_DEPTH, Schema, coerce_value, is_similar_name, text_to_json
 from callwright.text.json_stream import copy_string, escape_json, take_json, take_key
+from callwright.text.nesting import describe_unreadable
 from callwright.text.repair import parse_json, repair_json
 from callwright.text.source import ParseStep, Source, compile_markers, ignore
 from callwright.turn import CallWriter
@@ -68,6 +70,8 @@ class ArgumentsWriter:
     def __init__(self, call: CallWriter) -> None:
         self.call = call
         self._written_keys: set[str] = set()
+        self._similar_names: dict[str, tuple[str, ...]] = {}
+        self._comparison_count = 0
         self._deferred_members: list[tuple[str, str, bool]] = []
         self._is_doubtful = False
         """Whether a value has markup where its type allows none: a fault swallowed something."""
@@ -191,9 +195,10 @@ class ArgumentsWriter:
 
     def _coerce_json(self, key: str, raw: str) -> str:
         """Return JSON text of the type that the schema declares; unchanged if the type was right."""
-        repaired = repair_json(raw)
+        repaired = repair_json(raw, MAX_MEMBER_DEPTH)
         if repaired is None:
-            self.call.add_repair("quoted_value", f"{key}: the value is not JSON and was passed on as a string")
+            reason = f"the value is {describe_unreadable(raw)} and was passed on as a string"
+            self.call.add_repair("quoted_value", f"{key}: {reason}")
             return f'"{escape_json(raw)}"'
         value, repairs = coerce_value(parse_json(repaired.text), self._get_schema(key), key)
         for repair in (*repaired.repairs, *repairs):
@@ -205,7 +210,15 @@ class ArgumentsWriter:
         declared = self.call.schema.properties
         if key in declared or not declared:
             return False
-        return any(is_similar_name(key, name) for name in declared if name not in self._written_keys)
+        return any(name not in self._written_keys for name in self._find_similar_names(key))
+
+    def _find_similar_names(self, key: str) -> tuple[str, ...]:
+        """Return the declared parameters that an undeclared key resembles; none after too many comparisons."""
+        if key not in self._similar_names and self._comparison_count < MAX_NAME_COMPARISONS:
+            declared = self.call.schema.properties
+            self._comparison_count += len(declared)
+            self._similar_names[key] = tuple(name for name in declared if is_similar_name(key, name))
+        return self._similar_names.get(key, ())
 
     def _resolve_key(self, key: str) -> str:
         """Return the declared parameter that an ambiguous key means: the only missing one, with a similar name."""

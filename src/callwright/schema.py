@@ -14,12 +14,15 @@ from functools import cached_property
 from typing import Any
 
 from callwright.errors import RequestError
+from callwright.input_limits import MAX_COMPARED_NAME_LENGTH, MAX_JSON_DEPTH
 from callwright.model import Repair, ToolSpec
 from callwright.text.json_stream import escape_json
+from callwright.text.nesting import describe_unreadable, is_text_deeper_than
 from callwright.text.repair import convert_python_literal, parse_json, repair_json
 
 __all__ = [
     "ANY_SCHEMA",
+    "MAX_MEMBER_DEPTH",
     "Schema",
     "Tool",
     "Toolbox",
@@ -48,16 +51,23 @@ _TYPE_ALIASES = {
     "arraylist": "array",
     "nonetype": "null",
 }
+_SIMILAR_RATIO = 0.8
 _JSON_TYPES = frozenset({"string", "integer", "number", "boolean", "object", "array", "null"})
 _REF_LIMIT = 32
+
+MAX_MEMBER_DEPTH = MAX_JSON_DEPTH - 1
+"""Nested brackets in one argument: the object of all arguments is around it."""
 
 
 class Schema:
     """A JSON schema as far as typing needs it: the types it allows, and the schemas below it."""
 
-    def __init__(self, body: Any, root: Any = None, depth: int = 0) -> None:
-        self._root = body if root is None else root
-        self._depth = depth
+    def __init__(self, body: Any, parent: Schema | None = None) -> None:
+        self._root: Any = body if parent is None else parent._root
+        self._depth: int = 0 if parent is None else parent._depth + 1
+        self._shared: dict[tuple[int, int], Schema] = {} if parent is None else parent._shared
+        """All schemas below the root, by the identity of their bodies and by depth. Without it, definitions that refer
+        to each other twice would double the schemas at every level."""
         self.body: Mapping[str, Any] = self._resolve_reference(body)
 
     def _resolve_reference(self, body: Any) -> Mapping[str, Any]:
@@ -78,13 +88,20 @@ class Schema:
         return target
 
     def _build_child(self, body: Any) -> Schema:
-        return Schema(body, self._root, self._depth + 1) if self._depth < _REF_LIMIT else ANY_SCHEMA
+        if self._depth >= _REF_LIMIT:
+            return ANY_SCHEMA
+        body = self._resolve_reference(body)
+        key = id(body), self._depth
+        if key not in self._shared:
+            self._shared[key] = Schema(body, self)  # it refers to the body, whose identity stays unique with it
+        return self._shared[key]
 
     @cached_property
     def branches(self) -> tuple[Schema, ...]:
-        """The alternatives of anyOf, oneOf and allOf."""
+        """The alternatives of anyOf, oneOf and allOf, each once."""
         found = [self.body.get(word) for word in ("anyOf", "oneOf", "allOf")]
-        return tuple(self._build_child(body) for group in found if isinstance(group, list) for body in group)
+        children = (self._build_child(body) for group in found if isinstance(group, list) for body in group)
+        return tuple(dict.fromkeys(children))
 
     @cached_property
     def types(self) -> frozenset[str]:
@@ -115,14 +132,12 @@ class Schema:
     def properties(self) -> dict[str, Schema]:
         """The declared members of an object, including those of its branches."""
         declared = self.body.get("properties")
-        own = (
-            {str(name): self._build_child(body) for name, body in declared.items()}
-            if isinstance(declared, Mapping)
-            else {}
-        )
-        for branch in self.branches:
-            own = {**branch.properties, **own}
-        return own
+        members: dict[str, Schema] = {}
+        for branch in reversed(self.branches):
+            members |= branch.properties
+        if isinstance(declared, Mapping):
+            members |= {str(name): self._build_child(body) for name, body in declared.items()}
+        return members
 
     @cached_property
     def required(self) -> frozenset[str]:
@@ -221,13 +236,13 @@ def text_to_json(raw: str, schema: Schema) -> tuple[str, tuple[Repair, ...]]:
     for choice in schema.choices:
         if not isinstance(choice, str) and text in (json.dumps(choice), str(choice)):
             return json.dumps(choice), ()
-    literal = convert_python_literal(text) if text else None
+    literal = convert_python_literal(text, MAX_MEMBER_DEPTH) if text else None
     if literal is not None and schema.matches_type(literal):
         return _coerce_json_text(literal, schema)
     if (
         types
         and types <= {"object", "array"}
-        and (repaired := repair_json(text))
+        and (repaired := repair_json(text, MAX_MEMBER_DEPTH))
         and not repaired.is_lossy
         and schema.matches_type(repaired.text)
     ):
@@ -238,6 +253,9 @@ def text_to_json(raw: str, schema: Schema) -> tuple[str, tuple[Repair, ...]]:
     lowered = text.lower()
     if "boolean" in types and lowered in ("true", "false"):
         return lowered, ()
+    if literal is None and types and "string" not in types and is_text_deeper_than(text, MAX_MEMBER_DEPTH):
+        reason = f"the value is {describe_unreadable(text)} and was passed on as a string"
+        return _quote_json(raw), (Repair("quoted_value", reason),)
     return _quote_json(raw), ()
 
 
@@ -336,4 +354,9 @@ def is_similar_name(one: str, other: str) -> bool:
     short, long = sorted((left, right), key=len)
     if left == right or (len(short) >= 3 and (long.startswith(short) or long.endswith(short))):
         return True
-    return SequenceMatcher(None, left, right).ratio() >= 0.8
+    if len(long) > MAX_COMPARED_NAME_LENGTH:
+        return False
+    matcher = SequenceMatcher(None, left, right)
+    # The quick ratios are upper bounds, and rule out most pairs.
+    ratios = (matcher.real_quick_ratio, matcher.quick_ratio, matcher.ratio)
+    return all(ratio() >= _SIMILAR_RATIO for ratio in ratios)

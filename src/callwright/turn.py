@@ -29,6 +29,7 @@ from callwright.events import (
 from callwright.model import Reasoning, Repair, ToolCall, Usage
 from callwright.schema import ANY_SCHEMA, Schema, Toolbox
 from callwright.text.repair import repair_json
+from callwright.text.repair_log import RepairLog
 
 __all__ = [
     "CallWriter",
@@ -64,7 +65,7 @@ class CallWriter:
         self.id = call_id
         tool = turn.tools.get(name)
         self.schema: Schema = tool.schema if tool else ANY_SCHEMA
-        self.repairs: dict[str, str] = {}
+        self.repairs = RepairLog()
         self.describe_pending: Callable[[], str] = str
         """Returns the text of arguments that were read but not written yet."""
         self._buffer: list[str] | None = None
@@ -84,9 +85,7 @@ class CallWriter:
 
     def add_repair(self, kind: str, detail: str = "") -> None:
         """Record a repair: each kind once, with its first detail; all details where something was dropped."""
-        known = self.repairs.setdefault(kind, detail)
-        if kind.startswith("dropped") and detail not in known:
-            self.repairs[kind] = f"{known}; {detail}"
+        self.repairs.add_repair(kind, detail)
 
     def end(self) -> None:
         """End a complete call."""
@@ -112,8 +111,8 @@ class CallWriter:
         self._end_call(complete=False)
 
     def _end_call(self, *, complete: bool) -> None:
-        repairs = tuple(Repair(kind, detail) for kind, detail in self.repairs.items())
-        self._turn.end_call(self, "".join(self._buffer or ()), CallEnd(self.index, complete, repairs))
+        end = CallEnd(self.index, complete, self.repairs.build_repairs())
+        self._turn.end_call(self, "".join(self._buffer or ()), end)
 
 
 class Turn:
@@ -154,7 +153,7 @@ class Turn:
         self.is_last_call_complete = False
         """Whether the call that ended last is complete."""
         self._open_call: CallWriter | None = None
-        self._repairs: list[Repair] = []
+        self._repairs: dict[Repair, None] = {}
         self._finished = False
 
     # ── for readers ──────────────────────────────────────────────────────────────────────────────
@@ -227,9 +226,8 @@ class Turn:
 
     def add_repair(self, kind: str, detail: str = "") -> None:
         """Record a repair that belongs to no call. Repairs of the prefill are not recorded."""
-        repair = Repair(kind, detail)
-        if not self._in_prefill and repair not in self._repairs:
-            self._repairs.append(repair)
+        if not self._in_prefill:
+            self._repairs[Repair(kind, detail)] = None
 
     def finish(self, reason: FinishReason | None = None) -> None:
         """End the turn. A truncated call sets the reason to `length`; otherwise calls set it to `tool_calls`."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from callwright.arguments import ArgumentsWriter, read_object
 from callwright.dialects.base import FENCE, open_call, truncate_call
+from callwright.input_limits import MAX_CALL_OBJECT_DEPTH
 from callwright.text.json_stream import RepairSink, copy_json, escape_json, take_json, take_key
 from callwright.text.repair import parse_json, repair_json
 from callwright.text.source import ParseStep, Source, compile_markers, ignore
@@ -68,6 +69,8 @@ class _CallDraft:
     members: dict[str, str] = field(default_factory=dict)
     is_emitted: bool = False
     notes: dict[str, str] = field(default_factory=dict)
+    depth: int = 0
+    """How many call objects are around this one."""
 
     def drop_members(self, turn: Turn) -> None:
         """Record the other members as dropped: the arguments are in a member of their own, so the others mean
@@ -101,8 +104,11 @@ def report_malformed(source: Source, turn: Turn, problem: str) -> None:
         turn.add_malformed(source.end_capture(), problem)
 
 
-def read_call_array(source: Source, turn: Turn, keys: CallKeys = DEFAULT_CALL_KEYS) -> ParseStep[str]:
-    """Read the calls of an array whose bracket is consumed. Return a reason if none of its objects is a call."""
+def read_call_array(
+    source: Source, turn: Turn, keys: CallKeys = DEFAULT_CALL_KEYS, *, depth: int = 0
+) -> ParseStep[str]:
+    """Read the calls of an array whose bracket is consumed. Return a reason if none of its objects is a call. `depth`
+    counts the call objects around it."""
     problem = "the list is empty"
     before = ""
     while True:
@@ -114,7 +120,7 @@ def read_call_array(source: Source, turn: Turn, keys: CallKeys = DEFAULT_CALL_KE
             continue
         if char != "{":
             break
-        item_problem = yield from read_call_object(source, turn, keys, skip_rejected=True)
+        item_problem = yield from read_call_object(source, turn, keys, skip_rejected=True, depth=depth)
         if not item_problem:
             if before:
                 turn.add_malformed(before, problem)
@@ -146,13 +152,15 @@ def read_call_object(
     name: str = "",
     call_id: str = "",
     skip_rejected: bool = False,
+    depth: int = 0,
 ) -> ParseStep[str]:
     """Read the call object that begins here. Return an empty string, or the reason why this is no call.
 
     `name` and `call_id` are the tool and the id if the text before the object contains them. With `skip_rejected`, an
     object that is no call is consumed to its end, so that the next one can be read; otherwise only as far as needed.
+    `depth` counts the call objects around it.
     """
-    draft = _CallDraft(name, call_id)
+    draft = _CallDraft(name, call_id, depth=depth)
     source.position += 1
     while True:
         source.start_hold()
@@ -203,6 +211,8 @@ def _end_unfinished_object(source: Source, turn: Turn, draft: _CallDraft) -> Par
 def _read_member(source: Source, turn: Turn, draft: _CallDraft, key: str, keys: CallKeys) -> ParseStep[str | None]:
     """Read one member's value into the draft. Return None to continue; otherwise the object ended, well or not."""
     char = yield from source.peek()
+    if draft.depth >= MAX_CALL_OBJECT_DEPTH and char and char in "[{" and key in keys.calls | keys.name:
+        return "calls are nested too deeply"
     if keys.name_is_key and (turn.can_call(key) or not (draft.is_emitted or draft.name or key in keys.name)):
         draft.name = key
         return (
@@ -211,9 +221,11 @@ def _read_member(source: Source, turn: Turn, draft: _CallDraft, key: str, keys: 
     if key in keys.calls and char == "[":
         draft.is_emitted = True
         source.position += 1
-        return (yield from read_call_array(source, turn, keys)) or None
+        return (yield from read_call_array(source, turn, keys, depth=draft.depth + 1)) or None
     if key in keys.name and char == "{":
-        problem = yield from read_call_object(source, turn, keys, call_id=draft.id, skip_rejected=True)
+        problem = yield from read_call_object(
+            source, turn, keys, call_id=draft.id, skip_rejected=True, depth=draft.depth + 1
+        )
         draft.is_emitted = True
         return problem or None
     if key in keys.arguments and draft.name and not draft.is_emitted:

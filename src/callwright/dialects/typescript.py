@@ -14,6 +14,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from callwright.input_limits import MAX_RENDERED_TYPES, WorkBudget
 from callwright.model import ToolSpec
 from callwright.schema import Schema
 
@@ -31,8 +32,8 @@ def render_namespace(name: str, tools: Sequence[ToolSpec]) -> str:
 
 
 def _render_declaration(tool: ToolSpec) -> str:
-    schema = Schema(tool.parameters)
-    parameters = f"_: {_render_object_type(schema, 0, '')}" if schema.properties else ""
+    schema, budget = Schema(tool.parameters), WorkBudget(MAX_RENDERED_TYPES)
+    parameters = f"_: {_render_object_type(schema, 0, '', budget)}" if schema.properties else ""
     return f"{_render_comment(tool.description)}type {tool.name} = ({parameters}) => any;"
 
 
@@ -40,11 +41,11 @@ def _render_comment(text: Any, indent: str = "") -> str:
     return "".join(f"{indent}// {line}\n" for line in text.split("\n")) if isinstance(text, str) and text else ""
 
 
-def _render_object_type(schema: Schema, depth: int, indent: str) -> str:
+def _render_object_type(schema: Schema, depth: int, indent: str, budget: WorkBudget) -> str:
     members = (
         f"{_render_comment(member.body.get('description'), indent)}"
         f"{indent}{name}{'' if name in schema.required else '?'}: "
-        f"{_render_type(member, depth + 1, indent + _INDENT)},{_render_default(member)}\n"
+        f"{_render_type(member, depth + 1, indent + _INDENT, budget)},{_render_default(member)}\n"
         for name, member in schema.properties.items()
     )
     return "{\n" + "".join(members) + f"{indent}}}"
@@ -58,10 +59,11 @@ def _render_default(schema: Schema) -> str:
     return f" // default: {default if is_choice else json.dumps(default, ensure_ascii=False, separators=(',', ':'))}"
 
 
-def _render_type(schema: Schema, depth: int, indent: str) -> str:
-    if schema.choices:
+def _render_type(schema: Schema, depth: int, indent: str, budget: WorkBudget) -> str:
+    if schema.choices and budget.take_amount(len(schema.choices)):
         return " | ".join(json.dumps(choice, ensure_ascii=False) for choice in schema.choices)
-    return " | ".join(_render_single_type(schema, kind, depth, indent) for kind in _sort_types(schema.types)) or "any"
+    kinds = (_render_single_type(schema, kind, depth, indent, budget) for kind in _sort_types(schema.types))
+    return " | ".join(kinds) or "any"
 
 
 def _sort_types(types: frozenset[str]) -> list[str]:
@@ -69,10 +71,10 @@ def _sort_types(types: frozenset[str]) -> list[str]:
     return sorted(types, key=lambda kind: (kind == "null", kind))
 
 
-def _render_single_type(schema: Schema, kind: str, depth: int, indent: str) -> str:
-    if depth < _MAX_DEPTH and kind == "object" and schema.properties:
-        return _render_object_type(schema, depth, indent)
+def _render_single_type(schema: Schema, kind: str, depth: int, indent: str, budget: WorkBudget) -> str:
+    if depth < _MAX_DEPTH and kind == "object" and schema.properties and budget.take_amount(len(schema.properties)):
+        return _render_object_type(schema, depth, indent, budget)
     if depth < _MAX_DEPTH and kind == "array" and schema.items.types:
-        inner = _render_type(schema.items, depth + 1, indent)
+        inner = _render_type(schema.items, depth + 1, indent, budget)
         return f"({inner})[]" if " | " in inner else f"{inner}[]"
     return _TYPES.get(kind, kind)

@@ -24,7 +24,7 @@ from callwright.gateway.request_context import get_request_context
 from callwright.gateway.service import GatewayService
 from callwright.store.usage_records import USAGE_COLUMNS
 from callwright.wire.base import ServerCodec
-from callwright.wire.framing import JSON_DECODE_ERRORS
+from callwright.wire.request_fields import parse_body
 
 __all__ = ["ServiceEndpoints", "read_object"]
 
@@ -127,10 +127,7 @@ class ServiceEndpoints:
 
 def read_object(body: bytes) -> dict[str, Any]:
     """Decode a body that must be a JSON object. Raises `RequestError` otherwise."""
-    try:
-        return msgspec.json.decode(body, type=dict[str, Any])
-    except JSON_DECODE_ERRORS as error:
-        raise RequestError(f"the body is not a JSON object: {error}") from error
+    return dict(parse_body(body).values)
 
 
 def _list_visible_models(request: Request) -> list[ModelListing]:

@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from callwright.input_limits import MAX_SPACE_LENGTH
 from callwright.text.source import ParseStep, Source, TextBuffer, TextSink, compile_markers
 
 if TYPE_CHECKING:
@@ -254,10 +255,11 @@ def _is_closing_quote(source: Source) -> ParseStep[bool]:
 
 
 def _peek_nonspace(source: Source) -> ParseStep[str]:
-    """Return the next character that is not white space, without consuming anything; empty at the end."""
+    """Return the next character that is not white space, without consuming anything; empty at the end, and after more
+    white space than anybody writes between two tokens."""
     while True:
-        rest = source.text[source.position :].lstrip()
-        if rest or source.closed:
+        text = source.text[source.position : source.position + MAX_SPACE_LENGTH]
+        if (rest := text.lstrip()) or source.closed or len(text) == MAX_SPACE_LENGTH:
             return rest[:1]
         yield
 

@@ -14,13 +14,13 @@ from typing import Any
 
 import msgspec
 
+from callwright.input_limits import MAX_JSON_DEPTH, MAX_NUMBER_LENGTH
 from callwright.model import Repair
 from callwright.text.json_stream import escape_json
+from callwright.text.nesting import is_deeper_than
+from callwright.text.repair_log import RepairLog
 
 __all__ = ["RepairedJson", "convert_python_literal", "is_json", "parse_json", "repair_json"]
-
-MAX_DEPTH = 100
-"""Deeper than any argument seen so far, and shallow enough for Python's stack."""
 
 PYTHON_REPAIR_KINDS = frozenset({"single_quotes", "python_word", "tuple", "trailing_comma", "python_escape"})
 """Repairs that only turn a plain Python literal into JSON. All other repairs mean that the JSON was damaged."""
@@ -50,65 +50,71 @@ class _UnrepairableError(Exception):
     """The text contains no value that can be read."""
 
 
-def parse_json(text: str) -> Any:
+def parse_json(text: str, max_depth: int = MAX_JSON_DEPTH) -> Any:
     """Parse strict JSON; raise `ValueError` for anything else, including NaN and nesting that is too deep."""
     try:
-        return json.loads(text, parse_constant=_reject_constant)
+        value = json.loads(text, parse_constant=_reject_constant)
     except RecursionError:
         raise ValueError("nested too deeply") from None
+    # Counting brackets is cheap, and most texts have too few for any depth.
+    if text.count("[") + text.count("{") > max_depth and is_deeper_than(value, max_depth):
+        raise ValueError("nested too deeply")
+    return value
 
 
 def _reject_constant(word: str) -> Any:
     raise ValueError(f"{word} is not JSON")
 
 
-def is_json(text: str) -> bool:
+def is_json(text: str, max_depth: int = MAX_JSON_DEPTH) -> bool:
     """Whether a text is strict JSON."""
     try:
-        parse_json(text)
+        parse_json(text, max_depth)
     except ValueError:
         return False
     return True
 
 
-def repair_json(text: str) -> RepairedJson | None:
+def repair_json(text: str, max_depth: int = MAX_JSON_DEPTH) -> RepairedJson | None:
     """Return the text as valid JSON with its repairs, or None if it contains no value that can be read."""
-    if is_json(text):
+    if is_json(text, max_depth):
         return RepairedJson(text, ())
-    reader = _TolerantReader(text)
+    reader = _TolerantReader(text, max_depth)
     try:
         repaired = reader.read_value(0)
     except _UnrepairableError:
         return None
     if reader.skip_to_rest():
         return None
-    return RepairedJson(repaired, tuple(Repair(kind, detail) for kind, detail in reader.repairs.items()))
+    return RepairedJson(repaired, reader.repairs.build_repairs())
 
 
-def convert_python_literal(text: str) -> str | None:
+def convert_python_literal(text: str, max_depth: int = MAX_JSON_DEPTH) -> str | None:
     """Convert a text that is strict JSON or a plain Python literal to JSON; None for anything else."""
-    repaired = repair_json(text)
+    repaired = repair_json(text, max_depth)
     if repaired is None or any(repair.kind not in PYTHON_REPAIR_KINDS for repair in repaired.repairs):
         return None
     return repaired.text
 
 
 class _TolerantReader:
-    """A recursive-descent reader of one text. `repairs` has each kind of repair once, with its first detail."""
+    """A recursive-descent reader of one text."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, max_depth: int) -> None:
         self.text = text
+        self._max_depth = max_depth
         self.position = 0
-        self.repairs: dict[str, str] = {}
+        self.repairs = RepairLog()
+        self._add_repair = self.repairs.add_repair
 
     def skip_to_rest(self) -> str:
         self._skip_space()
         return self.text[self.position :]
 
     def read_value(self, depth: int) -> str:
-        if depth > MAX_DEPTH:
-            raise _UnrepairableError
         char = self._skip_space()
+        if depth >= self._max_depth and char in _CLOSERS:
+            raise _UnrepairableError
         if char == "{":
             return self._read_object(depth)
         if char in ("[", "("):
@@ -116,12 +122,6 @@ class _TolerantReader:
         if char in ('"', "'"):
             return self._read_string(char)
         return self._read_bare_value()
-
-    def _add_repair(self, kind: str, detail: str) -> None:
-        known = self.repairs.setdefault(kind, detail)
-        if kind.startswith("dropped") and detail not in known:
-            # Every piece of dropped text is recorded.
-            self.repairs[kind] = f"{known}; {detail}"
 
     def _skip_space(self) -> str:
         """Skip white space and comments, and return the next character; empty at the end."""
@@ -198,6 +198,8 @@ class _TolerantReader:
             if word not in ("true", "false", "null"):
                 self._add_repair("python_word", f"{word} became {_LITERAL_WORDS[word]}")
             return _LITERAL_WORDS[word]
+        if len(word) > MAX_NUMBER_LENGTH:
+            raise _UnrepairableError
         if _NUMBER(word):
             return word
         return self._convert_number(word) or self._complete_word(word)

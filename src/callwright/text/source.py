@@ -17,6 +17,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, TypeVar
 
 from callwright.errors import BackendError, MisuseError
+from callwright.input_limits import MAX_SPACE_LENGTH
 
 if TYPE_CHECKING:
     from callwright.text.boundaries import CallBoundary
@@ -287,6 +288,8 @@ class Source:
         """Return the marker after optional white space, without consuming anything; empty if there is none."""
         while True:
             start = _find_space_end(self.text, self.position)
+            if start - self.position > MAX_SPACE_LENGTH:
+                return ""
             if self.closed or not markers.is_prefix_at(self.text, start):
                 end = markers.match_at(self.text, start)
                 return self.text[start:end] if end >= 0 else ""

@@ -1,7 +1,7 @@
 """Read a client's JSON with type checks; every error names the field that is wrong.
 
-Errors are `RequestError` with a path such as `messages[2].content`. Only nesting beyond the interpreter's limit is left
-to the caller, because it may be noticed later. A field that is null counts as missing.
+Errors are `RequestError` with a path such as `messages[2].content`. A body that is nested too deeply is refused, so
+that all that walks through it later may recurse. A field that is null counts as missing.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from callwright.errors import RequestError
+from callwright.input_limits import MAX_BODY_DEPTH
+from callwright.text.nesting import is_deeper_than
 
 __all__ = ["RequestFields", "describe_type", "parse_body"]
 
@@ -28,12 +30,29 @@ _TYPE_NAMES = {
 
 
 def parse_body(body: bytes) -> RequestFields:
-    """Parse the object in a request's body. Raise `RecursionError` if it is nested too deeply."""
+    """Parse the object in a request's body."""
     try:
-        value = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as problem:
-        value = _decode_replacing_surrogates(body, problem)
+        value = _decode_body(body)
+    except RecursionError as problem:
+        raise _build_depth_error() from problem
+    # Counting brackets is cheap, and small bodies have too few for any depth.
+    if body.count(b"[") + body.count(b"{") > MAX_BODY_DEPTH and is_deeper_than(value, MAX_BODY_DEPTH):
+        raise _build_depth_error()
     return RequestFields(value, "")
+
+
+def _build_depth_error() -> RequestError:
+    return RequestError(
+        f"the body is nested too deeply: lists and objects may be inside each other at most {MAX_BODY_DEPTH} times",
+        code="nested_too_deeply",
+    )
+
+
+def _decode_body(body: bytes) -> Any:
+    try:
+        return msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError) as problem:
+        return _decode_replacing_surrogates(body, problem)
 
 
 def _decode_replacing_surrogates(body: bytes, problem: Exception) -> Any:

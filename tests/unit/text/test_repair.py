@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from callwright.input_limits import MAX_JSON_DEPTH
 from callwright.model import Repair
-from callwright.text.repair import MAX_DEPTH, convert_python_literal, is_json, parse_json, repair_json
+from callwright.text.repair import convert_python_literal, is_json, parse_json, repair_json
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8),
@@ -124,8 +125,8 @@ def test_what_is_no_python_literal_is_none(text: str) -> None:
 
 
 def test_nesting_has_a_limit() -> None:
-    assert repair_json("[" * MAX_DEPTH) is not None
-    assert repair_json("[" * (MAX_DEPTH + 2)) is None
+    assert repair_json("[" * MAX_JSON_DEPTH) is not None
+    assert repair_json("[" * (MAX_JSON_DEPTH + 1)) is None
     with pytest.raises(ValueError, match="nested too deeply"):
         parse_json("[" * 100_000 + "]" * 100_000)
     assert not is_json("[" * 100_000 + "]" * 100_000)

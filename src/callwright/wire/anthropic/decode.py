@@ -32,13 +32,7 @@ _TOOL_CHOICES = {"": "auto", "auto": "auto", "any": "required", "none": "none"}
 
 def decode_request(body: bytes) -> ClientRequest:
     """Decode a request; `RequestError` names the field that is wrong."""
-    try:
-        return _build_client_request(parse_body(body))
-    except (RecursionError, UnicodeDecodeError) as problem:
-        raise RequestError(f"the body cannot be read: {problem}") from problem
-
-
-def _build_client_request(fields: RequestFields) -> ClientRequest:
+    fields = parse_body(body)
     history = _HistoryDecoder()
     history.add_instructions(fields, "system")
     for message in fields.iter_objects("messages"):

@@ -15,6 +15,7 @@ from callwright.errors import RequestError
 from callwright.model import Image, Message, Part, Reasoning, Request, Role, Text, ToolCall, ToolResult, ToolSpec
 from callwright.wire.argument_json import read_arguments, read_strings
 from callwright.wire.base import ClientRequest
+from callwright.wire.open_calls import OpenCalls
 from callwright.wire.orphan_results import check_orphan_results
 from callwright.wire.request_fields import RequestFields, parse_body
 
@@ -146,7 +147,7 @@ class _HistoryDecoder:
         """The path of the first result without a call."""
         self._count = 0
         self._call_names: dict[str, str] = {}
-        self._open_calls: dict[str, str] = {}
+        self._open_calls = OpenCalls()
 
     def add_message(self, message: RequestFields) -> None:
         """Add one entry of `messages`."""
@@ -171,7 +172,8 @@ class _HistoryDecoder:
         if function is None:
             raise call.build_error("function", "an object")
         call_id, name = call.get_text("id") or self._make_call_id(), function.require_text("name")
-        self._call_names[call_id] = self._open_calls[call_id] = name
+        self._call_names[call_id] = name
+        self._open_calls.add_call(call_id, name)
         return ToolCall(call_id, name, read_arguments(function, "arguments"))
 
     def _make_call_id(self) -> str:
@@ -182,10 +184,11 @@ class _HistoryDecoder:
 
     def _decode_result(self, message: RequestFields) -> ToolResult:
         call_id, name = message.get_text("tool_call_id"), message.get_text("tool_name", "name")
-        if not call_id:
-            call_id = next((at for at, tool in self._open_calls.items() if name in ("", tool)), "")
+        if call_id:
+            self._open_calls.close_call(call_id)
+        else:
+            call_id = self._open_calls.close_next(name)
         if call_id not in self._call_names:
             self.orphan_path = self.orphan_path or message.format_path("tool_call_id" if call_id else "tool_name")
-        self._open_calls.pop(call_id, None)
         content, images = message.get_text("content"), tuple(_decode_images(message))
         return ToolResult(call_id, content, self._call_names.get(call_id, name), images=images)

@@ -18,7 +18,6 @@ from typing import Any, Literal
 
 import msgspec
 
-from callwright.errors import RequestError
 from callwright.events import CallDelta, CallEnd, CallStart, Event, Finish, ReasoningDelta, TextDelta, UsageSeen
 from callwright.model import ToolCall, Usage
 from callwright.turn import Collected
@@ -155,10 +154,7 @@ class OllamaServerCodec:
         self._build_fields = build_fields
 
     def decode_request(self, body: bytes) -> ClientRequest:
-        try:
-            return self._decode_body(body)
-        except (RecursionError, UnicodeDecodeError) as problem:
-            raise RequestError(f"the body is invalid: {problem}") from problem
+        return self._decode_body(body)
 
     def create_encoder(self, client_request: ClientRequest, head: ResponseHead, style: StreamStyle) -> StreamEncoder:
         return OllamaEncoder(head, style, self._build_fields)

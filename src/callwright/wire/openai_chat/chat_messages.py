@@ -13,6 +13,7 @@ import msgspec
 from callwright.errors import RequestError
 from callwright.model import Image, Message, Part, Reasoning, Text, ToolCall, ToolResult
 from callwright.wire.argument_json import read_arguments
+from callwright.wire.open_calls import OpenCalls
 from callwright.wire.orphan_results import check_orphan_results
 from callwright.wire.request_fields import RequestFields
 
@@ -42,25 +43,25 @@ class _CallIndex:
         self.names: dict[str, str] = {}
         self.orphan_path = ""
         """The path of the first result without a call."""
-        self._open_calls: list[tuple[str, str]] = []
+        self._open_calls = OpenCalls()
+        self._next_number = 0
 
     def add_call(self, call_id: str, name: str) -> str:
         """Add a call; a call without an id gets one."""
-        number = len(self.names)
+        self._next_number = max(self._next_number, len(self.names))
         while not call_id:
-            call_id = "" if f"call_{number}" in self.names else f"call_{number}"
-            number += 1
+            call_id = "" if f"call_{self._next_number}" in self.names else f"call_{self._next_number}"
+            self._next_number += 1
         self.names[call_id] = name
-        self._open_calls.append((call_id, name))
+        self._open_calls.add_call(call_id, name)
         return call_id
 
     def match_result(self, call_id: str, name: str) -> str:
         """Return the id of the call that a result answers: by its id, otherwise the first open call with its name, if
         any."""
-        for entry in self._open_calls:
-            if entry[0] == call_id or (not call_id and name in ("", entry[1])):
-                self._open_calls.remove(entry)
-                return entry[0]
+        if not call_id:
+            return self._open_calls.close_next(name)
+        self._open_calls.close_call(call_id)
         return call_id if call_id in self.names else ""
 
 

@@ -46,13 +46,7 @@ _TOOL_CHOICES = {"auto": "auto", "none": "none", "required": "required", "any": 
 
 def decode_request(body: bytes) -> ClientRequest:
     """Decode a request; `RequestError` names the field that is wrong."""
-    try:
-        return _build_client_request(parse_body(body))
-    except RecursionError as problem:
-        raise RequestError("the body is nested too deeply") from problem
-
-
-def _build_client_request(fields: RequestFields) -> ClientRequest:
+    fields = parse_body(body)
     tools, other_tools = _decode_tools(fields)
     functions = not tools and bool(fields.get("functions", list))
     if functions:

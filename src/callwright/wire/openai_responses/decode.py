@@ -38,13 +38,7 @@ _TOOL_CHOICE_MODES = ("auto", "none", "required")
 
 def decode_request(body: bytes) -> ClientRequest:
     """Decode a request."""
-    try:
-        return _build_client_request(parse_body(body))
-    except RecursionError:
-        raise RequestError("the body is nested too deeply") from None
-
-
-def _build_client_request(fields: RequestFields) -> ClientRequest:
+    fields = parse_body(body)
     extra = {key: value for key, value in fields.values.items() if key not in _KNOWN_FIELDS and value is not None}
     if fields.get("background", bool):
         raise RequestError("background is not supported: answers are returned immediately", param="background")

@@ -8,7 +8,7 @@ name (measured with 0.149 in butterbase-ai/butterbase#134; openai/codex#26234).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import count
 from typing import Any
 
@@ -40,6 +40,9 @@ class RequestToolset:
         self.hosted_tools: list[Any] = []
         """Tools that the API's own server runs (`web_search` …): this gateway does not offer them to the model."""
         self._names: dict[tuple[str, str], str] = {}
+        self._added_names: list[str] = []
+        self._next_numbers: dict[str, int] = {}
+        """The next number to try for a name that is already taken."""
 
     def add_tools(self, tools: Iterable[RequestFields], namespace: str = "") -> None:
         """Add a list of tools."""
@@ -71,10 +74,10 @@ class RequestToolset:
 
     def _add_namespace(self, group: RequestFields) -> None:
         """Add the members of a namespace. Its description goes to the first: MCP servers put instructions there."""
-        before = len(self.specs)
+        before = len(self._added_names)
         self.add_tools(group.iter_objects("tools"), group.require_text("name"))
-        if (description := group.get_text("description")) and len(self.specs) > before:
-            first = list(self.specs.values())[before]
+        if (description := group.get_text("description")) and len(self._added_names) > before:
+            first = self.specs[self._added_names[before]]
             self.specs[first.name] = ToolSpec(
                 first.name, f"{first.description}\n\n{description}".strip(), first.parameters
             )
@@ -83,8 +86,9 @@ class RequestToolset:
         client_name, namespace = tool.require_text("name"), _normalize_namespace(namespace)
         if (namespace, client_name) in self._names:
             return
-        name = next(wish for wish in _iter_name_candidates(namespace, client_name) if wish not in self.specs)
+        name = self._find_free_name(namespace, client_name)
         self._names[namespace, client_name] = name
+        self._added_names.append(name)
         description = tool.get_text("description")
         if kind == "custom":
             self.specs[name] = ToolSpec(name, _append_format(description, tool.get_object("format")), _INPUT_SCHEMA)
@@ -94,6 +98,16 @@ class RequestToolset:
             if namespace or name != client_name:
                 self.origins[name] = ToolOrigin(client_name, "function", namespace)
 
+    def _find_free_name(self, namespace: str, name: str) -> str:
+        """Return the best name for a tool that is still free."""
+        joined = _join_name(namespace, name) if namespace else name
+        if joined not in self.specs and not (namespace and len(joined) > _MAX_NAME_LENGTH):
+            return joined
+        prefix = name[: _MAX_NAME_LENGTH - 8]
+        number = next(each for each in count(self._next_numbers.get(prefix, 2)) if f"{prefix}_{each}" not in self.specs)
+        self._next_numbers[prefix] = number + 1
+        return f"{prefix}_{number}"
+
 
 def _normalize_namespace(namespace: str) -> str:
     return "" if namespace == _DEFAULT_NAMESPACE else namespace
@@ -102,15 +116,6 @@ def _normalize_namespace(namespace: str) -> str:
 def _join_name(namespace: str, name: str) -> str:
     """Join both names, as Codex does where it must (`canonical_flat_name` in its tool_name.rs)."""
     return f"{namespace.rstrip('_')}__{name.lstrip('_')}"
-
-
-def _iter_name_candidates(namespace: str, name: str) -> Iterator[str]:
-    """Yield names for a tool, the best first; one of them is free."""
-    if not namespace:
-        yield name
-    elif len(joined := _join_name(namespace, name)) <= _MAX_NAME_LENGTH:
-        yield joined
-    yield from (f"{name[: _MAX_NAME_LENGTH - 8]}_{number}" for number in count(2))
 
 
 def _append_format(description: str, form: RequestFields | None) -> str:
