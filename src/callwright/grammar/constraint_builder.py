@@ -195,12 +195,16 @@ def _hoist_definitions(tool: ToolSpec, number: int, shared: dict[str, Any]) -> d
         return value if word in _DATA_KEYWORDS else moved(value)
 
     names: dict[str, str] = {}
+    waiting: list[str] = []
 
     def name_of(reference: str) -> str:
         if reference not in names:
-            names[reference] = name = f"t{number}-{len(names)}"
-            shared[name] = {}
-            shared[name] = moved(resolve_reference(reference, document) or {})
+            names[reference] = f"t{number}-{len(names)}"
+            waiting.append(reference)
         return names[reference]
 
-    return dict(moved(body))
+    arguments = dict(moved(body))
+    while waiting:  # not by recursion: each definition may refer to the next
+        reference = waiting.pop()
+        shared[names[reference]] = moved(resolve_reference(reference, document) or {})
+    return arguments

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
@@ -24,6 +25,7 @@ from callwright.grammar.grammar_rules import (
 from callwright.grammar.number_ranges import build_integer_range
 from callwright.grammar.regex_pattern import ANY_CHARACTER, build_pattern_rule
 from callwright.grammar.schema_merge import flatten_schema, merge_schemas
+from callwright.input_limits import MAX_EXCLUDED_NAME_LENGTH, MAX_RULE_HINT_LENGTH
 from callwright.schema import Schema
 
 __all__ = ["MAX_ANY_DEPTH", "MAX_SELF_DEPTH", "SchemaRuleWriter"]
@@ -69,10 +71,13 @@ class SchemaRuleWriter:
 
     def build_value(self, body: Any, hint: str, above: tuple[str, ...] = ()) -> str:
         """Build the rule for a value; empty if it would be nested too deeply. `above` is the path to it."""
-        body = flatten_schema(body, self._document)
+        hint = hint[:MAX_RULE_HINT_LENGTH]
+        body = flatten_schema(body, self._document, self._rules.budget)
         if "anyOf" not in body and not _needs_rule(body):
             return format_choice(self._build_choices(body, hint, above))
         key = json.dumps(body, default=str)
+        if not self._rules.budget.take_amount(len(key)):
+            return f"any-{MAX_ANY_DEPTH}"
         path = (*above, key)
         repeats = max(map(path.count, path)) - 1
         if repeats > MAX_SELF_DEPTH or len(path) > _MAX_DEPTH:
@@ -85,7 +90,10 @@ class SchemaRuleWriter:
     def _build_choices(self, body: Mapping[str, Any], hint: str, path: tuple[str, ...]) -> list[str]:
         if body.get("anyOf"):
             shared = {word: value for word, value in body.items() if word != "anyOf"}
-            branches = (merge_schemas(shared, branch, self._document) if shared else branch for branch in body["anyOf"])
+            branches = (
+                merge_schemas(shared, branch, self._document, self._rules.budget) if shared else branch
+                for branch in body["anyOf"]
+            )
             values = (self.build_value(branch, hint, path) for branch in branches)
             return list(dict.fromkeys(filter(None, values)))
         schema = Schema(body)
@@ -114,25 +122,34 @@ class SchemaRuleWriter:
 
     def _build_object(self, body: Mapping[str, Any], hint: str, path: tuple[str, ...]) -> str:
         declared: dict[str, Any] = dict(body.get("properties") or {})
-        required = [str(name) for name in body.get("required") or ()]
+        required = dict.fromkeys(str(name) for name in body.get("required") or ())
         additional = body.get("additionalProperties") or {}
         declared |= {name: additional for name in required if name not in declared}
         values = {name: self.build_value(schema, f"{hint}-{name}", path) for name, schema in declared.items()}
         if not all(values[name] for name in required):
             return ""
         members = {name: f"{_format_key(name)} ws {value}" for name, value in values.items() if value}
-        # From the last member to the first: what may follow a member, and what may stand there if none came before.
         first, after = self._build_other_members(body, declared, hint, path)
-        for at, (name, member) in reversed(list(enumerate(members.items()))):
-            if name in required:
-                first = f"{member} {after}".rstrip()
-                after = f'"," ws {member} {after}'.rstrip()
-                continue
-            if not any(earlier in required for earlier in list(members)[:at]):
-                # Every member up to the first required one may be the first: they share what follows.
-                after = self._rules.add_rule(f"{hint}-after", after) if after else ""
-                first = f"({member} {after} | {first})" if first else f"({member})?"
+        names = list(members)
+        lead = next((at for at, name in enumerate(names) if name in required), len(names))
+        if lead < len(names):
+            rest = (
+                f'"," ws {members[name]}' if name in required else f'("," ws {members[name]})?'
+                for name in names[lead + 1 :]
+            )
+            first = " ".join(filter(None, (members[names[lead]], *rest, after)))
+            after = f'"," ws {first}'
+        # Every member up to the first required one may be the first. They share what follows.
+        openings: list[str] = []
+        for name in reversed(names[:lead]):
+            member = members[name]
+            after = self._rules.add_rule(f"{hint}-after", after) if after else ""
+            if first:
+                openings.append(f"({member} {after} | ")
+            else:
+                first = f"({member})?"
             after = f'("," ws {member})? {after}'.rstrip()
+        first = "".join(reversed(openings)) + first + ")" * len(openings)
         return f'"{{" {first} "}}"' if first else '"{" "}"'
 
     def _build_other_members(
@@ -168,7 +185,8 @@ class SchemaRuleWriter:
                 format_literal(json.dumps(name, ensure_ascii=False)) for name in names["enum"] if name not in declared
             ]
         else:
-            other = _exclude_words({"", *declared}, _get_count(names, "maxLength"))
+            excluded = {name for name in declared if len(name) <= MAX_EXCLUDED_NAME_LENGTH}
+            other = _exclude_words({"", *excluded}, _get_count(names, "maxLength"))
             keys = [rf'"\"" ({other}) "\""'] if other else []
         yield from (f'{key} ":" ws {value}' for key in keys)
 
@@ -193,6 +211,8 @@ _LIMIT_KEYWORDS = frozenset(
     {"minLength", "maxLength", "pattern", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}
 )
 _COMMA = ' "," ws '
+_MAX_INLINE_CHOICES = 32
+"""How many values of an enum are written where they are used; more are one rule for all uses."""
 
 
 def _format_key(name: str) -> str:
@@ -200,9 +220,12 @@ def _format_key(name: str) -> str:
 
 
 def _needs_rule(body: Mapping[str, Any]) -> bool:
-    """Whether a value needs a rule of its own: it contains others, or repetitions that must not be multiplied."""
+    """Whether a value needs a rule of its own: it contains others, or repetitions and long lists of values that must
+    not be multiplied."""
     schema = Schema(body)
-    return not schema.choices and (bool(schema.types & {"object", "array"}) or not _LIMIT_KEYWORDS.isdisjoint(body))
+    if schema.choices:
+        return len(schema.choices) > _MAX_INLINE_CHOICES
+    return bool(schema.types & {"object", "array"}) or not _LIMIT_KEYWORDS.isdisjoint(body)
 
 
 def _build_string(body: Mapping[str, Any]) -> str:
@@ -243,11 +266,15 @@ def _exclude_words(words: set[str], max_length: int | None = None) -> str:
     choices = []
     if max_length != 0:
         remaining = None if max_length is None else max_length - 1
-        heads = sorted({word[0] for word in words if word and word[0] >= " " and word[0] not in '"\\'})
+        tails: defaultdict[str, set[str]] = defaultdict(set)
+        for word in words:
+            if word and word[0] >= " " and word[0] not in '"\\':
+                tails[word[0]].add(word[1:])
+        heads = sorted(tails)
         choices.append(
             rf'[^"\\\x00-\x1F{format_char_class("".join(heads))}] {format_repetition(ANY_CHARACTER, 0, remaining)}'
         )
-        longer = {head: _exclude_words({word[1:] for word in words if word[:1] == head}, remaining) for head in heads}
+        longer = {head: _exclude_words(tails[head], remaining) for head in heads}
         choices += [f"{format_literal(head)} ({rest})" for head, rest in longer.items() if rest]
     if "" not in words:
         choices.append('""')

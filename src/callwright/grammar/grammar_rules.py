@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from callwright.input_limits import MAX_GRAMMAR_WORK, MAX_RULE_HINT_LENGTH, WorkBudget
+
 __all__ = ["MAX_REPEATS", "GrammarRules", "format_char_class", "format_choice", "format_literal", "format_repetition"]
 
 MAX_REPEATS = 500
@@ -57,14 +59,18 @@ class GrammarRules:
 
     def __init__(self) -> None:
         self._rules: dict[str, str] = {}
+        self._next_numbers: dict[str, int] = {}
+        self.budget = WorkBudget(MAX_GRAMMAR_WORK)
+        """The work that schemas may still cause, measured in characters."""
 
     def add_rule(self, hint: str, body: str = "") -> str:
         """Add a rule under a name like the hint, and return the name. The body of a recursive rule can be set later."""
-        base_name = _NAME_SEPARATORS.sub("-", hint.lower()).strip("-") or "rule"
-        name, number = base_name, 1
+        base_name = _NAME_SEPARATORS.sub("-", hint[:MAX_RULE_HINT_LENGTH].lower()).strip("-") or "rule"
+        name, number = base_name, self._next_numbers.get(base_name, 2)
         while name in self._rules:
-            number += 1
             name = f"{base_name}-{number}"
+            number += 1
+        self._next_numbers[base_name] = number
         self._rules[name] = body
         return name
 

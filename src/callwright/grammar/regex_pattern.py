@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 from callwright.grammar.grammar_rules import MAX_REPEATS, format_char_class, format_choice, format_literal
+from callwright.input_limits import MAX_PATTERN_DEPTH, MAX_PATTERN_LENGTH
 
 __all__ = ["ANY_CHARACTER", "build_pattern_rule"]
 
@@ -37,6 +38,8 @@ class _UnsupportedPatternError(ValueError):
 
 def build_pattern_rule(pattern: str) -> str | None:
     """Return what may stand between the quotes, as the right-hand side of a rule; None if it cannot be translated."""
+    if len(pattern) > MAX_PATTERN_LENGTH:
+        return None
     at_start, at_end = pattern.startswith("^"), pattern.endswith("$") and not pattern.endswith("\\$")
     body = pattern[at_start : len(pattern) - at_end]
     reader = _PatternReader(body)
@@ -56,6 +59,7 @@ class _PatternReader:
 
     def __init__(self, text: str) -> None:
         self.rest = text
+        self._depth = 0
 
     def read_choices(self) -> list[str]:
         """Read the alternatives up to a closing bracket or the end."""
@@ -74,9 +78,11 @@ class _PatternReader:
     def _read_atom(self) -> str:
         if self.rest.startswith("("):
             self.rest = self.rest[1:].removeprefix("?:")
-            if self.rest.startswith("?"):
+            self._depth += 1
+            if self.rest.startswith("?") or self._depth > MAX_PATTERN_DEPTH:
                 raise _UnsupportedPatternError
             inner = " | ".join(self.read_choices())
+            self._depth -= 1
             if not self.rest.startswith(")"):
                 raise _UnsupportedPatternError
             self.rest = self.rest[1:]

@@ -7,7 +7,6 @@ that arguments do not stream.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any
@@ -16,12 +15,16 @@ import jsonschema_rs
 import msgspec
 
 from callwright.events import CallDelta, CallEnd, CallStart, Event, Malformed
+from callwright.guard.check_count import needs_too_many_checks
 from callwright.guard.unusable_calls import describe_unknown_tool
+from callwright.input_limits import MAX_BODY_DEPTH
 from callwright.model import ToolSpec
+from callwright.text.repair import parse_json
 
 __all__ = ["SchemaCheckedCalls"]
 
 _CACHE_SIZE = 1024
+_MULTIPLYING_KEYWORDS = (b'"anyOf"', b'"oneOf"', b'"allOf"', b'"$ref"', b'"if"', b'"not"', b'"dependent', b'"patternP')
 _MAX_MESSAGE_CHARACTERS = 300
 """The maximum length of a message, which may quote the value."""
 
@@ -61,8 +64,8 @@ class SchemaCheckedCalls:
     def _find_problem(self, name: str, arguments: str) -> str:
         if name not in self._schemas:
             return describe_unknown_tool(name, self._schemas)
-        validator = _build_validator(self._schemas[name])
-        error = next(iter(validator.iter_errors(json.loads(arguments))), None) if validator else None
+        checker = _build_checker(self._schemas[name])
+        error = checker.find_error(parse_json(arguments, MAX_BODY_DEPTH)) if checker else None
         if error is None:
             return ""
         where = ".".join(map(str, error.instance_path))
@@ -71,11 +74,28 @@ class SchemaCheckedCalls:
         ]
 
 
+class _Checker:
+    """Checks values against one schema."""
+
+    def __init__(self, validator: jsonschema_rs.Validator, body: Any, *, multiplies: bool) -> None:
+        self._validator = validator
+        self._body = body
+        self._multiplies = multiplies
+        """Whether several of its schemas may apply to one value."""
+
+    def find_error(self, value: Any) -> jsonschema_rs.ValidationError | None:
+        """Return the first error. A value that would need too many checks has none."""
+        if self._multiplies and needs_too_many_checks(self._body, value):
+            return None
+        return next(iter(self._validator.iter_errors(value)), None)
+
+
 @lru_cache(_CACHE_SIZE)
-def _build_validator(schema: bytes) -> jsonschema_rs.Validator | None:
-    """Return a validator, or None if the schema is invalid or refers to the network: then any object matches."""
+def _build_checker(schema: bytes) -> _Checker | None:
+    """Return a checker, or None if the schema is invalid or refers to the network: then any object matches."""
     body: Any = msgspec.json.decode(schema)
     try:
-        return jsonschema_rs.validator_for(body, offline=True)
+        validator = jsonschema_rs.validator_for(body, offline=True)
     except (ValueError, TypeError):
         return None
+    return _Checker(validator, body, multiplies=any(word in schema for word in _MULTIPLYING_KEYWORDS))
