@@ -12,6 +12,7 @@ Without tools nothing is parsed, unless the dialect frames its output: `PassThro
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
@@ -73,7 +74,8 @@ class ResponseReader:
         self._reasoning_calls = reasoning_calls
         self._reasoning: list[str] = []
         self._reasoning_length = 0
-        self._queued_text: list[TextualEvent] = []
+        self._queued_text: deque[TextualEvent] = deque()
+        self._queued_length = 0
         self._pending_calls: dict[int, list[CallStart | CallDelta]] = {}
         """Native calls that may repeat a call from the text. They are held until they are complete."""
         self._text_calls: list[Event] = []
@@ -143,7 +145,8 @@ class ResponseReader:
     def _queue_text(self, event: TextualEvent) -> None:
         """Hold text inside a native call: events do not allow it before the call's end."""
         self._queued_text.append(event)
-        if sum(len(each.text) for each in self._queued_text if not isinstance(each, ReasoningSealed)) > DEFAULT_LIMIT:
+        self._queued_length += 0 if isinstance(event, ReasoningSealed) else len(event.text)
+        if self._queued_length > DEFAULT_LIMIT:
             message = f"the backend sent more than {DEFAULT_LIMIT} characters of text inside a tool call"
             raise BackendError(message, kind="unusable")
 
@@ -200,7 +203,9 @@ class ResponseReader:
         """Emit text that arrived while a native call was open."""
         out: list[Event] = []
         while self._queued_text and not self._native.is_open:
-            out += self._feed_text(self._queued_text.pop(0))
+            out += self._feed_text(self._queued_text.popleft())
+        if not self._queued_text:
+            self._queued_length = 0
         return out
 
     # ── the end ──────────────────────────────────────────────────────────────────────────────────

@@ -63,7 +63,8 @@ class TurnReport:
 
     def record_repairs(self, repairs: Iterable[Repair]) -> None:
         """Record repairs of the request, each once, however often the request is built."""
-        self.repairs.extend(repair for repair in repairs if repair not in self.repairs)
+        known = set(self.repairs)
+        self.repairs.extend(repair for repair in dict.fromkeys(repairs) if repair not in known)
 
     def record_events(self, events: list[Event]) -> None:
         """Record events on their way to the client."""

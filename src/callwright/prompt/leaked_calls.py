@@ -7,6 +7,7 @@ names a known tool or contains a frame marker is parsed, and only text that can 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
@@ -51,7 +52,7 @@ def extract_leaked_calls(
         notes.append(Repair("unframed_answer", "an earlier answer contained the markers of a dialect"))
     elif not leaked:
         return message
-    call_keys = [_get_call_key(part) for part in message.parts if isinstance(part, ToolCall)]
+    call_keys = {_get_call_key(part) for part in message.parts if isinstance(part, ToolCall)}
     for call in leaked:
         if _get_call_key(call) in call_keys:  # the server sent it in both forms
             notes.append(Repair("dropped_repeat", f"the text also contained a call of {call.name}"))
@@ -81,6 +82,6 @@ def _iter_text_parts(turn: Collected) -> Iterator[Part]:
         yield Text(turn.text)
 
 
-def _get_call_key(call: ToolCall) -> tuple[str, object]:
+def _get_call_key(call: ToolCall) -> tuple[str, str]:
     """Return a key that is equal for equal calls, whatever their spacing and member order. Arguments are valid here."""
-    return call.name, parse_json(call.arguments)
+    return call.name, json.dumps(parse_json(call.arguments), sort_keys=True)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 import msgspec
 
@@ -19,6 +20,8 @@ from callwright.model import Message, Part, Repair, Text, ToolCall, ToolResult
 __all__ = ["LOST_RESULT", "CallIdGenerator", "pair_results"]
 
 LOST_RESULT = "Error: no result was received for this call."
+_MAX_SEARCHED_RESULTS = 8
+"""How many results of one call are searched for the text of a further one. Two or three were seen."""
 
 
 class CallIdGenerator:
@@ -44,7 +47,17 @@ class _CallRound:
 
     answer: Message
     calls: dict[str, ToolCall] = field(default_factory=dict)
-    results: dict[str, ToolResult] = field(default_factory=dict)
+    results: dict[str, list[ToolResult]] = field(default_factory=dict)
+
+
+@dataclass
+class _KnownId:
+    """An id of the client: the latest round that has it, and the new ids for it in that round."""
+
+    round: _CallRound
+    new_ids: list[str] = field(default_factory=list)
+    answered: int = 0
+    """How many of the new ids have a result."""
 
 
 def pair_results(messages: Sequence[Message], make_id: CallIdGenerator, notes: list[Repair]) -> list[Message]:
@@ -60,8 +73,7 @@ class _ResultPairer:
         self.entries: list[Message | _CallRound] = []
         self._fresh = make_id
         self._notes = notes
-        self._known_calls: dict[str, tuple[_CallRound, list[str]]] = {}
-        """For each id of the client: the latest round that has it, and the new ids for it in that round."""
+        self._known_ids: dict[str, _KnownId] = {}
 
     def add_message(self, message: Message) -> None:
         """Add the next message."""
@@ -81,7 +93,7 @@ class _ResultPairer:
         for part in message.parts:
             if not isinstance(part, ToolCall | ToolResult):
                 parts.append(part)
-            elif isinstance(part, ToolCall) and part not in entry.calls.values():
+            elif isinstance(part, ToolCall) and part != entry.calls.get(part.id):
                 parts.append(self._register_call(part, entry))
             elif isinstance(part, ToolCall):
                 self._record_repair("dropped_repeat", f"the call {part.id} of {part.name} occurred twice")
@@ -90,32 +102,36 @@ class _ResultPairer:
 
     def _register_call(self, call: ToolCall, entry: _CallRound) -> ToolCall:
         """Return the call under a unique id. Servers that number the calls of each turn from the start repeat ids."""
-        known_round, new_ids = self._known_calls.get(call.id, (None, []))
+        known = self._known_ids.get(call.id)
         renamed = call
-        if known_round is not None or not call.id:
+        if known is not None or not call.id:
             renamed = msgspec.structs.replace(call, id=self._fresh())
             self._record_repair("renamed_id", f"a second call had the id {call.id!r}; it is now {renamed.id}")
-        self._known_calls[call.id] = (entry, [*new_ids, renamed.id] if known_round is entry else [renamed.id])
+        if known is None or known.round is not entry:
+            known = self._known_ids[call.id] = _KnownId(entry)
+        known.new_ids.append(renamed.id)
         entry.calls[renamed.id] = renamed
         return renamed
 
     def _add_result(self, result: ToolResult) -> None:
-        entry, ids = self._known_calls.get(result.call_id, (None, []))
-        if entry is None:
+        known = self._known_ids.get(result.call_id)
+        if known is None:
             self._add_orphan(result)
             return
-        call_id = next((each for each in ids if each not in entry.results), ids[-1])
-        first, name = entry.results.get(call_id), result.name or entry.calls[call_id].name
-        if first is None:
-            entry.results[call_id] = msgspec.structs.replace(result, call_id=call_id, name=name)
-            if self.entries[-1] is not entry:
-                self._record_repair("moved_result", f"the result of {call_id} was not directly after its call")
-        else:
-            entry.results[call_id] = _join_results(first, result)
+        entry = known.round
+        call_id = known.new_ids[min(known.answered, len(known.new_ids) - 1)]
+        known.answered += 1
+        if call_id in entry.results:
+            entry.results[call_id].append(result)
             self._record_repair("joined_results", f"the call {call_id} had more than one result")
+            return
+        name = result.name or entry.calls[call_id].name
+        entry.results[call_id] = [msgspec.structs.replace(result, call_id=call_id, name=name)]
+        if self.entries[-1] is not entry:
+            self._record_repair("moved_result", f"the result of {call_id} was not directly after its call")
 
     def _add_orphan(self, result: ToolResult) -> None:
-        if self._known_calls:
+        if self._known_ids:
             self._record_repair("extra_result", f"no call has the id {result.call_id!r}; its result was dropped")
             return
         tool = f" of {result.name}" if result.name else ""
@@ -127,11 +143,16 @@ class _ResultPairer:
         self._notes.append(Repair(kind, detail))
 
 
-def _join_results(first: ToolResult, second: ToolResult) -> ToolResult:
-    """Join two results of one call: append what the second one adds to the first."""
-    content = first.content if second.content in first.content else f"{first.content}\n{second.content}"
-    images = tuple(dict.fromkeys((*first.images, *second.images)))
-    return msgspec.structs.replace(first, content=content, images=images)
+def _join_results(results: list[ToolResult]) -> ToolResult:
+    """Join the results of one call: append to the first what the others add."""
+    first, *others = results
+    contents = {first.content: None}
+    for result in others:
+        # Searching all earlier results would take the square of their number.
+        if not any(result.content in content for content in islice(contents, _MAX_SEARCHED_RESULTS)):
+            contents[result.content] = None
+    images = tuple(dict.fromkeys(image for result in results for image in result.images))
+    return msgspec.structs.replace(first, content="\n".join(contents), images=images)
 
 
 def _iter_messages(entry: Message | _CallRound, notes: list[Repair]) -> Iterator[Message]:
@@ -140,7 +161,8 @@ def _iter_messages(entry: Message | _CallRound, notes: list[Repair]) -> Iterator
         return
     yield entry.answer
     for call_id, call in entry.calls.items():
-        result = entry.results.get(call_id)
+        results = entry.results.get(call_id)
+        result = _join_results(results) if results else None
         if result is None:
             notes.append(Repair("missing_result", f"the call {call_id} of {call.name} has no result"))
             result = ToolResult(call_id, LOST_RESULT, call.name, is_error=True)

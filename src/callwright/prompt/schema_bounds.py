@@ -50,7 +50,9 @@ def bound_schema(body: Any) -> Any:
 
 def _bound_object(body: dict[str, Any]) -> dict[str, Any]:
     """Add limits to an object: to its members, and to the number of undeclared ones."""
-    declared, patterns = body.get("properties"), body.get("patternProperties")
+    declared, patterns = (
+        value if isinstance(value, dict) else None for value in map(body.get, ("properties", "patternProperties"))
+    )
     if declared:
         body = {**body, "properties": {name: bound_schema(each) for name, each in declared.items()}}
     if patterns:

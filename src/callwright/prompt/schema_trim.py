@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from callwright.input_limits import MAX_INLINED_CHARACTERS, MAX_INLINED_GROWTH, WorkBudget
 from callwright.model import ToolSpec
 from callwright.prompt.schema_bounds import bound_schema
 from callwright.prompt.settings import ToolLimitSettings
@@ -38,8 +39,6 @@ _SCHEMA_LIST_KEYWORDS = ("anyOf", "oneOf", "allOf", "prefixItems", "items")
 _SCHEMA_MAP_KEYWORDS = ("properties", "patternProperties", "dependentSchemas", "$defs", "definitions")
 _DEFINITION_KEYWORDS = ("$defs", "definitions")
 _MAX_DEPTH = 64
-_MAX_NODES = 20_000
-"""More than any tool has; references that multiply each other reach it quickly."""
 _SENTENCE_END = re.compile(r"[.!?。](?=\s|$)|\n")
 
 _SchemaBody = dict[str, Any]
@@ -73,7 +72,7 @@ def _trim_schema(encoded: bytes, settings: ToolLimitSettings) -> _SchemaBody:
     body = msgspec.json.decode(encoded)
     if settings.inline_refs and b'"$ref"' in encoded:
         with suppress(_SchemaTooLargeError):
-            body = _RefInliner(body).inline_schema(body, ())
+            body = _RefInliner(body, len(encoded)).inline_schema(body, ())
     brief: _SchemaBody = _trim_node(body, settings)
     # An empty schema is a tool without parameters.
     return bound_schema(brief) if settings.terse and brief else brief
@@ -95,20 +94,26 @@ def _map_subschemas(body: _SchemaBody, change: Callable[[Any], Any]) -> _SchemaB
 class _RefInliner:
     """Replaces references by their targets. `trail` has the references on the path."""
 
-    def __init__(self, root: _SchemaBody) -> None:
+    def __init__(self, root: _SchemaBody, size: int) -> None:
         self._root = root
-        self._node_count = 0
+        self._targets: dict[str, tuple[_SchemaBody, int]] = {}
+        """The target of each reference, and its size."""
+        self._budget = WorkBudget(MAX_INLINED_CHARACTERS + MAX_INLINED_GROWTH * size)
 
     def inline_schema(self, body: Any, trail: tuple[str, ...], depth: int = 0) -> Any:
         if not isinstance(body, dict):
             return body
-        self._node_count += 1
-        if self._node_count > _MAX_NODES or depth > _MAX_DEPTH:
+        if depth > _MAX_DEPTH:
             raise _SchemaTooLargeError
         ref = body.get("$ref")
         if isinstance(ref, str) and ref.startswith("#"):
             beside = {key: value for key, value in body.items() if key != "$ref"}
-            target = self._resolve_ref(ref)
+            if ref not in self._targets:
+                found = self._resolve_ref(ref)
+                self._targets[ref] = found, len(msgspec.json.encode(found))
+            target, size = self._targets[ref]
+            if not self._budget.take_amount(size):
+                raise _SchemaTooLargeError
             if ref in trail:  # recursion: deeper levels allow anything of the same type
                 target = {"type": target["type"]} if "type" in target else {}
             return self.inline_schema({**target, **beside}, (*trail, ref), depth + 1)

@@ -47,7 +47,8 @@ def limit_tools(request: Request, settings: ToolLimitSettings) -> LimitedRequest
         _check_tool_choice(request, offered)
         tools = _cap_tools(request, offered, settings.max_tools)
     if len(tools) < len(request.tools):
-        left_out = ", ".join(tool.name for tool in request.tools if tool not in tools)
+        kept = {tool.name for tool in tools}  # all settings decide by name
+        left_out = ", ".join(tool.name for tool in request.tools if tool.name not in kept)
         notes.append(Repair("left_out_tools", left_out))
     choice = request.tool_choice if tools else "auto"
     limited = msgspec.structs.replace(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 
+from callwright.input_limits import MAX_RENDERED_TYPES, WorkBudget
 from callwright.model import ToolSpec
 from callwright.schema import Schema
 
@@ -29,9 +30,9 @@ _MAX_CHOICES = 12
 
 def format_signature(tool: ToolSpec) -> str:
     """Format a tool as one line: its name, its parameters and their types; optional ones have a question mark."""
-    schema = Schema(tool.parameters)
+    schema, budget = Schema(tool.parameters), WorkBudget(MAX_RENDERED_TYPES)
     parameters = (
-        f"{name}{'' if name in schema.required else '?'}: {_format_type(member)}"
+        f"{name}{'' if name in schema.required else '?'}: {_format_type(member, budget)}"
         for name, member in schema.properties.items()
     )
     return f"- {tool.name}({', '.join(parameters)})"
@@ -60,18 +61,18 @@ def _get_description(schema: Schema) -> str:
     return " ".join(words.split()) if isinstance(words, str) else ""
 
 
-def _format_type(schema: Schema, depth: int = 0) -> str:
+def _format_type(schema: Schema, budget: WorkBudget, depth: int = 0) -> str:
     if schema.choices:
         return _format_choices(schema, "|")
-    return "|".join(_format_single_type(schema, kind, depth) for kind in _sort_types(schema)) or "any"
+    return "|".join(_format_single_type(schema, kind, budget, depth) for kind in _sort_types(schema)) or "any"
 
 
-def _format_single_type(schema: Schema, kind: str, depth: int) -> str:
+def _format_single_type(schema: Schema, kind: str, budget: WorkBudget, depth: int) -> str:
     if kind == "array" and depth < _MAX_DEPTH and schema.items.types:
-        return f"array<{_format_type(schema.items, depth + 1)}>"
-    if kind == "object" and depth < _MAX_DEPTH and schema.properties:
+        return f"array<{_format_type(schema.items, budget, depth + 1)}>"
+    if kind == "object" and depth < _MAX_DEPTH and schema.properties and budget.take_amount(len(schema.properties)):
         members = (
-            f"{name}{'' if name in schema.required else '?'}: {_format_type(member, depth + 1)}"
+            f"{name}{'' if name in schema.required else '?'}: {_format_type(member, budget, depth + 1)}"
             for name, member in schema.properties.items()
         )
         return f"{{{', '.join(members)}}}"
