@@ -12,7 +12,7 @@ export PYTHONDONTWRITEBYTECODE =
 COVERED := */callwright/text/*,*/callwright/dialects/*,*/callwright/guard/*,*/callwright/schema*,*/callwright/arguments*,*/callwright/turn*,*/callwright/events*
 
 .DEFAULT_GOAL := help
-.PHONY: help setup serve demo test test-all test-loaded test-newest laws check format cover clients clients-quick templates faults bfcl embedded bench bench-core bench-gateway bench-codex bench-agent fuzz mutate readme lock clean
+.PHONY: help setup serve demo test test-all test-loaded test-newest laws check format cover clients clients-quick templates faults bfcl embedded bench bench-core bench-gateway bench-codex bench-agent bench-limits fuzz mutate readme lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1|\2/' | while IFS='|' read -r name text; do printf '  make %-13s %s\n' "$$name" "$$text"; done
@@ -110,6 +110,9 @@ bench-codex: .venv/.stamp $(CODEX) ## measure kind = "codex"; writes a table in 
 
 bench-agent: .venv/.stamp ## measure an hour of the agent: memory, and time to open the session again
 	$(BIN)/python scripts/agent_long.py
+
+bench-limits: .venv/.stamp ## measure deep, large and hostile input at three sizes
+	$(BIN)/python scripts/bench_limits.py
 
 # In an environment of its own: its versions are not ours. Not locked: nothing of ours runs on it.
 .cache/litellm/.stamp:
