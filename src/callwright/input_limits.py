@@ -39,7 +39,7 @@ MAX_BODY_DEPTH = 128
 messages, all arguments that a model was allowed to write."""
 MAX_NUMBER_LENGTH = 4_300
 """Characters of a number. Python refuses to convert a longer integer, because the time grows with its square."""
-MAX_SPACE_LENGTH = 4_096
+MAX_SPACE_LENGTH = 256
 """White space before a marker or after a quote. What follows more than that was not meant to belong to it; without a
 limit, each chunk of a model that writes only spaces would be searched from the start."""
 MAX_CALL_OBJECT_DEPTH = 8

@@ -297,7 +297,7 @@ def test_a_body_that_is_too_deep_is_refused_with_a_sentence(wire: str, where: st
     for depth in (MAX_BODY_DEPTH, 300, 500, 950, 1_000, DEEP):
         with pytest.raises(RequestError, match=r"nested too deeply: .* at most 128 times") as refused:
             serve(wire, hostile.build_deep_body(wire, depth, where))
-        assert (refused.value.status, refused.value.code) == (400, "nested_too_deeply")
+        assert refused.value.status == 400
 
 
 @pytest.mark.parametrize("where", ["schema", "call", "other"])

@@ -43,8 +43,7 @@ def parse_body(body: bytes) -> RequestFields:
 
 def _build_depth_error() -> RequestError:
     return RequestError(
-        f"the body is nested too deeply: lists and objects may be inside each other at most {MAX_BODY_DEPTH} times",
-        code="nested_too_deeply",
+        f"the body is nested too deeply: lists and objects may be inside each other at most {MAX_BODY_DEPTH} times"
     )
 
 
