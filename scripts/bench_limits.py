@@ -325,7 +325,8 @@ def main() -> None:
             lines.append(format_row(case, arguments.runs))
             print(lines[-1], flush=True)
     if not arguments.only:
-        note = f"Python {platform.python_version()}, {platform.system()} {platform.machine()}, one thread."
+        machine = f"{platform.system()} {platform.machine()}"
+        note = f"Python {platform.python_version()}, {machine}, one thread, runs: {arguments.runs}."
         path = ROOT / "docs" / "benchmarks.md"
         before, _, rest = path.read_text(encoding="utf-8").partition(BEGIN)
         _, _, after = rest.partition(END)

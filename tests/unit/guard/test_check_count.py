@@ -31,6 +31,12 @@ def test_ordinary_schemas_need_few_checks(label: str) -> None:
     assert not needs_too_many_checks(*USED[label])
 
 
+def test_many_references_are_too_many() -> None:
+    """More pairs than the limit are not counted to their end."""
+    branches = [{"title": str(at)} for at in range(5_000)]
+    assert needs_too_many_checks({"allOf": branches}, {})
+
+
 def test_long_lists_are_not_suspicious() -> None:
     item = {"anyOf": [{"type": "integer"}, {"type": "null"}]}
     assert not needs_too_many_checks({"properties": {"a": {"items": item}}}, {"a": list(range(5_000))})
@@ -40,6 +46,7 @@ def test_long_lists_are_not_suspicious() -> None:
 def test_references_that_fan_out_are_too_many(word: str) -> None:
     """Two to the power of 200 checks: nobody could make them."""
     assert needs_too_many_checks(hostile.fan_out(200, word), {"a": {}})
+    assert needs_too_many_checks(hostile.fan_out(20, word), {"a": {}})
     assert not needs_too_many_checks(hostile.fan_out(8, word), {"a": {}})
 
 
