@@ -11,6 +11,7 @@ from __future__ import annotations
 __all__ = [
     "MAX_BODY_DEPTH",
     "MAX_CALL_OBJECT_DEPTH",
+    "MAX_CLOSING_TAGS",
     "MAX_COMPARED_NAME_LENGTH",
     "MAX_EXCLUDED_NAME_LENGTH",
     "MAX_GRAMMAR_WORK",
@@ -42,6 +43,9 @@ MAX_NUMBER_LENGTH = 4_300
 MAX_SPACE_LENGTH = 256
 """White space before a marker or after a quote. What follows more than that was not meant to belong to it; without a
 limit, each chunk of a model that writes only spaces would be searched from the start."""
+MAX_CLOSING_TAGS = 32
+"""Closing tags in a row that are looked at to judge the first of them. A call ends with three or four; without a limit,
+each tag of a model that writes only closing tags would be judged by all that follow."""
 MAX_CALL_OBJECT_DEPTH = 8
 """Call objects inside each other, as in `{"function": {"name": …}}`. Two levels were seen."""
 

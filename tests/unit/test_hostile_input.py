@@ -183,6 +183,27 @@ def test_white_space_before_a_marker_has_a_limit_that_chunks_do_not_change() -> 
             assert (whole.text, whole.tool_calls, whole.repairs) == (cut.text, cut.tool_calls, cut.repairs)
 
 
+@pytest.mark.parametrize("run", ["</parameter>", "</parameter>\n", "\n", " "])
+@pytest.mark.parametrize("name", ["hermes", "qwen3_coder", "glm45", "pythonic"])
+def test_the_work_for_a_run_inside_a_call_grows_with_its_length(name: str, run: str) -> None:
+    def count(n: int) -> int:
+        return count_calls(lambda: parse(name, hostile.write_call(name, run * n), 16))
+
+    count(10)
+    assert count(2_000) < 2.3 * count(1_000)
+
+
+@pytest.mark.parametrize("name", ["hermes", "qwen3_coder", "pythonic", "llama3_json"])
+def test_white_space_inside_a_call_has_a_limit_that_chunks_do_not_change(name: str) -> None:
+    call = hostile.write_call(name, '["a"]')
+    places = [at for at in range(call.index("act") + 3, len(call) + 1) if call[at - 1] in "\"'>]})\n,:="]
+    for spaces in (MAX_SPACE_LENGTH - 1, MAX_SPACE_LENGTH, MAX_SPACE_LENGTH + 1):
+        for at in places:
+            text = call[:at] + " " * spaces + call[at:]
+            whole, cut = parse(name, text, 100_000), parse(name, text, 997)
+            assert (whole.text, whole.tool_calls, whole.repairs) == (cut.text, cut.tool_calls, cut.repairs)
+
+
 # ── schemas ───────────────────────────────────────────────────────────────────────────────────────
 
 

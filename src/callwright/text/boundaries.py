@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Literal
 
+from callwright.input_limits import MAX_SPACE_LENGTH
 from callwright.text.source import MarkerSet, ParseStep, Source, compile_markers
 
 __all__ = ["BoundaryKind", "CallBoundary", "has_tool_name", "is_escaped"]
@@ -21,10 +22,12 @@ BoundaryKind = Literal["", "close", "open"]
 """What a marker is: nothing, the end of a call, or the opening of another one."""
 
 _WORD = re.compile(r"[\w.-]+")
-_SPACE = re.compile(r"[ \t\r]*")
-_BARE_CALL = re.compile(r"""\[?\s*\{\s*"(?:name|tool|function|tool_name)"\s*:\s*"([\w.-]+)\"""").match
+_SPACE = re.compile(rf"[ \t\r]{{0,{MAX_SPACE_LENGTH}}}")
+_BARE_CALL = re.compile(
+    r"""\[?\s{0,200}\{\s{0,200}"(?:name|tool|function|tool_name)"\s{0,200}:\s{0,200}"([\w.-]+)\""""
+).match
 _OPEN_BARE_CALL = re.compile(
-    r"""(?:\[\s*)?(?:\{\s*(?:"(?:[a-z_]{0,9}(?:"\s*(?::\s*(?:"[\w.-]{0,200})?)?)?)?)?)?\Z"""
+    r"""(?:\[\s{0,200})?(?:\{\s{0,200}(?:"(?:[a-z_]{0,9}(?:"\s{0,200}(?::\s{0,200}(?:"[\w.-]{0,200})?)?)?)?)?)?\Z"""
 ).match
 _MAX_NAME_DISTANCE = 200
 _MAX_NAME_WORDS = 10

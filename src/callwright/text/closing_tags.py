@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
+from callwright.input_limits import MAX_SPACE_LENGTH
 from callwright.text.source import ParseStep, Source
 
 __all__ = ["FOREIGN_CLOSERS", "MAX_MISTAKES", "count_mistakes", "find_near_token", "skip_stray_closers"]
@@ -33,11 +34,13 @@ FOREIGN_CLOSERS = frozenset(
 """Closing tags of calls in other families. No text needs them, except to quote a call of such a family."""
 
 MAX_MISTAKES = 2
-_CLOSER = re.compile(r"\s*(<[/|｜][^<>\n]{0,60}>?)")
-_LONE_FENCE = re.compile(r"\s*(```)(?=[ \t]*(?:\n|\Z))")
-_OPEN_FENCE = re.compile(r"\s*(?:`{1,2}|```[ \t]*)\Z")
+_GAP = rf"\s{{0,{MAX_SPACE_LENGTH}}}"
+_INDENT = rf"[ \t]{{0,{MAX_SPACE_LENGTH}}}"
+_CLOSER = re.compile(_GAP + r"(<[/|｜][^<>\n]{0,60}>?)")
+_LONE_FENCE = re.compile(_GAP + rf"(```)(?={_INDENT}(?:\n|\Z))")
+_OPEN_FENCE = re.compile(_GAP + rf"(?:`{{1,2}}|```{_INDENT})\Z")
 _NEAR_TOKEN = re.compile(r"<[/|][^<>\n|]{1,40}\|?>?")
-_OPEN_CLOSER = re.compile(r"\s*(?:<(?:[/|｜][^<>\n]{0,60})?)?\Z")
+_OPEN_CLOSER = re.compile(_GAP + r"(?:<(?:[/|｜][^<>\n]{0,60})?)?\Z")
 
 
 @lru_cache(maxsize=4096)

@@ -32,12 +32,14 @@ _AFTER_STRING = ",}]:"
 _QUOTE = compile_markers('"')
 _BARE_KEY = re.compile(r"[\w$.-]*")
 _STRUCTURE = re.compile(r"""["'{}\[\],]""").search
-_AFTER_DOUBLED_QUOTE = re.compile(r"\"\s*").match
+_AFTER_DOUBLED_QUOTE = re.compile(rf"\"\s{{0,{MAX_SPACE_LENGTH}}}").match
 _IN_SINGLE_QUOTES = re.compile(r"['\\]").search
 _CERTAIN_END = re.compile(
     r"""\s*(?:((?:[}\]][}\]\s]*)?,\s*["']?[\w$.-]+["']?\s*:|[}\]][}\]\s]*(?:[,;]?\s*[{\[]|```))|[}\]][}\]\s]*)"""
 ).match
 _OPEN_END = re.compile(r"""\s*(?:[}\]][}\]\s]*)?(?:[,;]\s*(?:["']?[\w$.-]*["']?\s*)?|`{1,2})?\Z""").match
+_MAX_END_LENGTH = 512
+"""How much text after a quote these patterns see: the time that they take grows with its square."""
 _NEXT_ITEM = re.compile(r"""\s*(?:[}\]][}\]\s]*)?,\s*["\d{\[tfn-]""").match
 
 
@@ -181,13 +183,14 @@ class _BoundedString:
     def _is_certain_end(self) -> ParseStep[bool]:
         """Whether a quote after a closing marker ends the string: the next member follows, or the end of the object."""
         source = self._source
-        while not source.closed and _OPEN_END(source.text, source.position):
-            if not self._is_value and _NEXT_ITEM(source.text, source.position):
+        while True:
+            text, start, end = source.text, source.position, source.position + _MAX_END_LENGTH
+            if not self._is_value and _NEXT_ITEM(text, start, end):
+                return True
+            if source.closed or len(text) > end or not _OPEN_END(text, start):
                 break
             yield
-        if not self._is_value and _NEXT_ITEM(source.text, source.position):
-            return True
-        match = _CERTAIN_END(source.text, source.position)
+        match = _CERTAIN_END(text, start, end)
         if match is None:
             return False
         if match.group(1) or match.end() == len(source.text):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from callwright.input_limits import MAX_SPACE_LENGTH
 from callwright.text.source import MarkerSet, ParseStep, Source
 
 __all__ = ["Lookahead"]
@@ -35,8 +36,10 @@ class Lookahead:
         return source.text[source.position + self.offset]
 
     def skip_space(self) -> ParseStep[str]:
-        """Skip white space and return the character after it; empty at the end."""
-        while (char := (yield from self.peek())).isspace():
+        """Skip white space and return the character after it; empty at the end, and a space if there is more white
+        space than anybody writes."""
+        end = self.offset + MAX_SPACE_LENGTH
+        while (char := (yield from self.peek())).isspace() and self.offset < end:
             self.offset += 1
         return char
 

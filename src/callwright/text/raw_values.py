@@ -22,7 +22,7 @@ from callwright.text.closing_tags import FOREIGN_CLOSERS, MAX_MISTAKES, count_mi
 from callwright.text.json_stream import RepairSink
 from callwright.text.raw_value_reader import RawValueReader
 from callwright.text.source import MarkerSet, ParseStep, Source, TextSink, compile_markers
-from callwright.text.value_tails import KeyFilter, has_tag_end
+from callwright.text.value_tails import SPACE, KeyFilter, has_tag_end
 
 __all__ = ["RawValueRule"]
 
@@ -102,9 +102,7 @@ class RawValueRule:
         own = compile_markers(self.close_tag, self.loose_close_tag or self.close_tag, self.lead or self.close_tag)
         tag = yield from source.peek_marker(own)
         while True:
-            at = source.position
-            while at < len(source.text) and source.text[at].isspace():
-                at += 1
+            at = SPACE.match(source.text, source.position).end()  # type: ignore[union-attr]  # it may be empty
             if not tag or tag != self.lead:
                 return (0, at + len(tag)) if tag else None
             if source.closed or has_tag_end(source.text, at + len(tag), self.tag_end):

@@ -145,6 +145,10 @@ class Notation:
                 buffer.add('"')
                 continue
             source.position -= len(stop)
+            if stop == "\n" and (size := (yield from _find_last_newline(source))):
+                buffer.add(source.text[source.position : source.position + size])
+                source.position += size
+                continue
             if depth == 0 and stop in ",)]}":
                 return buffer.get_text().strip()
             if stop not in _BRACKET_DEPTHS and (yield from _is_call_end(source, stop)):
@@ -168,6 +172,13 @@ class Notation:
 
     def _list_stops(self, markers: tuple[str, ...]) -> MarkerSet:
         return compile_markers(*self._quotes_by_mark, *_BRACKET_DEPTHS, "\n", *markers)
+
+
+def _find_last_newline(source: Source) -> ParseStep[int]:
+    """Return how far ahead the last newline of the white space is that begins here: only that one needs judgement."""
+    ahead = Lookahead(source)
+    yield from ahead.skip_space()
+    return source.text.rfind("\n", source.position, source.position + ahead.offset) - source.position
 
 
 def _is_call_end(source: Source, stop: str) -> ParseStep[bool]:

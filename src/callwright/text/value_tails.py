@@ -6,14 +6,17 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from callwright.input_limits import MAX_CLOSING_TAGS, MAX_SPACE_LENGTH
 from callwright.text.source import ParseStep, Source
 
 if TYPE_CHECKING:
     from callwright.text.raw_values import RawValueRule
 
-__all__ = ["KeyFilter", "TailScanner", "ValueTail", "has_tag_end"]
+__all__ = ["SPACE", "KeyFilter", "TailScanner", "ValueTail", "has_tag_end"]
 
 KeyFilter = Callable[[str], bool]
+SPACE = re.compile(rf"\s{{0,{MAX_SPACE_LENGTH}}}")
+"""White space before a tag, as much as may be there."""
 
 _KEY = re.compile(r"""\s*["']?([^<>"'=\s]+)["'<>\s]""")
 _MAX_KEY_LENGTH = 256
@@ -80,6 +83,8 @@ class TailScanner:
         levels: list[int] = []
         exact = is_spaced = has_inset = False
         while True:
+            if len(levels) == MAX_CLOSING_TAGS:
+                return ValueTail(tuple(levels), exact, "text", ahead, has_inset=has_inset)
             offset = (yield from self._find_next_tag(ahead)) - source.position
             gap = source.text[source.position + ahead : source.position + offset]
             tag = self._match_structure(offset)
@@ -166,9 +171,7 @@ class TailScanner:
         """Return the position of the next non-space text from `ahead` on, once it is clear which tag it is, if any."""
         source, rule = self._source, self._rule
         while True:
-            at = source.position + ahead
-            while at < len(source.text) and source.text[at].isspace():
-                at += 1
+            at = SPACE.match(source.text, source.position + ahead).end()  # type: ignore[union-attr]  # it may be empty
             if source.closed or not rule.structure_markers.is_prefix_at(source.text, at):
                 return at
             yield
