@@ -1,23 +1,25 @@
 """Build complete tool calls from structured deltas, whatever shape the upstream sends.
 
-The aggregator reads OpenAI chunks and deltas (`tool_calls`, legacy `function_call`), Responses events and Ollama
-chunks. It tolerates missing or repeated indices, missing ids, repeated names, whole objects for arguments and
-several calls in one chunk. Argument strings are never reformatted, inputs are never changed, results are frozen and
-memory is bounded.
+`call_entries` reads the shapes, `call_builder` joins the arguments, and this module finds the call that an entry
+belongs to. It tolerates missing or repeated indices, missing or repeated ids, repeated names, whole objects for
+arguments and several calls in one chunk. Argument strings are never reformatted, inputs are never changed, results are
+frozen and memory is bounded.
 
-Some upstreams send increments, others resend everything so far. The mode is a property of the stream and is decided
-once: a fragment that does not start with the previous text proves increments; a sum that cannot be JSON proves
-resending. Until then, text that would differ between the two modes is held back.
+An id, an index and a name say which call is meant. A named entry that has the id of an earlier call, but another index
+or another name, is another call and gets a fresh id. A named entry that begins another object after a complete one is
+another call too.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import msgspec
 
+from callwright.call_builder import NO_ARGUMENTS, CallBuilder, StreamMode
+from callwright.call_entries import CallEntry, Payload, iter_bodies, read_entries, read_text, starts_message
 from callwright.errors import BackendError
 from callwright.text.source import DEFAULT_LIMIT
 from callwright.turn import IdFactory
@@ -28,7 +30,7 @@ TextPattern = Callable[[str], Sequence[tuple[str, str]]]
 """A function that finds calls in text and returns pairs of name and arguments."""
 
 MAX_CALLS = 1024
-_LEGACY_KEY = "function_call"
+_MAX_PATTERN_ERRORS = 16
 
 
 class ToolCallDelta(msgspec.Struct, frozen=True):
@@ -50,113 +52,61 @@ class ToolCallRecord(msgspec.Struct, frozen=True):
     name: str
     arguments: str
     type: str = "function"
-
-
-class _CallBuilder:
-    """A call under construction. `parts` holds the fragments; in a cumulative stream the last one is the whole."""
-
-    def __init__(self, index: int, call_id: str, name: str) -> None:
-        self.index = index
-        self.id = call_id
-        self.name = name
-        self.keys: set[str] = set()
-        self.parts: list[str] = []
-        self.emitted_parts = 0
-        self.emitted_length = 0
-        self.is_final = False
-        self.started = False
-        """Whether a delta was returned for this call. A call without a name waits for the name."""
-
-    @property
-    def has_own_id(self) -> bool:
-        """Whether the upstream gave the call an id."""
-        return any(key.startswith("id:") for key in self.keys)
-
-    def matches_delta(self, name: str, call_id: str) -> bool:
-        """Whether a delta under this call's key continues it. Upstreams that do not count reuse the key for the next
-        call, which then has a name, and another id or another name."""
-        if not name or not self.name:
-            return True
-        return name == self.name and not (call_id and self.has_own_id)
-
-    def get_arguments(self, cumulative: bool | None) -> str:
-        """Return the arguments so far. While the mode is undecided, return the reading that is JSON."""
-        joined = "".join(self.parts)
-        if cumulative is None and len(self.parts) > 1:
-            cumulative = not _is_json_object(joined)
-        return self.parts[-1] if cumulative and self.parts else joined
-
-    def take_new_arguments(self, cumulative: bool | None) -> str:
-        """Return the arguments that are decided and were not returned before."""
-        if cumulative is None and len(self.parts) > 1:
-            return ""
-        resent = self.parts and (cumulative or self.is_final)
-        text = self.parts[-1][self.emitted_length :] if resent else "".join(self.parts[self.emitted_parts :])
-        self.emitted_parts = len(self.parts)
-        self.emitted_length += len(text)
-        return text
+    """`function`, or `custom` for a call of a freeform tool, whose arguments are any text."""
 
 
 class Aggregator:
-    """Collects the calls of a turn, per choice, in order of creation."""
+    """Collects the calls of a turn, per choice, in the order in which they got their names."""
 
     def __init__(self, ids: IdFactory, *, patterns: Iterable[TextPattern] = (), limit: int = DEFAULT_LIMIT) -> None:
         self._ids = ids
         self._patterns = list(patterns)
         self._limit = limit
-        self._calls: dict[int, list[_CallBuilder]] = {}
-        self._cumulative: bool | None = None
-        self._size = 0
+        self._calls: dict[int, list[CallBuilder]] = {}
+        self._sizes: dict[int, int] = {}
+        """The characters that the calls of each choice store."""
+        self._mode = StreamMode()
+        self._pattern_errors: list[Exception] = []
 
     def register_text_pattern(self, pattern: TextPattern) -> None:
         """Search text with this pattern too; see `ingest_message`."""
         self._patterns.append(pattern)
 
-    def ingest_delta(self, delta: Mapping[str, Any], choice: int = 0) -> list[ToolCallDelta]:
+    @property
+    def pattern_errors(self) -> tuple[Exception, ...]:
+        """What text patterns raised since the last `reset_turn()`: the first few errors."""
+        return tuple(self._pattern_errors)
+
+    def ingest_delta(self, delta: Payload, choice: int = 0) -> list[ToolCallDelta]:
         """Read one chunk, delta or event, and return the new parts of its calls."""
         out: list[ToolCallDelta] = []
-        for at, body in _iter_choices(delta, choice):
-            kind = body.get("type")
-            if isinstance(kind, str) and kind.startswith("response."):
-                out += self._ingest_responses_event(at, body)
-                continue
-            entries = list(_iter_call_entries(body))
-            for position, (key, entry) in enumerate(entries):
-                out += self._ingest_entry(at, key, entry, alone=len(entries) == 1 or position == 0)
+        for at, body in iter_bodies(delta, choice):
+            if starts_message(body):
+                self._forget_positions(at)
+            claimed: list[CallBuilder] = []
+            for position, entry in enumerate(read_entries(body)):
+                call = self._find_call(at, entry, claimed, is_first=position == 0)
+                out += self._add_entry(at, call, entry, claimed)
         return out
 
     def ingest_message(
-        self, message: Mapping[str, Any], choice: int = 0, *, emit_if_missing: bool = False
+        self, message: Payload, choice: int = 0, *, emit_if_missing: bool = False
     ) -> list[ToolCallDelta]:
         """Read a final message: add calls that no delta contained, and complete calls that were started.
 
-        With `emit_if_missing`, search a message without calls with the text patterns.
+        With `emit_if_missing`, search a message without calls with the text patterns, unless the choice has calls
+        that were not found in text.
         """
         out: list[ToolCallDelta] = []
-        known = len(self._calls.get(choice, ()))
-        for order, (key, entry) in enumerate(_iter_call_entries(message)):
-            function = _get_function(entry)
-            name, arguments = _text_or_empty(function.get("name")), _encode_arguments(function.get("arguments"))
-            calls = self._calls.get(choice, [])
-            call = self._find_by_id(choice, _build_keys(key, entry))
-            if (
-                call is None
-                and order < known
-                and self._is_same_call(calls[order], _get_call_id(entry), name, arguments)
-            ):
-                call = calls[order]
-            if call is None:
-                call = self._create_call(choice, name, _get_call_id(entry))
-                call.keys |= _build_keys(key, entry)
-            out += self._set_arguments(choice, call, arguments)
-        out += self._ingest_items(choice, message)
-        content = message.get("content")
-        if emit_if_missing and isinstance(content, str) and not self.has_calls(choice):
-            for pattern in self._patterns:
-                for name, arguments in pattern(content):
-                    out += self._set_arguments(choice, self._create_call(choice, name, ""), arguments)
-                if out:
-                    break
+        for at, body in iter_bodies(message, choice):
+            claimed: list[CallBuilder] = []
+            for entry in read_entries(body, is_message=True):
+                whole = msgspec.structs.replace(entry, is_whole=True)
+                out += self._add_entry(at, self._find_message_call(at, whole, claimed), whole, claimed)
+            if emit_if_missing and not any(not call.is_from_text for call in self._list_started(at)):
+                out += self._ingest_text(at, read_text(body))
+            for call in claimed:
+                call.is_from_message = True
         return out
 
     def finish_turn(self) -> list[ToolCallDelta]:
@@ -164,228 +114,231 @@ class Aggregator:
         out: list[ToolCallDelta] = []
         for choice, calls in self._calls.items():
             for call in calls:
-                out += self._set_arguments(choice, call, call.get_arguments(self._cumulative))
+                if call.name:
+                    call.finish()
+                    out += self._take_delta(choice, call)
         return out
 
     def snapshot(self, choice: int = 0) -> tuple[ToolCallRecord, ...]:
-        """Return the calls of a choice so far, in order of creation."""
+        """Return the calls of a choice so far, in the order in which they started."""
         return tuple(
-            ToolCallRecord(call.id, call.name, call.get_arguments(self._cumulative))
-            for call in self._calls.get(choice, ())
-            if call.name
+            ToolCallRecord(call.id, call.name, call.arguments, "custom" if call.is_freeform else "function")
+            for call in self._list_started(choice)
         )
 
     def has_calls(self, choice: int | None = None) -> bool:
         """Whether a choice has calls; without an argument, whether any choice has."""
-        choices = self._calls if choice is None else (choice,)
-        return any(self.snapshot(one) for one in choices)
+        choices = list(self._calls) if choice is None else [choice]
+        return any(self._list_started(one) for one in choices)
 
     def reset_turn(self, choice: int | None = None) -> None:
-        """Forget the calls of one choice, or of all choices. Text patterns are kept."""
+        """Forget the calls of one choice, or of all choices, and give back their share of the limit. Text patterns
+        are kept."""
         if choice is None:
             self._calls.clear()
+            self._sizes.clear()
+            self._pattern_errors.clear()
         else:
             self._calls.pop(choice, None)
+            self._sizes.pop(choice, None)
         if not self._calls:
-            self._cumulative = None
-            self._size = 0
+            self._mode = StreamMode()
+
+    def _allows_no_arguments(self, name: str) -> bool:
+        """Whether null and other forms of no arguments are an empty object for this tool."""
+        return False
 
     # ── finding the call that an entry belongs to ──────────────────────────────────────────────────
 
-    def _ingest_entry(self, choice: int, key: str, entry: Mapping[str, Any], *, alone: bool) -> list[ToolCallDelta]:
-        function = _get_function(entry)
-        name, call_id = _text_or_empty(function.get("name")), _get_call_id(entry)
-        arguments = function.get("arguments")
-        call = self._find_call(choice, key, call_id, name, arguments, alone=alone)
-        if call is None:
-            call = self._create_call(choice, name, call_id)
-        call.name = call.name or name
-        call.keys |= _build_keys(key, entry)
-        if isinstance(arguments, Mapping | list):
-            return self._set_arguments(choice, call, _encode_arguments(arguments))
-        return self._append_fragment(choice, call, _text_or_empty(arguments))
-
     def _find_call(
-        self, choice: int, key: str, call_id: str, name: str, arguments: Any, *, alone: bool
-    ) -> _CallBuilder | None:
-        """Return the call that a delta continues, or None if the delta starts a new call."""
+        self, choice: int, entry: CallEntry, claimed: list[CallBuilder], *, is_first: bool
+    ) -> CallBuilder | None:
+        """Return the call that an entry of a delta continues, or None if the entry starts a new call."""
         calls = self._calls.get(choice, [])
-        if call_id:
-            known = self._find_by_id(choice, {f"id:{call_id}"})
-            if known is not None or (name and not key):
-                return known
-        if isinstance(arguments, Mapping | list):
+        same_id = _find_by_ids(calls, entry, claimed if entry.name else ())
+        if same_id is not None or (entry.ids and entry.name and not entry.position):
+            return None if same_id is None or _is_another_call(same_id, entry) else same_id
+        if entry.position:
+            call = next((call for call in reversed(calls) if entry.position in call.positions), None)
+            return call if call is not None and _continues_position(call, entry) else None
+        if (entry.ids and entry.has_exact_ids) or (entry.is_whole and entry.name):
             return None
-        if key:
-            call = next((call for call in reversed(calls) if key in call.keys), None)
-            return call if call is not None and call.matches_delta(name, call_id) else None
-        last = calls[-1] if calls and alone else None
-        if last is None or not name:
+        last = calls[-1] if calls and is_first else None
+        if last is None or not entry.name:
             return last
-        return last if name == last.name and not _is_json_object(last.get_arguments(self._cumulative)) else None
+        return last if entry.name == last.name and not last.is_final and not last.is_complete_object() else None
 
-    def _is_same_call(self, call: _CallBuilder, call_id: str, name: str, arguments: str) -> bool:
-        """Whether a call of the final message is the streamed call at its position: some upstreams change the id."""
-        if not (call_id and call.has_own_id):
-            return True
-        return name == call.name and arguments.startswith(call.get_arguments(self._cumulative))
+    def _find_message_call(self, choice: int, entry: CallEntry, claimed: list[CallBuilder]) -> CallBuilder | None:
+        """Return the call that an entry of a final message repeats, or None. Some upstreams change the ids."""
+        calls = self._calls.get(choice, [])
+        call = _find_by_ids(calls, entry, claimed)
+        if call is not None:
+            is_other = _has_other_name(call, entry) or _has_other_position(call, entry)
+            is_second = call.is_from_message and not _is_same_text(call.arguments, entry.arguments)
+            return None if is_other or is_second else call
+        return next((call for call in calls if call not in claimed and _is_repeated_by(call, entry)), None)
 
-    def _find_by_id(self, choice: int, keys: set[str]) -> _CallBuilder | None:
-        ids = {key for key in keys if key.startswith("id:")}
-        return next((call for call in self._calls.get(choice, ()) if call.keys & ids), None)
+    def _forget_positions(self, choice: int) -> None:
+        for call in self._calls.get(choice, ()):
+            call.positions.clear()
 
-    def _create_call(self, choice: int, name: str, call_id: str) -> _CallBuilder:
+    def _create_call(self, choice: int, entry: CallEntry) -> CallBuilder:
         calls = self._calls.setdefault(choice, [])
         if len(calls) >= MAX_CALLS:
             message = f"the backend sent more than {MAX_CALLS} tool calls in one turn"
             raise BackendError(message, kind="unusable")
-        call = _CallBuilder(len(calls), call_id or self._ids(), name)
-        calls.append(call)
-        return call
+        used = {call.id for call in calls}
+        call_id = next((one for one in entry.ids[:1] if one not in used), "") or self._ids()
+        while call_id and call_id in used:
+            call_id = self._ids()
+        calls.append(CallBuilder(call_id, self._mode))
+        return calls[-1]
 
     # ── arguments ──────────────────────────────────────────────────────────────────────────────────
 
-    def _append_fragment(self, choice: int, call: _CallBuilder, fragment: str) -> list[ToolCallDelta]:
-        """Append a fragment, and decide the mode of the stream if it is still undecided."""
-        if fragment and not call.is_final:
-            self._track_size(len(fragment))
-            if call.parts and self._cumulative is None:
-                self._cumulative = _detect_cumulative(call, fragment)
-            call.parts.append(fragment)
+    def _add_entry(
+        self, choice: int, found: CallBuilder | None, entry: CallEntry, claimed: list[CallBuilder]
+    ) -> list[ToolCallDelta]:
+        """Add an entry to its call, or to a new one, and return the new part of the call."""
+        call = found or self._create_call(choice, entry)
+        claimed.append(call)
+        size = call.size
+        call.add_entry(entry)
+        call.allows_no_arguments = not call.is_freeform and self._allows_no_arguments(call.name)
+        if entry.is_whole:
+            call.set_arguments(entry.arguments)
+        else:
+            call.add_fragment(entry.arguments)
+        self._track_size(choice, call.size - size)
+        return self._take_delta(choice, call)
+
+    def _take_delta(self, choice: int, call: CallBuilder) -> list[ToolCallDelta]:
         if not call.name:
             return []
-        new_text = call.take_new_arguments(self._cumulative)
-        if not new_text and call.started:
+        is_new = not call.is_started
+        if is_new:
+            call.index = len(self._list_started(choice))
+        new_text = call.take_new_arguments()
+        if not new_text and not is_new:
             return []
-        started, call.started = not call.started, True
-        return [ToolCallDelta(choice, call.index, call.id, call.name, new_text, started)]
+        return [ToolCallDelta(choice, call.index, call.id, call.name, new_text, is_new)]
 
-    def _set_arguments(self, choice: int, call: _CallBuilder, arguments: str) -> list[ToolCallDelta]:
-        """Set the complete arguments. If they contradict what was already returned, keep what was returned."""
-        emitted = call.get_arguments(self._cumulative)[: call.emitted_length]
-        if not call.is_final and arguments.startswith(emitted):
-            self._track_size(len(arguments))
-            call.parts, call.is_final = [arguments], True
-        return self._append_fragment(choice, call, "")
+    def _list_started(self, choice: int) -> list[CallBuilder]:
+        """Return the calls that have a name, in the order in which they got it. A call without one waits for it."""
+        started = (call for call in self._calls.get(choice, ()) if call.is_started)
+        return sorted(started, key=lambda call: call.index)
 
-    def _track_size(self, size: int) -> None:
-        self._size += size
-        if self._size > self._limit:
+    def _track_size(self, choice: int, growth: int) -> None:
+        self._sizes[choice] = self._sizes.get(choice, 0) + growth
+        if growth > 0 and sum(self._sizes.values()) > self._limit:
             message = f"the backend sent more than {self._limit} characters of tool arguments in one turn"
             raise BackendError(message, kind="unusable")
 
-    # ── Responses events ───────────────────────────────────────────────────────────────────────────
+    # ── text ───────────────────────────────────────────────────────────────────────────────────────
 
-    def _ingest_responses_event(self, choice: int, event: Mapping[str, Any]) -> list[ToolCallDelta]:
-        kind = event["type"]
-        item, response = event.get("item"), event.get("response")
-        if isinstance(item, Mapping):
-            return self._ingest_item(choice, item, done=kind.endswith("done"))
-        if isinstance(response, Mapping):
-            return self._ingest_items(choice, response)
-        call = self._find_by_id(choice, {f"id:{event.get('item_id')}"})
-        if call is None:
-            return []
-        if kind in ("response.function_call_arguments.delta", "response.custom_tool_call_input.delta"):
-            return self._append_fragment(choice, call, _text_or_empty(event.get("delta")))
-        if kind in ("response.function_call_arguments.done", "response.custom_tool_call_input.done"):
-            return self._set_arguments(choice, call, _text_or_empty(event.get("arguments") or event.get("input")))
-        return []
+    def _ingest_text(self, choice: int, text: str) -> list[ToolCallDelta]:
+        """Add the calls that the first pattern with any finds, except those that an earlier text contained."""
+        out: list[ToolCallDelta] = []
+        claimed: list[CallBuilder] = []
+        found = next(filter(None, (self._search_text(pattern, text) for pattern in self._patterns if text)), [])
+        for entry in found:
+            out += self._add_entry(choice, self._find_message_call(choice, entry, claimed), entry, claimed)
+        for call in claimed:
+            call.is_from_text = True
+        return out
 
-    def _ingest_items(self, choice: int, response: Mapping[str, Any]) -> list[ToolCallDelta]:
-        """Read the calls of a complete response."""
-        items = response.get("output")
-        objects = [item for item in items if isinstance(item, Mapping)] if isinstance(items, list) else []
-        return [delta for item in objects for delta in self._ingest_item(choice, item, done=True)]
-
-    def _ingest_item(self, choice: int, item: Mapping[str, Any], *, done: bool) -> list[ToolCallDelta]:
-        if item.get("type") not in ("function_call", "custom_tool_call"):
-            return []
-        keys = {f"id:{item[key]}" for key in ("id", "call_id") if item.get(key)}
-        call = self._find_by_id(choice, keys)
-        if call is None:
-            call = self._create_call(
-                choice,
-                _text_or_empty(item.get("name")),
-                _text_or_empty(item.get("call_id")) or _text_or_empty(item.get("id")),
-            )
-        call.keys |= keys
-        arguments = _text_or_empty(item.get("arguments") or item.get("input"))
-        return self._set_arguments(choice, call, arguments) if done else self._append_fragment(choice, call, arguments)
+    def _search_text(self, pattern: TextPattern, text: str) -> list[CallEntry]:
+        """Return what a pattern finds. A pattern that raises costs what it did not find, and nothing else."""
+        found: list[CallEntry] = []
+        try:
+            for name, arguments in pattern(text):
+                found.append(CallEntry(_require_text(name), arguments=_require_text(arguments), is_whole=True))
+        except Exception as error:  # any program may have written the pattern
+            if len(self._pattern_errors) < _MAX_PATTERN_ERRORS:
+                self._pattern_errors.append(error)
+        return found
 
 
-def _detect_cumulative(call: _CallBuilder, fragment: str) -> bool | None:
-    """Detect whether the stream resends everything: False, True, or None while both are possible."""
-    if not fragment.startswith(call.parts[-1]):
+def _find_by_ids(calls: list[CallBuilder], entry: CallEntry, claimed: Iterable[CallBuilder]) -> CallBuilder | None:
+    """Return the latest call that has one of the entry's ids; where several have it, the one at its position."""
+    taken = list(claimed)
+    ids = set(entry.ids)
+    same = [call for call in reversed(calls) if not ids.isdisjoint(call.ids) and call not in taken]
+    placed = (call for call in same if entry.position in call.positions)
+    named = (call for call in same if not _has_other_name(call, entry))
+    return next(placed, next(named, same[0])) if same else None
+
+
+def _has_other_name(call: CallBuilder, entry: CallEntry) -> bool:
+    return bool(entry.name and call.name and entry.name != call.name)
+
+
+def _has_other_position(call: CallBuilder, entry: CallEntry) -> bool:
+    """Whether both have a position of one kind, and these differ."""
+    kind = entry.position.partition(":")[0]
+    known = [position for position in call.positions if position.partition(":")[0] == kind]
+    return bool(entry.position and known and entry.position not in known)
+
+
+def _is_another_call(call: CallBuilder, entry: CallEntry) -> bool:
+    """Whether an entry with the id of a call is another call. Without a name, it is the same call."""
+    if not entry.name or _has_other_name(call, entry):
+        return bool(entry.name)
+    if entry.has_exact_ids and entry.is_whole:
+        return _has_other_position(call, entry) and not _is_repeated_by(call, entry)
+    return _has_other_position(call, entry) or _begins_another_object(call, entry)
+
+
+def _continues_position(call: CallBuilder, entry: CallEntry) -> bool:
+    """Whether an entry at the position of a call continues it. Upstreams that do not count reuse the position for the
+    next call, which then has a name, and another id or another name."""
+    if not entry.name or not call.name:
+        return True
+    if entry.has_exact_ids and entry.is_whole:
+        return _is_repeated_by(call, entry)
+    has_other_id = bool(entry.ids and call.ids)
+    return entry.name == call.name and not has_other_id and not _begins_another_object(call, entry)
+
+
+def _begins_another_object(call: CallBuilder, entry: CallEntry) -> bool:
+    """Whether the arguments of a named entry cannot belong to the call, because its arguments are already complete."""
+    if call.is_freeform:
+        return call.is_final and not _is_same_text(call.arguments, entry.arguments)
+    is_over = call.is_final or (entry.arguments.lstrip()[:1] == "{" and call.is_complete_object())
+    return is_over and not _is_same_text(call.arguments, entry.arguments)
+
+
+def _is_repeated_by(call: CallBuilder, entry: CallEntry) -> bool:
+    """Whether a complete entry is a call that was read before: with its name, and arguments that begin like its own."""
+    if entry.name and call.name and entry.name != call.name:
         return False
-    return None if _is_json_prefix("".join(call.parts) + fragment) else True
+    arguments = call.arguments
+    if not entry.arguments.strip() and not (entry.ids and call.ids):
+        return True
+    if call.is_from_message or call.is_from_text:
+        return _is_same_text(arguments, entry.arguments)
+    return _squeeze(entry.arguments).startswith(_squeeze(arguments)) or _is_same_text(arguments, entry.arguments)
 
 
-def _iter_choices(delta: Mapping[str, Any], choice: int) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """Yield the deltas inside a chunk, each with its choice; a bare delta has the given choice."""
-    choices = delta.get("choices")
-    if not isinstance(choices, list):
-        inner = delta.get("message", delta)
-        yield choice, inner if isinstance(inner, Mapping) else delta
-        return
-    for at, body in enumerate(choices):
-        inner = body.get("delta", body.get("message")) if isinstance(body, Mapping) else None
-        if isinstance(inner, Mapping):
-            index = body.get("index")
-            yield index if isinstance(index, int) else at, inner
-
-
-def _iter_call_entries(body: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the call entries of a delta or message, each with the key of its position, or an empty key."""
-    entries = body.get("tool_calls")
-    for entry in entries if isinstance(entries, list) else []:
-        if isinstance(entry, Mapping):
-            index = entry.get("index", _get_function(entry).get("index"))
-            yield (f"index:{index}" if isinstance(index, int) else ""), entry
-    legacy = body.get(_LEGACY_KEY)
-    if isinstance(legacy, Mapping):
-        yield _LEGACY_KEY, {"function": legacy}
-
-
-def _build_keys(key: str, entry: Mapping[str, Any]) -> set[str]:
-    call_id = _get_call_id(entry)
-    return {one for one in (key, f"id:{call_id}" if call_id else "") if one}
-
-
-def _get_function(entry: Mapping[str, Any]) -> Mapping[str, Any]:
-    function = entry.get("function", entry)
-    return function if isinstance(function, Mapping) else {}
-
-
-def _get_call_id(entry: Mapping[str, Any]) -> str:
-    return _text_or_empty(entry.get("id") or entry.get("call_id") or entry.get("toolCallId"))
-
-
-def _text_or_empty(value: Any) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def _encode_arguments(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    return "" if value is None else json.dumps(value, ensure_ascii=False)
-
-
-def _is_json_object(text: str) -> bool:
+def _is_same_text(known: str, given: str) -> bool:
+    """Whether two arguments are equal, as text or as JSON. All forms of no arguments are equal."""
+    if known == given:
+        return True
     try:
-        return isinstance(json.loads(text), dict)
+        return bool(_parse_arguments(known) == _parse_arguments(given))
     except (ValueError, RecursionError):
         return False
 
 
-def _is_json_prefix(text: str) -> bool:
-    """Whether a text is JSON so far: it parses, or is incomplete only at its end."""
-    try:
-        json.loads(text)
-    except json.JSONDecodeError as problem:
-        rest = text[problem.pos :].strip()
-        literals = ("true", "false", "null", "-")
-        return problem.msg.startswith("Unterminated string") or any(word.startswith(rest) for word in literals)
-    except RecursionError:
-        return True
-    return True
+def _parse_arguments(text: str) -> Any:
+    return {} if text.strip() in NO_ARGUMENTS else json.loads(text)
+
+
+def _squeeze(text: str) -> str:
+    return "".join(text.split())
+
+
+def _require_text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"a text pattern must return pairs of strings, not {type(value).__name__}")
+    return value

@@ -10,6 +10,7 @@ from callwright.dialects import Dialect
 from callwright.ids import make_call_id
 from callwright.model import ToolSpec
 from callwright.parser import Parser
+from callwright.schema import Toolbox, parse_tool_spec
 from callwright.text.source import DEFAULT_LIMIT
 from callwright.turn import IdFactory, collect
 
@@ -19,6 +20,9 @@ __all__ = ["ToolCallAggregator", "text_pattern"]
 class ToolCallAggregator(Aggregator):
     """Collects the tool calls of a turn from structured deltas. Calls without an id get one like OpenAI's.
 
+    A call that is over and whose arguments are empty, null or an empty list has the arguments `{}`, unless `tools` says
+    that its tool has required parameters.
+
     >>> calls = ToolCallAggregator()
     >>> _ = calls.ingest_delta({"tool_calls": [{"index": 0, "function": {"name": "ping", "arguments": "{"}}]})
     >>> _ = calls.ingest_delta({"tool_calls": [{"index": 0, "function": {"arguments": "}"}}]})
@@ -27,9 +31,19 @@ class ToolCallAggregator(Aggregator):
     """
 
     def __init__(
-        self, ids: IdFactory = make_call_id, *, patterns: Iterable[TextPattern] = (), limit: int = DEFAULT_LIMIT
+        self,
+        ids: IdFactory = make_call_id,
+        *,
+        tools: Iterable[ToolSpec | Mapping[str, Any]] = (),
+        patterns: Iterable[TextPattern] = (),
+        limit: int = DEFAULT_LIMIT,
     ) -> None:
         super().__init__(ids, patterns=patterns, limit=limit)
+        self._tools = Toolbox(map(parse_tool_spec, tools))
+
+    def _allows_no_arguments(self, name: str) -> bool:
+        tool = self._tools.get(name)
+        return tool is None or not tool.schema.required
 
 
 def text_pattern(dialect: Dialect, tools: Iterable[ToolSpec | Mapping[str, Any]] = ()) -> TextPattern:

@@ -8,7 +8,7 @@ stands alone next to a call is framing, not text; all other text is passed on un
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
@@ -115,6 +115,9 @@ class CallWriter:
         self._turn.end_call(self, "".join(self._buffer or ()), end)
 
 
+_Writer = TypeVar("_Writer", bound=CallWriter)
+
+
 class Turn:
     """Collects the events of a turn; `drain_events` returns those since the last time."""
 
@@ -198,6 +201,10 @@ class Turn:
 
     def start_call(self, name: str, call_id: str = "") -> CallWriter:
         """Open a call. An id that the model wrote is used unless it is already taken."""
+        return self.start_call_with(CallWriter, name, call_id)
+
+    def start_call_with(self, writer: type[_Writer], name: str, call_id: str = "") -> _Writer:
+        """Open a call like `start_call`, with another class of writer."""
         if self._open_call is not None:
             raise MisuseError(f"call {self._open_call.name!r} is still open")
         while not call_id or call_id in self._used_ids:
@@ -205,7 +212,7 @@ class Turn:
         self._used_ids.add(call_id)
         self._pending_space = []
         self._is_empty = False
-        call = self._open_call = CallWriter(self, self._call_count, name, call_id)
+        call = self._open_call = writer(self, self._call_count, name, call_id)
         self._call_count += 1
         if self.truncated == "partial":
             self._append_event(CallStart(call.index, call_id, name))

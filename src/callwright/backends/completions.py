@@ -133,7 +133,7 @@ class _Chunk(msgspec.Struct):
 MarkerRestorer = Callable[[str, Sequence[int]], str]
 """Takes a piece of text and the ids of its tokens, where the server sends them; returns the text with its markers."""
 
-_decode = msgspec.json.Decoder(_Chunk).decode
+_DECODER = msgspec.json.Decoder(_Chunk)
 
 
 class CompletionReader(EventReader):
@@ -164,7 +164,7 @@ class CompletionReader(EventReader):
                 out.append(self._build_finish(self._reason or "stop"))
                 break
             try:
-                chunk = _decode(data)
+                chunk = self._decode_json(data, _DECODER)
             except JSON_DECODE_ERRORS as error:
                 raise WireError(f"unexpected format of a completion chunk: {data[:200]!r}") from error
             if chunk.error is not None:

@@ -8,7 +8,7 @@
 Obsidian Copilot writes `<args>` instead, later versions the parameters themselves:
 `<use_tool><name>get_weather</name><city>Oslo</city></use_tool>`. Other prompts use
 `<tool_call><tool_name>get_weather</tool_name><parameters><city>Oslo</city></parameters></tool_call>`.
-A JSON object that names the tool itself is read too.
+A JSON object that names the tool itself is read too, and so is a name in the tag: `<use_tool name="get_weather">`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,11 @@ __all__ = ["DIALECTS", "UseToolTags", "read_named_call"]
 _NAME_TAGS = ("<name>", "<tool_name>", "<tool>")
 _SERVER_TAG = "<server_name>"
 _ARGUMENT_TAGS = ("<arguments>", "<args>", "<parameters>", "<params>")
+_NAMED_OPENER = "<use_tool name="
+_CALL_TAGS = {"</use_tool>": ("<use_tool>", _NAMED_OPENER)}
+"""The tags that open a call, where a wrapper has several."""
 _TEXT = re.compile(r"[^<>]*")
+_ATTRIBUTE = re.compile(r"""[^<>"'\n]*""")
 _MAX_NAME_LENGTH = 256
 
 
@@ -41,22 +45,30 @@ class UseToolTags(Dialect):
 
     @property
     def openers(self) -> tuple[str, ...]:
-        return ("<use_tool>", "<tool_call>")
+        return ("<use_tool>", "<tool_call>", _NAMED_OPENER)
 
     @property
     def markers(self) -> tuple[str, ...]:
         inside = (*_NAME_TAGS[:2], *_ARGUMENT_TAGS[:1], _ARGUMENT_TAGS[2])
-        return tuple(tag for opener in (*self.openers, *inside) for tag in (opener, _build_closing_tag(opener)))
+        tags = (*self._wrapper_tags, *inside)
+        return (*(tag for opener in tags for tag in (opener, _build_closing_tag(opener))), _NAMED_OPENER)
 
     @property
     def closers(self) -> tuple[str, ...]:
-        return tuple(map(_build_closing_tag, (*_ARGUMENT_TAGS, *self.openers)))
+        return tuple(map(_build_closing_tag, (*_ARGUMENT_TAGS, *self._wrapper_tags)))
+
+    @property
+    def _wrapper_tags(self) -> tuple[str, ...]:
+        """The openers that are complete tags."""
+        return tuple(opener for opener in self.openers if opener != _NAMED_OPENER)
 
     @property
     def body_starts(self) -> tuple[str, ...]:
-        return _NAME_TAGS
+        return (*_NAME_TAGS, '"', "'")
 
     def read_calls(self, source: Source, turn: Turn, opener: str) -> ParseStep[str]:
+        if opener == _NAMED_OPENER:
+            return (yield from _read_attribute_call(source, turn))
         close = _build_closing_tag(opener)
         if (yield from source.skip_space()) not in ("{", "["):
             return (yield from read_named_call(source, turn, close))
@@ -72,13 +84,13 @@ class UseToolTags(Dialect):
         )
 
 
-def read_named_call(source: Source, turn: Turn, close: str) -> ParseStep[str]:
+def read_named_call(source: Source, turn: Turn, close: str, tag_name: str = "") -> ParseStep[str]:
     """Read the call inside a wrapper up to `close`, and others in the same wrapper. Return an empty string, or the
-    reason why this is no call.
+    reason why this is no call. `tag_name` is the tool's name if the wrapper's tag has it.
 
     Cline's calls of an MCP server's tool have this form too, with the server's name before the tool's.
     """
-    problem, is_closed = yield from _read_one_call(source, turn, close)
+    problem, is_closed = yield from _read_one_call(source, turn, close, tag_name)
     while not problem and not is_closed and (yield from source.peek_marker(compile_markers(*_NAME_TAGS))):
         source.start_capture()
         item_problem, is_closed = yield from _read_one_call(source, turn, close)
@@ -90,20 +102,20 @@ def read_named_call(source: Source, turn: Turn, close: str) -> ParseStep[str]:
     return problem
 
 
-def _read_one_call(source: Source, turn: Turn, close: str) -> ParseStep[tuple[str, bool]]:
+def _read_one_call(source: Source, turn: Turn, close: str, tag_name: str = "") -> ParseStep[tuple[str, bool]]:
     """Read one call. Return the reason why this is none, or an empty string, and whether the wrapper was closed."""
     server = yield from _take_element_text(source, (_SERVER_TAG,))
-    name = yield from _take_element_text(source, _NAME_TAGS)
+    name = tag_name or (yield from _take_element_text(source, _NAME_TAGS))
     if not turn.can_call(name):
         return f"unknown tool {name!r}" if name else "no tool name follows", True
     yield from source.skip_space()
     holder = yield from source.accept(compile_markers(*_ARGUMENT_TAGS))
     closes: tuple[str, ...] = (_build_closing_tag(holder), close) if holder else (close,)
     notes: dict[str, str] = {}
-    if holder:
+    if holder or tag_name:
         yield from source.skip_space()
         yield from accept_fence(source, notes.__setitem__)
-    first = (yield from source.skip_space()) if holder else ""
+    first = (yield from source.skip_space()) if holder or tag_name else ""
     if first == '"':
         return (yield from _read_string_arguments(source, turn, name, closes))
     if first == "[":
@@ -122,7 +134,8 @@ def _read_one_call(source: Source, turn: Turn, close: str) -> ParseStep[tuple[st
     if is_json:
         complete = yield from read_object(source, arguments)
     else:
-        complete = yield from ElementArguments(arguments, keys, closes).read_elements(source)
+        elements = ElementArguments(arguments, keys, closes, calls=_CALL_TAGS.get(close, ()))
+        complete = yield from elements.read_elements(source)
         closes = closes[1:]
     if notes:
         yield from source.accept_next(compile_markers(FENCE))
@@ -130,6 +143,21 @@ def _read_one_call(source: Source, turn: Turn, close: str) -> ParseStep[tuple[st
         return "", (yield from _read_closing_tags(source, turn, closes))
     yield from truncate_call(source, turn, arguments)
     return "", True
+
+
+def _read_attribute_call(source: Source, turn: Turn) -> ParseStep[str]:
+    """Read a call whose name is an attribute of its tag, from the value of the attribute on."""
+    quote = yield from source.accept(compile_markers('"', "'"))
+    name = (yield from source.take_while(_ATTRIBUTE, _MAX_NAME_LENGTH)).strip() if quote else ""
+    if not name or not (yield from source.accept(compile_markers(quote))):
+        return "no tool name follows"
+    end = yield from source.accept_next(compile_markers(">", "/>"))
+    if not end or not turn.can_call(name):
+        return f"unknown tool {name!r}" if end else "the tag is not closed"
+    if end == ">":
+        return (yield from read_named_call(source, turn, "</use_tool>", name))
+    open_call(source, turn, name).close_empty()
+    return ""
 
 
 def _read_list_arguments(

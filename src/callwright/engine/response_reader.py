@@ -157,7 +157,7 @@ class ResponseReader:
             if event.index in self._pending_calls:
                 self._release_call(event.index)
             else:
-                self._native.end_calls(event.index)
+                self._native.end_calls(event.index, is_cut=not event.complete)
         elif isinstance(event, CallStart) and self._text_calls:
             self._switch_frame()
             self._pending_calls[event.index] = [event]

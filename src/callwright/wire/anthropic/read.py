@@ -112,7 +112,7 @@ class _OpenCall:
         self.fragments: list[str] = []
 
 
-_decode_event = msgspec.json.Decoder(_StreamEvent).decode
+_EVENT_DECODER = msgspec.json.Decoder(_StreamEvent)
 
 
 class AnthropicReader(EventReader):
@@ -160,7 +160,7 @@ class AnthropicReader(EventReader):
         if self._is_over:
             return []
         try:
-            frame = _decode_event(data)
+            frame = self._decode_json(data, _EVENT_DECODER)
         except JSON_DECODE_ERRORS as problem:
             raise WireError(f"the server sent an invalid event: {problem}") from problem
         if frame.error:

@@ -56,7 +56,7 @@ class _Line(msgspec.Struct):
     error: Any = None
 
 
-_decode_line = msgspec.json.Decoder(_Line).decode
+_LINE_DECODER = msgspec.json.Decoder(_Line)
 
 
 class OllamaReader(EventReader):
@@ -82,7 +82,7 @@ class OllamaReader(EventReader):
 
     def _read_line(self, data: bytes, events: list[Event]) -> None:
         try:
-            line = _decode_line(data)
+            line = self._decode_json(data, _LINE_DECODER)
         except JSON_DECODE_ERRORS as problem:
             raise WireError(f"the server sent an invalid line: {problem}") from problem
         if line.error:

@@ -75,7 +75,7 @@ class _Chunk(msgspec.Struct, gc=False):
     error: Any = None
 
 
-_decode_struct = msgspec.json.Decoder(_Chunk).decode
+_CHUNK_DECODER = msgspec.json.Decoder(_Chunk)
 
 
 class OpenAIChatReader(EventReader):
@@ -123,7 +123,7 @@ class OpenAIChatReader(EventReader):
             return
         if name == b"error":
             raise parse_backend_error(0, payload)
-        chunk = _decode_chunk(payload)
+        chunk = self._decode_chunk(payload)
         if chunk.error:
             raise parse_backend_error(0, payload)
         if chunk.usage is not None:
@@ -132,6 +132,13 @@ class OpenAIChatReader(EventReader):
             # The request has one choice only.
             if choice.index in (0, None):
                 self._read_choice(choice, out)
+
+    def _decode_chunk(self, payload: bytes) -> _Chunk:
+        try:
+            return self._decode_json(payload, _CHUNK_DECODER)
+        except JSON_DECODE_ERRORS as problem:
+            shown = payload[:200].decode("utf-8", "replace")
+            raise WireError(f"the backend sent an invalid chunk ({problem}): {shown}") from problem
 
     def _read_choice(self, choice: _Choice, out: list[Event]) -> None:
         delta = choice.delta or choice.message
@@ -174,14 +181,6 @@ class OpenAIChatReader(EventReader):
         if self._usage is not None:
             out.append(UsageSeen(self._usage))
         out.append(Finish(reason))
-
-
-def _decode_chunk(payload: bytes) -> _Chunk:
-    try:
-        return _decode_struct(payload)
-    except JSON_DECODE_ERRORS as problem:
-        shown = payload[:200].decode("utf-8", "replace")
-        raise WireError(f"the backend sent an invalid chunk ({problem}): {shown}") from problem
 
 
 def _add_content_parts(content: object, out: list[Event]) -> None:

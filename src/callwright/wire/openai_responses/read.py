@@ -32,6 +32,7 @@ from callwright.wire.openai_errors import parse_backend_error
 
 __all__ = ["OpenAIResponsesReader"]
 
+_EVENT_DECODER = msgspec.json.Decoder(Any)
 _TextKind = type[TextDelta] | type[ReasoningDelta]
 _ITEM_TEXT_KINDS: dict[str, _TextKind] = {"message": TextDelta, "reasoning": ReasoningDelta}
 _DELTA_TEXT_KINDS: dict[str, _TextKind] = {
@@ -98,7 +99,7 @@ class OpenAIResponsesReader(EventReader):
         if self._is_over or data == b"[DONE]":
             return
         try:
-            event = msgspec.json.decode(data)
+            event = self._decode_json(data, _EVENT_DECODER)
         except JSON_DECODE_ERRORS as problem:
             raise WireError(f"the backend sent an event that is not JSON: {problem}") from problem
         if not isinstance(event, dict):
@@ -165,8 +166,11 @@ class OpenAIResponsesReader(EventReader):
         if status not in ("completed", "incomplete"):
             raise _parse_stream_error(response.get("error") or f"the response has the status {status or 'unknown'}")
         items = response.get("output")
-        for item in items if isinstance(items, list) else ():
-            yield from self._read_item({"type": _RESPONSE_ITEM_EVENT, "item": item}, _RESPONSE_ITEM_EVENT)
+        # Without a stream, the place of an item is the only thing that tells two calls with one id apart.
+        was_streamed = self._calls.has_calls()
+        for at, item in enumerate(items if isinstance(items, list) else ()):
+            place = {} if was_streamed else {"output_index": at}
+            yield from self._read_item({"type": _RESPONSE_ITEM_EVENT, "item": item, **place}, _RESPONSE_ITEM_EVENT)
         yield from self._build_call_events(self._calls.finish_turn())
         yield from (CallEnd(index, status == "completed") for index in self._open_calls)
         if isinstance(usage := response.get("usage"), dict):
