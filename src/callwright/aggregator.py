@@ -170,13 +170,11 @@ class Aggregator:
 
     def _find_message_call(self, choice: int, entry: CallEntry, claimed: list[CallBuilder]) -> CallBuilder | None:
         """Return the call that an entry of a final message repeats, or None. Some upstreams change the ids."""
-        calls = self._calls.get(choice, [])
-        call = _find_by_ids(calls, entry, claimed)
-        if call is not None:
-            is_other = _has_other_name(call, entry) or _has_other_position(call, entry)
-            is_second = call.is_from_message and not _is_same_text(call.arguments, entry.arguments)
-            return None if is_other or is_second else call
-        return next((call for call in calls if call not in claimed and _is_repeated_by(call, entry)), None)
+        free = [call for call in self._calls.get(choice, ()) if call not in claimed]
+        named = [call for call in free if not call.ids.isdisjoint(entry.ids)]
+        if named:
+            return next((call for call in named if _is_repeated_with_id(call, entry)), None)
+        return next((call for call in free if _is_repeated_by(call, entry)), None)
 
     def _forget_positions(self, choice: int) -> None:
         for call in self._calls.get(choice, ()):
@@ -308,9 +306,17 @@ def _begins_another_object(call: CallBuilder, entry: CallEntry) -> bool:
     return is_over and not _is_same_text(call.arguments, entry.arguments)
 
 
+def _is_repeated_with_id(call: CallBuilder, entry: CallEntry) -> bool:
+    """Whether an entry of a final message that has the id of a call is that call. A streamed call is not changed by
+    a message that contradicts it; after a message, other arguments are another call."""
+    if _has_other_name(call, entry) or _has_other_position(call, entry):
+        return False
+    return not call.is_from_message or _is_same_text(call.arguments, entry.arguments)
+
+
 def _is_repeated_by(call: CallBuilder, entry: CallEntry) -> bool:
     """Whether a complete entry is a call that was read before: with its name, and arguments that begin like its own."""
-    if entry.name and call.name and entry.name != call.name:
+    if _has_other_name(call, entry):
         return False
     arguments = call.arguments
     if not entry.arguments.strip() and not (entry.ids and call.ids):

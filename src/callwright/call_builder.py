@@ -88,7 +88,7 @@ class CallBuilder:
     def arguments(self) -> str:
         """The arguments so far. While the mode is undecided, the reading that is JSON."""
         self._settle()
-        if self._resent and not self.is_complete_object():
+        if self._resent and self._is_resent_likelier():
             return join_halves(self._resent[-1])
         return join_halves(self._join_pieces() + "".join(self._resent))
 
@@ -189,6 +189,14 @@ class CallBuilder:
         resent = self._take_resent()
         for fragment in resent[-1:] if self._mode.is_cumulative else resent:
             (self._extend_text if self._mode.is_cumulative else self._append_text)(fragment)
+
+    def _is_resent_likelier(self) -> bool:
+        """Whether the last fragment alone is the better reading, while both are possible."""
+        if self._sum_progress is None or self._sum_progress.is_complete_object:
+            return False
+        last = JsonProgress()
+        last.feed(self._resent[-1])
+        return last.is_complete or not self._sum_progress.is_complete
 
     def _take_resent(self) -> list[str]:
         """Return the fragments that were held back, and hold none any more."""

@@ -263,7 +263,7 @@ def test_a_message_that_contradicts_what_was_said_does_not_win() -> None:
     calls.ingest_delta(delta(entry(0, "a", name="f", arguments='{"x": 1}')))
     assert calls.ingest_message({"tool_calls": [entry(None, "a", name="f", arguments='{"y": 2}')]}) == []
     assert calls.snapshot()[0].arguments == '{"x": 1}'
-    assert calls.ingest_message({"tool_calls": [entry(None, "c", name="f", arguments=None)]})[0].arguments == ""
+    assert calls.ingest_message({"tool_calls": [entry(None, "c", name="f", arguments=None)]})[0].arguments == "{}"
 
 
 def test_text_patterns_find_calls_that_were_left_as_text() -> None:

@@ -68,9 +68,11 @@ class _NativeCall:
 
     def _read_other_arguments(self, arguments: ArgumentsWriter) -> ParseStep[None]:
         """Read arguments that are no object: none, in one of the forms that backends have for that, or nonsense."""
-        while not self._source.closed and _can_be_empty(self._source.text[self._source.position :]):
+        pieces = [self._source.take_rest()]
+        while not self._source.closed:
             yield
-        text = self._source.text[self._source.position :].strip()
+            pieces.append(self._source.take_rest())
+        text = "".join(pieces).strip()
         if not text and self.is_cut:
             arguments.call.end_truncated()
         elif text and (text not in _NO_ARGUMENTS or arguments.call.schema.required):
@@ -104,10 +106,6 @@ class _NativeCall:
         arguments.call.end_truncated()
         if broken:
             self._turn.add_malformed(broken, "the backend's arguments are not a JSON object")
-
-
-def _can_be_empty(text: str) -> bool:
-    return any(word.startswith(text.strip()) for word in _NO_ARGUMENTS)
 
 
 class NativeCallWriter:

@@ -37,9 +37,14 @@ class JsonProgress:
         """Whether the text is JSON so far: complete, or incomplete only at its end."""
 
     @property
+    def is_complete(self) -> bool:
+        """Whether the text so far is one complete value, and no number that may go on."""
+        return self.is_possible and self._is_over
+
+    @property
     def is_complete_object(self) -> bool:
         """Whether the text so far is one complete object."""
-        return self.is_possible and self._is_over and self._is_object
+        return self.is_complete and self._is_object
 
     def feed(self, text: str) -> None:
         """Read the next piece."""

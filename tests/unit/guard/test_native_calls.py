@@ -113,7 +113,9 @@ def test_a_string_that_holds_no_object_is_set_aside(sent: str) -> None:
 def test_what_is_no_object_is_set_aside() -> None:
     turn, calls = guarded()
     calls.start_call(0, "ping")
-    calls.feed(0, "nonsense")
+    calls.feed(0, "non")
+    calls.feed(0, "sense")
+    calls.end_calls()
     result = said(turn)
     assert not result.tool_calls[0].complete
     assert [bad.raw for bad in result.malformed] == ["nonsense"]
