@@ -259,6 +259,8 @@ class Aggregator:
 
 def _find_by_ids(calls: list[CallBuilder], entry: CallEntry, claimed: Iterable[CallBuilder]) -> CallBuilder | None:
     """Return the latest call that has one of the entry's ids; where several have it, the one at its position."""
+    if not entry.ids:
+        return None
     taken = list(claimed)
     ids = set(entry.ids)
     same = [call for call in reversed(calls) if not ids.isdisjoint(call.ids) and call not in taken]

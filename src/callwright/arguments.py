@@ -257,6 +257,8 @@ def read_object(source: Source, arguments: ArgumentsWriter) -> ParseStep[bool]:
             return True
         if char == ",":
             source.position += 1
+            if before:
+                note("extra_comma", f"a comma was written after {before!r}")
             before = ","
             continue
         if (yield from _is_call_end(source, char)):

@@ -381,6 +381,14 @@ def test_a_resent_object_with_mistakes_is_resent() -> None:
     assert pairs(read(chat([("a", "f", parts)], ("index",)))) == [("f", text)]
 
 
+def test_a_fragment_that_is_not_resent_is_appended() -> None:
+    """After a stream has proved that it resends, text that does not contain the text so far is not lost."""
+    resent = [("a", "f", ["{", '{"x"', '{"x": 1}']), ("b", "g", ['{"y": ', "2", "}"]), ("c", "h", ["a", "bc", "bcd"])]
+    assert pairs(read(chat(resent, ("index", "id")))) == [("f", '{"x": 1}'), ("g", '{"y": 2}'), ("h", "abcbcd")]
+    stale = [("a", "f", ["{", '{"x"', "{", '{"x": 1}'])]
+    assert pairs(read(chat(stale, ("index", "id")))) == [("f", '{"x": 1}')]
+
+
 # ── freeform input ────────────────────────────────────────────────────────────────────────────────
 
 

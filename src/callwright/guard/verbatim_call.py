@@ -16,13 +16,13 @@ from callwright.turn import CallWriter, Turn
 __all__ = ["VerbatimCallWriter"]
 
 _SPACE = re.compile(r"[ \t\r\n]*")
-_QUOTES = re.compile(r'\\.|["\\]', re.DOTALL)
+_QUOTES = re.compile(r'\\.|"', re.DOTALL)
 
 
 class VerbatimCallWriter(CallWriter):
     """An open call whose arguments are compared with the backend's text, from `start_comparing` on."""
 
-    __slots__ = ("_count_rest", "_ends_in_escape", "_held", "_in_string", "_is_held", "_new", "_original", "_position")
+    __slots__ = ("_count_rest", "_held", "_in_string", "_is_held", "_new", "_original", "_position")
 
     def __init__(self, turn: Turn, index: int, name: str, call_id: str) -> None:
         super().__init__(turn, index, name, call_id)
@@ -34,7 +34,6 @@ class VerbatimCallWriter(CallWriter):
         self._held: list[str] = []
         self._is_held = False
         self._in_string = False
-        self._ends_in_escape = False
 
     def start_comparing(self, original: str, count_rest: Callable[[], int]) -> None:
         """Compare what is written with the backend's text. `count_rest` returns how much of it is not read yet."""
@@ -89,38 +88,28 @@ class VerbatimCallWriter(CallWriter):
         """Write text in the form of the original, as far as they agree; return the rest."""
         self._join_original()
         at = 0
-        while at < len(text):
+        while True:
             size = _count_equal(text, at, self._original, self._position)
             self._copy_original(size)
             at += size
             if at == len(text):
                 return ""
-            if self._in_string:
-                return text[at:]
             spaces = _count_space(self._original, self._position)
             skipped = _count_space(text, at)
-            if not spaces and not skipped:
+            if self._in_string or not (spaces or skipped):
                 return text[at:]
-            if spaces:
-                super().write(self._original[self._position : self._position + spaces])
-                self._position += spaces
+            super().write(self._original[self._position : self._position + spaces])
+            self._position += spaces
             at += skipped
-        return ""
 
     def _copy_original(self, size: int) -> None:
         """Copy characters in which both agree, and follow whether they end inside a string."""
-        if not size:
-            return
         piece = self._original[self._position : self._position + size]
         self._position += size
         super().write(piece)
-        start = 1 if self._ends_in_escape else 0
-        self._ends_in_escape = False
-        for match in _QUOTES.finditer(piece, start):
-            if match.group() == '"':
-                self._in_string = not self._in_string
-            elif match.group() == "\\":
-                self._ends_in_escape = True
+        # An escape is written at once, so that no piece ends inside one.
+        quotes = sum(match.group() == '"' for match in _QUOTES.finditer(piece))
+        self._in_string ^= quotes % 2 == 1
 
 
 def _count_equal(left: str, at: int, right: str, position: int) -> int:
