@@ -249,7 +249,7 @@ def read_object(source: Source, arguments: ArgumentsWriter) -> ParseStep[bool]:
             source.end_hold()
         if char == "}":
             source.position += 1
-            if before == ",":
+            if before.startswith(","):
                 note("trailing_comma", "a comma was written before '}'")
             if wrapper:
                 arguments.write_json(wrapper, f'"{escape_json(arguments.call.name)}"')
@@ -257,9 +257,7 @@ def read_object(source: Source, arguments: ArgumentsWriter) -> ParseStep[bool]:
             return True
         if char == ",":
             source.position += 1
-            if before:
-                note("extra_comma", f"a comma was written after {before!r}")
-            before = ","
+            before = ",," if before else ","
             continue
         if (yield from _is_call_end(source, char)):
             source.end_hold()
@@ -270,6 +268,8 @@ def read_object(source: Source, arguments: ArgumentsWriter) -> ParseStep[bool]:
         key = yield from (_take_odd_key(source, arguments) if is_odd else take_key(source, note))
         if key is None:
             return is_odd and not source.may_be_cut and _close_without_brace(arguments)
+        if before == ",,":
+            note("extra_comma", f"more than one comma was written before {key!r}")
         if wrapper and key in _WRAPPED_KEYS and (yield from source.peek()) == "{":
             note("unwrapped_arguments", "the arguments contained the call again, with its arguments")
             return (yield from _read_wrapped_object(source, arguments))
