@@ -16,6 +16,9 @@ class RepairLog:
     def __init__(self) -> None:
         self._details: dict[str, dict[str, None]] = {}
 
+    def __len__(self) -> int:
+        return len(self._details)
+
     def add_repair(self, kind: str, detail: str = "") -> None:
         """Record a repair."""
         details = self._details.setdefault(kind, {})
