@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import re
 import socket
@@ -28,9 +29,19 @@ from tests.support import warm
 SCRIPT = str(Path(__file__).parents[1] / "support" / "mcp_server.py")
 
 
+# The client library leaves the pipes of a server that must be killed to the garbage collector.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
 DIES = "import sys; sys.exit('no such file')"
 SILENT = "import time; time.sleep(3600)"
 SOUP = f"print('hello\\n{{}}\\n[1', flush=True); {SILENT}"
+
+
+@pytest.fixture(autouse=True)
+def collected() -> Iterator[None]:
+    """Collect what a test leaves behind before the next one begins."""
+    yield
+    gc.collect()
 
 
 def stdio(name: str = "test", **more: Any) -> McpSettings:

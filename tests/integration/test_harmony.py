@@ -178,9 +178,16 @@ def test_a_call_that_nobody_can_run_is_asked_about_again(gateway: Hosted, server
     assert CHAT.streamed(reply.body).said == ("In words.", "Hm.", (), "stop")
 
 
-def test_a_call_that_stays_unusable_is_named_in_the_error(gateway: Hosted, server: Upstream) -> None:
+def test_a_call_of_a_tool_that_the_request_does_not_have_is_text(gateway: Hosted, server: Upstream) -> None:
     server.play(raw(piece("<|channel|>analysis to=container.exec code<|message|>ls<|call|>")))
     reply = gateway.post(CHAT.path, CHAT.body("raw", stream=False))
+    assert reply.status == 200
+    assert "to=container.exec code<|message|>ls" in reply.json["choices"][0]["message"]["content"]
+
+
+def test_a_call_that_stays_unusable_is_named_in_the_error(gateway: Hosted, server: Upstream) -> None:
+    server.play(raw(piece("<|channel|>analysis to=container.exec code<|message|>ls<|call|>")))
+    reply = gateway.post(CHAT.path, CHAT.body("raw", stream=False, tools=False))
     message, code = CHAT.problem(reply.json)
     assert (reply.status, code) == (502, "backend_unusable")
     assert "in 3 attempts: its call cannot be used: unknown tool 'container.exec'" in message

@@ -296,7 +296,7 @@ class FramedTurnReader:
         problem = yield from self._dialect.read_body(source, turn, header)
         source.boundary = None
         if problem:
-            ending = yield from self._report_message(problem, MESSAGE, shown=not header.tool)
+            ending = yield from self._report_message(problem, MESSAGE, shown=not header.tool and len(turn.tools) > 0)
             turn.is_truncated = turn.is_truncated or (ending is None and bool(header.tool))
             return ending
         return (yield from (self._read_call_end() if self._is_framed else self._read_outside_text("", _PROSE)))

@@ -255,7 +255,7 @@ class RawValueReader:
         if tail.after == "value" and self._expects is not None:
             if (yield from self._tails.has_expected_key(tail.offset, skip_tag=True)):
                 return "end", size
-        elif tail.exact:
+        elif tail.exact and tail.levels[:1] != (0,):
             return "end", size
         return "data", len(tag)
 
