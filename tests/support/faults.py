@@ -557,8 +557,13 @@ class Verdict:
         return self.survives and self.words and not self.wrong
 
 
-def cases(dialect: Dialect) -> Iterator[Case]:
+@cache
+def cases(dialect: Dialect) -> tuple[Case, ...]:
     """Every faulty turn of a dialect."""
+    return tuple(_make_cases(dialect))
+
+
+def _make_cases(dialect: Dialect) -> Iterator[Case]:
     one = sample(dialect)
     joins = [joined for joined in _joinings(dialect) if _reads_right(dialect, joined(one.text, one.second))]
     if not joins:

@@ -42,6 +42,7 @@ from callwright.turn import Collected, Turn
 from callwright.wire import SERVER_CODECS
 from tests.support import hostile
 from tests.support.effort import count_calls
+from tests.support.sampling import sample_rows
 
 DEEP = 100_000
 ROUTE = RouteTable([ModelSettings(name="m")], ("b",), ToolRules(), PromptSettings()).find_route("m")
@@ -80,8 +81,7 @@ def at_depth(frames: int, work: Callable[[], object]) -> object:
 # ── model output ──────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("nesting", hostile.NESTINGS)
-@pytest.mark.parametrize("name", writable_dialects())
+@pytest.mark.parametrize(("name", "nesting"), sample_rows(list(writable_dialects()), list(hostile.NESTINGS)))
 def test_no_dialect_fails_on_nested_arguments(name: str, nesting: str) -> None:
     try:
         text = hostile.write_call(name, hostile.NESTINGS[nesting](DEEP // 10))
@@ -93,8 +93,7 @@ def test_no_dialect_fails_on_nested_arguments(name: str, nesting: str) -> None:
         assert not call.complete or not is_deeper_than(json.loads(call.arguments), MAX_JSON_DEPTH)
 
 
-@pytest.mark.parametrize("run", hostile.list_runs("hermes"))
-@pytest.mark.parametrize("name", sorted(REGISTRY))
+@pytest.mark.parametrize(("name", "run"), sample_rows(sorted(REGISTRY), list(hostile.list_runs("hermes"))))
 def test_no_dialect_fails_on_a_long_run(name: str, run: str) -> None:
     text = hostile.list_runs(name)[run] * 1_500
     turn = parse(name, text)
@@ -190,7 +189,7 @@ def test_the_work_for_a_run_inside_a_call_grows_with_its_length(name: str, run: 
         return count_calls(lambda: parse(name, hostile.write_call(name, run * n), 16))
 
     count(10)
-    assert count(2_000) < 2.3 * count(1_000)
+    assert count(800) < 2.3 * count(400)
 
 
 @pytest.mark.parametrize("name", ["hermes", "qwen3_coder", "pythonic", "llama3_json"])
