@@ -195,6 +195,10 @@ class _BoundedString:
             return False
         if match.group(1) or match.end() == len(source.text):
             return True
+        brackets = sum(char in "}]" for char in match.group())
+        if 0 < self._boundary.last_brackets <= brackets:
+            # No marker ends a call of this family, so any text may follow its brackets.
+            return True
         return bool((yield from self._boundary.peek(source, match.end() - source.position)))
 
     def _is_boundary(self, char: str) -> ParseStep[bool]:
