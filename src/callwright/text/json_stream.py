@@ -1,7 +1,7 @@
 """Streaming JSON: copy strings and values while they arrive, byte for byte.
 
-The scanner jumps from one structural character to the next, so a long string costs one search per chunk. Nothing
-inside a string can end a value. Mistakes that models make inside strings are repaired on the fly, each with a named
+The scanner jumps from one structural character to the next, so a long string costs one search per chunk. What stands
+inside a complete string never ends a value. Mistakes that models make in strings are repaired on the fly, with a named
 repair: raw control characters, escapes that JSON does not have, quotes that are not escaped. Valid JSON is never
 changed.
 """
